@@ -1,0 +1,1 @@
+"""A Wikipedia dump in any of its published forms -> RawPage."""

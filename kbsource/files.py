@@ -1,0 +1,155 @@
+"""Files through one small protocol, so that the same code reads a laptop's disk and a cloud bucket.
+
+``LocalStorage`` is the plain file system. ``pipelines.storage`` implements the same protocol on Beam's file systems.
+"""
+
+from __future__ import annotations
+
+import glob as globbing
+import hashlib
+import os
+import posixpath
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Protocol
+
+CHUNK_BYTES = 1 << 20
+
+
+class Storage(Protocol):
+    """What the build needs of a file system. Paths are strings with forward slashes."""
+
+    def open_read(self, path: str) -> BinaryIO:
+        """Gives the stored bytes as a seekable binary file; nothing is decompressed."""
+        ...
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Gives a binary file for writing; parent folders are made."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Gives the size in bytes."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Says whether a file or folder is there."""
+        ...
+
+    def glob(self, pattern: str) -> list[str]:
+        """Gives the files that match, sorted."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Moves a file, replacing the target."""
+        ...
+
+    def delete_tree(self, path: str) -> None:
+        """Removes a file or folder with all it holds; a missing one is no error."""
+        ...
+
+
+class LocalStorage:
+    """The local file system."""
+
+    def open_read(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    def open_write(self, path: str) -> BinaryIO:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return open(path, "wb")
+
+    def size(self, path: str) -> int:
+        return os.path.getsize(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def glob(self, pattern: str) -> list[str]:
+        return sorted(p for p in globbing.glob(pattern, recursive=True) if os.path.isfile(p))
+
+    def rename(self, source: str, target: str) -> None:
+        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        os.replace(source, target)
+
+    def delete_tree(self, path: str) -> None:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.remove(path)
+
+
+def join(*parts: str) -> str:
+    """Gives the path with forward slashes, for local paths and bucket URLs alike."""
+    return posixpath.join(*parts)
+
+
+def base_name(path: str) -> str:
+    """Gives the last part of a path."""
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+@contextmanager
+def atomic_write(storage: Storage, path: str) -> Iterator[BinaryIO]:
+    """Opens ``path`` for writing under a temporary name and renames it once all was written.
+
+    When the body fails the temporary file is removed and ``path`` stays as it was.
+    """
+    temporary = f"{path}.tmp"
+    file = storage.open_write(temporary)
+    try:
+        yield file
+        file.close()
+        storage.rename(temporary, path)
+    except BaseException:
+        file.close()
+        storage.delete_tree(temporary)
+        raise
+
+
+class HashingWriter:
+    """A write-only binary file that counts and hashes what passes through it; pyarrow accepts it as a sink."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._sha256 = hashlib.sha256()
+        self.n_bytes = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        view = memoryview(data)
+        self._sha256.update(view)
+        self._sink.write(view)
+        self.n_bytes += view.nbytes
+        return view.nbytes
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self.n_bytes
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def hexdigest(self) -> str:
+        """Gives the sha256 of everything written so far."""
+        return self._sha256.hexdigest()
+
+
+def sha256_of(storage: Storage, path: str) -> str:
+    """Gives the hex sha256 of a stored file."""
+    digest = hashlib.sha256()
+    with storage.open_read(path) as file:
+        while block := file.read(CHUNK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

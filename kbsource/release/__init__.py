@@ -1,0 +1,1 @@
+"""The release on disk: layout, writer, manifest, verification and reader."""

@@ -1,0 +1,1 @@
+"""Wikitext -> elements, anchors, tables and infoboxes with exact character offsets."""

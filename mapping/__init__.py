@@ -1,0 +1,1 @@
+"""Benchmark examples and where their answers stand in a knowledge source."""
