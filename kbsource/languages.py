@@ -1,10 +1,11 @@
-"""Per-language facts of MediaWiki that dumps do not carry: link trails, magic words, aliases.
+"""Per-language facts of MediaWiki that dumps do not carry: link trails, magic words, aliases, prefixes.
 
-The data is ``languages.toml`` beside this module: MediaWiki's own messages files, as of the date given there.
+The data is ``languages.toml`` beside this module; its head names the sources and their date.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -14,28 +15,60 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Facts of one content language.
+    """Facts of one content language, as spoken by the Wikipedia edition in that language.
 
     Attributes:
-        code: language code as in the dump.
-        link_trail: inside of a regex character class of the letters that a link swallows after ``]]``; empty for
-            languages without a trail (zh, ja, …).
+        code: the edition's code as in its host name, ``no`` for the content language ``nb``; the code asked
+            for where no edition is known.
+        link_trail: inside of a regex character class of the letters that a link swallows after ``]]``; empty
+            for languages without a trail (zh).
+        link_trail_sequences: regexes of longer pieces that belong to the trail beside those letters (ca: an
+            apostrophe that opens no italics).
         redirect_words: words that open a redirect page, lower case, with ``#``; always holds ``#redirect``.
-        namespace_aliases: (name, number) pairs beside the canonical and siteinfo names.
+        namespace_aliases: (name, number) pairs beside the canonical names: the language's own names of the
+            namespaces, their aliases and shortcuts.
         disambiguation_templates: normalised names (first letter upper, spaces) of disambiguation templates.
         disambiguation_words: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always.
-        image_options: localised option words of file links, lower case (thumb, right, …).
+        image_options: option words of file links, lower case (thumb, right, …), English ones always.
+        image_parameters: beginnings of options with a value, lower case (``alt=``, ``page ``, …).
+        image_units: what follows the number of a size option, lower case; ``px`` always.
         infobox_prefixes: lower-case prefixes that template names of infoboxes start with.
+        infobox_suffixes: lower-case suffixes that template names of infoboxes end with.
     """
 
     code: str
     link_trail: str
+    link_trail_sequences: tuple[str, ...]
     redirect_words: tuple[str, ...]
     namespace_aliases: tuple[tuple[str, int], ...]
     disambiguation_templates: frozenset[str]
     disambiguation_words: frozenset[str]
     image_options: frozenset[str]
+    image_parameters: tuple[str, ...]
+    image_units: tuple[str, ...]
     infobox_prefixes: tuple[str, ...]
+    infobox_suffixes: tuple[str, ...]
+
+    def link_trail_pattern(self) -> re.Pattern[str]:
+        """Gives a regex for ``match(text, position)`` at the end of a link: what the link swallows.
+
+        It never matches where the language has no trail.
+        """
+        return _trail_pattern(self.link_trail, self.link_trail_sequences)
+
+    def is_infobox_name(self, name: str) -> bool:
+        """Says whether a template's name, in any letter case, is by custom one of an infobox."""
+        lower = name.lower()
+        return lower.startswith(self.infobox_prefixes) or lower.endswith(self.infobox_suffixes)
+
+
+@cache
+def _trail_pattern(letters: str, sequences: tuple[str, ...]) -> re.Pattern[str]:
+    if not letters:
+        return re.compile(r"(?!)")
+    if sequences:
+        return re.compile(f"(?:[{letters}]|{'|'.join(sequences)})+")
+    return re.compile(f"[{letters}]+")
 
 
 @cache
@@ -43,36 +76,79 @@ def _data() -> dict[str, Any]:
     return tomllib.loads(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
 
 
+def edition_code(code: str) -> str:
+    """Gives the code of the Wikipedia edition that a language code means, in any spelling.
+
+    Content language codes (``nb``, ``yue``), old codes (``be-x-old``) and database spellings (``zh_yue``) are
+    understood; an unknown code is given back, in lower case with hyphens.
+    """
+    plain = code.lower().replace("_", "-")
+    edition: str = _data()["codes"].get(plain, plain)
+    return edition
+
+
 @cache
 def language(code: str) -> Language:
-    """Gives the facts of a language; a code without data gets its base language's, then the defaults."""
+    """Gives the facts of a language; a code without data gets its base language's, then the defaults.
+
+    ``code`` is spelled in any way that ``edition_code`` understands.
+    """
     data = _data()
     default = data["default"]
     languages = data["language"]
-    own = languages.get(code) or languages.get(code.split("-", 1)[0]) or {}
+    edition = edition_code(code)
+    own = languages.get(edition)
+    if own is None and edition not in language_codes():
+        own = languages.get(edition_code(edition.partition("-")[0]))
+    own = own or {}
 
     def both(key: str) -> list[Any]:
         return [*default.get(key, []), *own.get(key, [])]
 
+    def distinct(key: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(both(key)))
+
     return Language(
-        code=code,
+        code=edition,
         link_trail=own.get("link_trail", default["link_trail"]),
-        redirect_words=tuple(dict.fromkeys(word.lower() for word in both("redirect_words"))),
+        link_trail_sequences=tuple(own.get("link_trail_sequences", ())),
+        redirect_words=distinct("redirect_words"),
         namespace_aliases=tuple((str(name), int(number)) for name, number in both("namespace_aliases")),
         disambiguation_templates=frozenset(both("disambiguation_templates")),
         disambiguation_words=frozenset(both("disambiguation_words")),
-        image_options=frozenset(word.lower() for word in both("image_options")),
-        infobox_prefixes=tuple(dict.fromkeys(both("infobox_prefixes"))),
+        image_options=frozenset(both("image_options")),
+        image_parameters=distinct("image_parameters"),
+        image_units=distinct("image_units"),
+        infobox_prefixes=distinct("infobox_prefixes"),
+        infobox_suffixes=distinct("infobox_suffixes"),
     )
+
+
+def link_trail(code: str) -> re.Pattern[str]:
+    """Gives ``language(code).link_trail_pattern()``."""
+    return language(code).link_trail_pattern()
 
 
 @cache
 def interwiki_prefixes() -> frozenset[str]:
-    """Gives the lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``, …)."""
+    """Gives the lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``).
+
+    Words of Wikimedia's map that begin article titles too, and came into the map late or lead nowhere, are
+    left out (``discord``, ``github``, ``quality``).
+    """
     return frozenset(_data()["interwiki"]["prefixes"])
 
 
 @cache
 def language_codes() -> frozenset[str]:
-    """Gives the codes of all Wikipedia language editions: a link with such a prefix is an interlanguage link."""
+    """Gives the codes of all Wikipedia language editions, closed ones and aliases (``nb``, ``zh-cn``) too.
+
+    A link with such a prefix is an interlanguage link.
+    """
     return frozenset(_data()["interwiki"]["languages"])
+
+
+@cache
+def own_prefixes(edition: str) -> frozenset[str]:
+    """Gives the lower-case prefixes by which an edition names itself: its code, ``w`` on en too."""
+    return frozenset((edition, *_data()["interwiki"]["own"].get(edition, ())))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kbsource.languages import language
+from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
 
 # Canonical names, understood by every wiki beside its own. Source: https://www.mediawiki.org/wiki/Help:Namespaces
 CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
@@ -37,7 +37,7 @@ CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
     829: ("Module talk",),
 }
 
-FILE, TEMPLATE, CATEGORY = 6, 10, 14
+SPECIAL, TALK, FILE, TEMPLATE, CATEGORY = -1, 1, 6, 10, 14
 
 
 @dataclass(frozen=True)
@@ -65,28 +65,65 @@ class Site:
     aliases: tuple[tuple[str, int], ...] = ()
 
     @cached_property
+    def edition(self) -> str:
+        """Code of the wiki's language edition in addresses and links: ``en``, ``simple``, ``no``, ``zh-yue``.
+
+        From the host, else from the database name, else from the language.
+        """
+        labels = self.host.split(".")
+        if self.base_url and len(labels) > 2 and labels[0] not in ("www", "m"):
+            return edition_code(labels[0])
+        if self.dbname.endswith("wiki"):
+            return edition_code(self.dbname.removesuffix("wiki"))
+        return edition_code(self.lang)
+
+    @cached_property
+    def language_facts(self) -> Language:
+        """What is known of the wiki's language and edition beside the dump."""
+        return language(self.edition if self.edition in language_codes() else self.lang)
+
+    @cached_property
     def namespace_by_name(self) -> dict[str, int]:
-        """Number of every namespace by its case-folded names: local, canonical, and the language's aliases."""
+        """Number of every namespace by its case-folded names: local, canonical, and the language's aliases.
+
+        A name that means several namespaces goes to the canonical one, then to what the dump says, then to
+        the language's data. Where siteinfo lists the namespaces, names of others are not understood.
+
+        Source: Language::getNsIndex and getNamespaceAliases of MediaWiki.
+        """
         names: dict[str, int] = {}
-        for alias, number in language(self.lang).namespace_aliases:
-            names[alias.casefold()] = number
+
+        def add(name: str, number: int) -> None:
+            if number != 0 and name and (number < 16 or not self.namespaces or number in self.namespaces):
+                names[name.casefold()] = number
+
         for number, canonical in CANONICAL_NAMESPACES.items():
-            if number < 100 or not self.namespaces or number in self.namespaces:
-                for one in canonical:
-                    names[one.casefold()] = number
-        for alias, number in self.aliases:
-            names[alias.casefold()] = number
+            for one in canonical:
+                add(one, number)
+        for alias, number in self.language_facts.namespace_aliases:
+            add(alias, number)
         for number, local in self.namespaces.items():
-            if number != 0:
-                names[local.casefold()] = number
+            add(local, number)
+        for alias, number in self.aliases:
+            add(alias, number)
+        for number, canonical in CANONICAL_NAMESPACES.items():
+            if number < 16:
+                add(canonical[0], number)
         return names
+
+    @cached_property
+    def own_prefixes(self) -> frozenset[str]:
+        """Lower-case interwiki prefixes that lead back to this wiki: ``en`` and ``w`` on enwiki."""
+        return own_prefixes(self.edition)
 
     @property
     def host(self) -> str:
         """Host of the wiki, ``en.wikipedia.org``."""
         if "://" in self.base_url:
             return self.base_url.split("://", 1)[1].split("/", 1)[0]
-        return f"{self.lang}.wikipedia.org"
+        if self.dbname.endswith("wiki"):
+            return f"{edition_code(self.dbname.removesuffix('wiki'))}.wikipedia.org"
+        return f"{edition_code(self.lang)}.wikipedia.org"
 
     def to_json(self) -> dict[str, Any]:
         """Gives the facts as plain JSON values, for manifests and workers."""

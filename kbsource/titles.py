@@ -1,6 +1,7 @@
 """Titles and link targets in MediaWiki's normal form, and what kind of page a target names.
 
-Source: https://www.mediawiki.org/wiki/Manual:Page_title and Manual:Linker.
+Source: MediaWikiTitleCodec::splitTitleString and Parser::handleInternalLinks2 of MediaWiki 1.39;
+https://www.mediawiki.org/wiki/Manual:Page_title.
 """
 
 from __future__ import annotations
@@ -13,24 +14,51 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kbsource.languages import interwiki_prefixes, language_codes
-from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, Site
+from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, Site
 
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _INVISIBLE = re.compile(r"[\u200e\u200f\u202a-\u202e]+")
-# Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKk, LanguageKaa of MediaWiki.
-_DOTTED_I_LANGS = frozenset({"tr", "az", "kaa", "crh", "crh-latn", "kk-latn"})
+
+# ASCII titles that are their own normal form but for the first letter: no prefix, no fragment, no escape.
+_WORD = r"[A-Za-z0-9'(),.!*;$@+\-]"
+_PLAIN = re.compile(rf"[A-Za-z0-9]{_WORD}*+(?:(?: |/(?!\.)){_WORD}++)*+")
+
+# Characters that no title holds, percent escapes, character references, and what browsers take for relative
+# paths or editors for signatures.
+_INVALID = re.compile(
+    r"[\x00-\x1f\x7f#<>\[\]{|}\ufffd\ud800-\udfff]|%[0-9A-Fa-f]{2}|&[A-Za-z0-9\x80-\U0010ffff]+;|~~~"
+    r"|\A\.\.?(?:/|\Z)|/\.\.?(?:/|\Z)"
+)
+_REFERENCE = re.compile(r"&(?:[A-Za-z0-9]+|#[0-9]+|#[xX][0-9A-Fa-f]+);")
+# Links to such targets are external ones in wrong brackets. Source: $wgUrlProtocols of MediaWiki 1.39.
+_PROTOCOL = re.compile(
+    r" *(?:(?:ftps?|git|gopher|https?|ircs?|mms|nntp|redis|sftp|ssh|svn|telnet|worldwind):)?//"
+    r"| *(?:bitcoin|geo|magnet|mailto|matrix|news|sips?|sms|tel|urn|xmpp):",
+    re.IGNORECASE,
+)
+_MAX_BYTES = 255
+_MAX_BYTES_SPECIAL = 512
+
+# Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and
+# the languages that take their class as a fallback.
+_DOTTED_I_LANGS = frozenset({"tr", "az", "kaa", "gag", "lez"})
+# Namespaces whose titles begin with a capital on case-sensitive wikis too, with their talk pages.
+# Source: NamespaceInfo::ALWAYS_CAPITALIZED_NAMESPACES of MediaWiki.
+_ALWAYS_CAPITALISED = frozenset({-1, 2, 3, 8, 9})
 
 
 class Target(NamedTuple):
     """What a link's target names.
 
     Attributes:
-        kind: ``page`` (any page of this wiki that is shown as a link, the main namespace or another), ``file``,
+        kind: ``page`` (any page of this wiki that is shown as a link, in whatever namespace), ``file``,
             ``category``, ``interlanguage``, ``interwiki`` or ``invalid``.
         namespace: number; 0 for the main namespace and for targets outside this wiki.
-        title: normal form with prefix; for a bare fragment (``[[#History]]``) empty: the page itself.
-        fragment: section, None when absent.
-        is_escaped: the target began with a colon (``[[:Category:X]]``), so it is shown, not acted on.
+        title: normal form with prefix; for a bare fragment (``[[#History]]``) empty: the page itself. Targets
+            outside this wiki keep their letter case and begin with the interwiki prefix as written.
+        fragment: section, None when absent or empty.
+        is_escaped: the target began with a colon (``[[:Category:X]]``) or with this wiki's own prefix
+            (``[[en:Category:X]]`` on the English Wikipedia), so it is shown, not acted on.
     """
 
     kind: str
@@ -41,19 +69,24 @@ class Target(NamedTuple):
 
 
 def upper_first(title: str, lang: str) -> str:
-    """Gives the title with its first code point in upper case, by MediaWiki's rules for the language.
+    """Gives the title with its first code point in title case, by MediaWiki's rules for the language.
 
-    Letters whose capital is longer than one code point (ß) and Georgian letters stay as they are, as MediaWiki
-    keeps them.
+    Letters whose capital is longer than one code point (ß, ŉ, և) stay as they are, and so do Georgian
+    letters, whose title case is themselves. The result is in NFC if the title was.
+
+    Source: Language::ucfirst; UcfirstOverrides.php of Wikimedia's configuration.
     """
     if not title:
         return title
     first = title[0]
     if first == "i" and lang in _DOTTED_I_LANGS:
-        return "İ" + title[1:]
-    upper = first.upper()
-    if upper == first or len(upper) != 1 or "\u10d0" <= first <= "\u10ff":
-        return title
+        upper = "İ"
+    else:
+        upper = first.title()
+        if upper == first or len(upper) != 1:
+            return title
+    if len(title) > 1 and title[1] > "\u02ff" and unicodedata.combining(title[1]):
+        return unicodedata.normalize("NFC", upper + title[1:])
     return upper + title[1:]
 
 
@@ -61,21 +94,30 @@ def clean_title(written: str) -> str:
     """Gives a title with underscores as spaces, runs of spaces collapsed, invisible marks dropped, in NFC."""
     if not written.isascii():
         written = unicodedata.normalize("NFC", _INVISIBLE.sub("", written))
-    return _SPACES.sub(" ", written).strip(" ")
+        return _SPACES.sub(" ", written).strip(" ")
+    if "_" in written:
+        written = written.replace("_", " ")
+    if "  " in written:
+        written = _SPACES.sub(" ", written)
+    return written.strip(" ")
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """Gives the normal form by which a page is found: cleaned, prefix in local form, first letter by the site's rule."""
-    title = clean_title(written)
+    """Gives the form by which a page is found: clean, prefix in local form, first letter by the site's rule.
+
+    Colons before the title (``:Category:X``) are dropped. Whether the title is valid is not looked at.
+    """
+    title = clean_title(written).lstrip(": ")
+    namespace = 0
     if ":" in title:
         namespace, rest = split_namespace(title, site)
         if namespace:
             return _with_prefix(namespace, rest, site)
-    return upper_first(title, site.lang) if site.case == "first-letter" else title
+    return _capitalise(title, namespace, site)
 
 
 def split_namespace(title: str, site: Site) -> tuple[int, str]:
-    """Gives the namespace number by the title's prefix, and the rest; (0, title) when the prefix is no namespace."""
+    """Gives the namespace number by the title's prefix, and the rest; (0, title) when that is none."""
     prefix, colon, rest = title.partition(":")
     if colon:
         number = site.namespace_by_name.get(prefix.strip(" _").replace("_", " ").casefold())
@@ -84,15 +126,25 @@ def split_namespace(title: str, site: Site) -> tuple[int, str]:
     return 0, title
 
 
+def is_valid_title(title: str, *, namespace: int = 0) -> bool:
+    """Says whether MediaWiki would allow a page of that title, given in normal form without its prefix."""
+    if not title or title[0] == ":" or _INVALID.search(title):
+        return False
+    limit = _MAX_BYTES_SPECIAL if namespace == SPECIAL else _MAX_BYTES
+    return len(title) * 4 <= limit or len(title.encode()) <= limit
+
+
+def _capitalise(title: str, namespace: int, site: Site) -> str:
+    if site.case == "first-letter" or namespace in _ALWAYS_CAPITALISED:
+        return upper_first(title, site.lang)
+    return title
+
+
 def _with_prefix(namespace: int, rest: str, site: Site) -> str:
     prefix = site.namespaces.get(namespace)
     if prefix is None:
-        prefix = next((name for name, number in site.aliases if number == namespace), None)
-    if prefix is None:
         prefix = CANONICAL_NAMESPACES.get(namespace, (str(namespace),))[0]
-    if site.case == "first-letter":
-        rest = upper_first(rest, site.lang)
-    return f"{prefix}:{rest}"
+    return f"{prefix}:{_capitalise(rest, namespace, site)}"
 
 
 class TargetParser:
@@ -103,54 +155,95 @@ class TargetParser:
 
     def __init__(self, site: Site, *, cache_size: int = 1 << 16) -> None:
         self._site = site
+        self._capitalises = site.case == "first-letter"
+        self._dotted_i = site.lang in _DOTTED_I_LANGS
         self.parse = lru_cache(maxsize=cache_size)(self._parse)
 
     def _parse(self, written: str) -> Target:
-        """Gives what the part of a link before ``|`` names; entities and percent escapes are decoded first."""
+        """Gives what the part of a link before ``|`` names; percent escapes, then references are decoded.
+
+        Own interwiki prefixes (``en:`` and ``w:`` on the English Wikipedia, ``w:fr:`` on the French) lead to
+        a page of this wiki. A leading slash is part of the title, as in all namespaces without subpages.
+        """
+        if _PLAIN.fullmatch(written) and len(written) <= _MAX_BYTES:
+            if self._capitalises:
+                first = written[0]
+                if first > "Z":
+                    written = ("İ" if first == "i" and self._dotted_i else first.upper()) + written[1:]
+            return Target("page", 0, written, None, False)
         text = written
-        if "&" in text:
-            text = html.unescape(text)
         if "%" in text:
-            text = _unquote(text)
-        title, hash_sign, fragment = text.partition("#")
-        found_fragment = clean_title(fragment) if hash_sign else None
-        title = clean_title(title)
+            text = urllib.parse.unquote(text, errors="replace")
+        if _PROTOCOL.match(text):
+            return Target("invalid", 0, clean_title(text), None, False)
+        if "&" in text:
+            text = _REFERENCE.sub(_decode, text)
+        before, hash_sign, after = text.partition("#")
+        fragment = (clean_title(after) or None) if hash_sign else None
+        title = clean_title(before)
         is_escaped = title.startswith(":")
         if is_escaped:
-            title = title[1:].lstrip(" :")
+            # The parser drops one colon, the title splitter another.
+            title = title[1:].lstrip(" ")
+            title = title[1:].lstrip(" ") if title.startswith(":") else title
         if not title:
-            if found_fragment and not is_escaped:
-                return Target("page", 0, "", found_fragment, False)
+            if fragment:
+                return Target("page", 0, "", fragment, is_escaped)
             return Target("invalid", 0, "", None, is_escaped)
-        if ":" in title:
-            namespace, rest = split_namespace(title, self._site)
+        return self._target(title, fragment=fragment, is_escaped=is_escaped)
+
+    def _target(self, title: str, *, fragment: str | None, is_escaped: bool) -> Target:
+        site = self._site
+        namespace = 0
+        rest = title
+        while ":" in rest:
+            namespace, name = split_namespace(rest, site)
             if namespace:
-                full = _with_prefix(namespace, rest, self._site)
-                kind = "page"
-                if not is_escaped and namespace == FILE:
-                    kind = "file"
-                elif not is_escaped and namespace == CATEGORY:
-                    kind = "category"
-                return Target(kind, namespace, full, found_fragment, is_escaped)
-            prefix = title.partition(":")[0].strip().lower()
+                rest = name
+                break
+            prefix, _, behind = rest.partition(":")
+            prefix = prefix.strip(" ").lower()
+            behind = behind.lstrip(" ")
+            if prefix in site.own_prefixes:
+                if not behind:  # the main page, whose title is not known here
+                    return Target("interwiki", 0, rest, fragment, True)
+                rest = behind
+                is_escaped = True
+                continue
+            if prefix == "w" and (own := self._behind_own_prefix(behind)):
+                rest = own
+                is_escaped = True
+                continue
+            kind = "interwiki"
             if prefix in language_codes():
-                if is_escaped:
-                    return Target("interwiki", 0, title, found_fragment, True)
-                return Target("interlanguage", 0, title, found_fragment, False)
-            if prefix in interwiki_prefixes():
-                return Target("interwiki", 0, title, found_fragment, is_escaped)
-        if any(character in title for character in "[]{}|<>\n"):
+                kind = "interwiki" if is_escaped else "interlanguage"
+            elif prefix not in interwiki_prefixes():
+                break
+            return Target("invalid" if _INVALID.search(rest) else kind, 0, rest, fragment, is_escaped)
+        if not is_valid_title(rest, namespace=namespace) or (namespace == TALK and self._has_prefix(rest)):
             return Target("invalid", 0, title, None, is_escaped)
-        if self._site.case == "first-letter":
-            title = upper_first(title, self._site.lang)
-        return Target("page", 0, title, found_fragment, is_escaped)
+        if not namespace:
+            return Target("page", 0, _capitalise(rest, 0, site), fragment, is_escaped)
+        kind = "page"
+        if not is_escaped and namespace in (FILE, CATEGORY):
+            kind = "file" if namespace == FILE else "category"
+        return Target(kind, namespace, _with_prefix(namespace, rest, site), fragment, is_escaped)
+
+    def _behind_own_prefix(self, title: str) -> str:
+        prefix, _, rest = title.partition(":")
+        return rest.lstrip(" ") if prefix.strip(" ").lower() in self._site.own_prefixes else ""
+
+    def _has_prefix(self, title: str) -> bool:
+        """Says whether a title behind ``Talk:`` has a prefix, which is not allowed."""
+        if ":" not in title:
+            return False
+        prefix = title.partition(":")[0].strip(" ").lower()
+        known = prefix in language_codes() or prefix in interwiki_prefixes()
+        return known or bool(split_namespace(title, self._site)[0])
 
 
-def _unquote(text: str) -> str:
-    try:
-        return urllib.parse.unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        return text
+def _decode(reference: re.Match[str]) -> str:
+    return html.unescape(reference[0])
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:

@@ -1,0 +1,46 @@
+"""All measurements, one after the other: ``python -m benchmarks``; figures go to ``.bench/results.json``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from benchmarks import build_speed, leaks, lookup_speed, wikitext_speed
+from benchmarks.environment import WORK, write_json
+
+LISTED_LEAKS = 50
+SIZES_MB = {"quick": [20, 40], "full": [50, 100, 200]}
+PEERS_MB = {"quick": 20, "full": 50}
+ROUNDS = {"quick": 3, "full": 7}
+LOOKUP_PAGES = {"quick": 10_000, "full": 100_000}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")
+    parser.add_argument("--json", default=str(WORK / "results.json"), help="write the figures here")
+    args = parser.parse_args()
+    size = "quick" if args.quick else "full"
+    results: dict[str, Any] = {}
+
+    results["wikitext"] = wikitext_speed.measure(args.data, n_rounds=ROUNDS[size])
+    wikitext_speed.show(results["wikitext"])
+    results["leaks"] = leaks.measure(args.data)
+    leaks.show(results["leaks"], n_lines=LISTED_LEAKS)
+    results["build"] = build_speed.measure(
+        args.data, sizes_mb=SIZES_MB[size], peers_mb=PEERS_MB[size], options=[]
+    )
+    build_speed.show(results["build"])
+    results["lookup"] = lookup_speed.measure(n_pages=LOOKUP_PAGES[size])
+    lookup_speed.show(results["lookup"])
+
+    write_json(args.json, results)
+    print(f"\nall figures, and every leak: {args.json}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Markup that survives in the text of the real slices' articles, outside of what is meant to be seen."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.environment import machine, table, write_json
+from benchmarks.slices import OTHERS, S1, Slice, data_root, read_slices
+from kbsource.articles import PageParser
+from kbsource.wikitext.parse import ParsedText
+
+MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")
+# What these tags hold is shown as written.
+LITERAL = re.compile(
+    r"<(nowiki|pre|code|syntaxhighlight|source|math|chem|ce|score|templatedata)\b[^>]*(?<!/)>(.*?)</\1\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
+CONTEXT_CHARS = 40
+_ENTITY_WINDOW = 6
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Markup left in one place of an article.
+
+    Attributes:
+        slice: name of the dump slice.
+        title: the article's title.
+        place: ``element 7``, ``table 2`` or ``infobox 0``.
+        kind: kind of the element, or ``cell``, ``caption``, ``field``.
+        markup: what was left.
+        context: up to 40 characters before and after it.
+    """
+
+    slice: str
+    title: str
+    place: str
+    kind: str
+    markup: str
+    context: str
+
+
+class Literals:
+    """What one page's wikitext shows as written: the insides of nowiki and its kin, and references."""
+
+    def __init__(self, wikitext: str) -> None:
+        self._plain = wikitext
+        self._decoded = html.unescape(wikitext)
+        self._left: Counter[str] = Counter()
+        for match in LITERAL.finditer(wikitext):
+            content = html.unescape(match.group(2))
+            pieces = {" ".join(piece.split()) for piece in (content, *content.splitlines())}
+            self._left.update(piece for piece in pieces if MARKUP.search(piece))
+
+    def leaks(self, text: str) -> list[re.Match[str]]:
+        """Gives the markup in a text that the wikitext does not ask to show.
+
+        Each literal excuses as many places as the wikitext has of it, over all texts of the page asked about.
+        """
+        found = list(MARKUP.finditer(text))
+        if not found:
+            return []
+        spans = self._claim(re.sub(r"\s", " ", text))
+        return [
+            match
+            for match in found
+            if not any(start <= match.start() and match.end() <= end for start, end in spans)
+            and not self._is_from_references(text, match)
+        ]
+
+    def _claim(self, text: str) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for piece in sorted(self._left, key=len, reverse=True):
+            start = text.find(piece)
+            while start >= 0 and self._left[piece] > 0:
+                end = start + len(piece)
+                if not any(first < end and start < last for first, last in spans):
+                    spans.append((start, end))
+                    self._left[piece] -= 1
+                start = text.find(piece, end)
+        return spans
+
+    def _is_from_references(self, text: str, match: re.Match[str]) -> bool:
+        """Says whether markup and its neighbours stand in the source only when ``&#91;`` is decoded."""
+        window = text[max(0, match.start() - _ENTITY_WINDOW) : match.end() + _ENTITY_WINDOW]
+        return window in self._decoded and window not in self._plain
+
+
+def page_texts(parsed: ParsedText) -> list[tuple[str, str, str]]:
+    """Gives every text of a parsed page as (place, kind, text); elements first."""
+    texts = [(f"element {i}", element.kind, element.text) for i, element in enumerate(parsed.elements)]
+    for i, one in enumerate(parsed.tables):
+        texts.append((f"table {i}", "caption", one.caption or ""))
+        texts.extend((f"table {i}", "cell", cell.content.text) for row in one.rows for cell in row)
+    for i, box in enumerate(parsed.infoboxes):
+        texts.extend((f"infobox {i}", "field", value.text) for _, value in box.fields)
+    return texts
+
+
+def slice_leaks(one: Slice) -> list[Leak]:
+    """Parses every article of a slice and gives what markup is left in it."""
+    parser = PageParser(one.site)
+    leaks = []
+    for page in one.articles():
+        literals = Literals(page.text)
+        for place, kind, text in page_texts(parser.parse(page).text):
+            for match in literals.leaks(text):
+                before = max(0, match.start() - CONTEXT_CHARS)
+                context = text[before : match.end() + CONTEXT_CHARS].replace("\n", " ")
+                leaks.append(Leak(one.name, page.title, place, kind, match.group(), context))
+    return leaks
+
+
+def measure(data: str | None) -> dict[str, Any]:
+    """Counts over all slices, S1 first."""
+    rows = []
+    listed: list[Leak] = []
+    for one in read_slices(data_root(data), (S1, *OTHERS)):
+        leaks = slice_leaks(one)
+        in_elements = {leak.title for leak in leaks if leak.place.startswith("element")}
+        rows.append(
+            {
+                "slice": one.name,
+                "articles": len(one.articles()),
+                "articles_with_leaks": len(in_elements),
+                "articles_with_leaks_in_tables_and_infoboxes": len(
+                    {leak.title for leak in leaks if not leak.place.startswith("element")}
+                ),
+            }
+        )
+        listed.extend(leaks)
+    return {"machine": machine(), "slices": rows, "leaks": [asdict(leak) for leak in listed]}
+
+
+def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:
+    """Prints the counts and the list, elements first; says how many lines it left out."""
+    print(
+        "\nleaked markup: {{ }} [[ ]] <ref ''' outside nowiki and its kin; bar: 0 articles of the first slice"
+    )
+    header = ("slice", "articles", "with leaks in elements", "in tables, infoboxes")
+    print(table(header, [tuple(row.values()) for row in result["slices"]]))
+    leaks = sorted(result["leaks"], key=lambda leak: not leak["place"].startswith("element"))
+    for leak in leaks[:n_lines]:
+        print(f"{leak['slice']} | {leak['title']} | {leak['place']} {leak['kind']} | {leak['context']}")
+    if n_lines is not None and len(leaks) > n_lines:
+        print(f"… and {len(leaks) - n_lines} more")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
+    )
+    parser.add_argument("--json", help="write the figures here")
+    args = parser.parse_args()
+    result = measure(args.data)
+    show(result)
+    write_json(args.json, result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Runs a command and says what it and its descendants took: CPU, wall time, memory (Linux, from /proc)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLES_PER_S = 10
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a command took.
+
+    Attributes:
+        returncode: exit status.
+        wall_s: from start to end.
+        cpu_s: user and system time of the command and its descendants.
+        peak_tree_mb: largest sum over the tree, shared pages counted once (PSS), in MB (10^6 bytes).
+        peak_process_mb: largest resident set (RSS) of any one process.
+        n_processes: most processes seen at once.
+    """
+
+    returncode: int
+    wall_s: float
+    cpu_s: float
+    peak_tree_mb: float
+    peak_process_mb: float
+    n_processes: int
+
+
+def run(command: list[str], *, cwd: Path, log: Path, env: dict[str, str] | None = None) -> Usage:
+    """Runs a command with its output going to ``log`` and samples its tree ten times a second."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        sampler = _Sampler(process.pid)
+        sampler.start()
+        _, status, rusage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        sampler.stop()
+    # rusage holds descendants that were waited for; the samples also those that were left behind.
+    return Usage(
+        returncode=process.returncode,
+        wall_s=wall_s,
+        cpu_s=max(rusage.ru_utime + rusage.ru_stime, sampler.cpu_s()),
+        peak_tree_mb=sampler.peak_tree_bytes / 1e6,
+        peak_process_mb=sampler.peak_process_bytes / 1e6,
+        n_processes=sampler.n_processes,
+    )
+
+
+class _Sampler(threading.Thread):
+    def __init__(self, root: int) -> None:
+        super().__init__(daemon=True)
+        self._root = root
+        self._ended = threading.Event()
+        self._cpu_ticks: dict[int, int] = {}
+        self.peak_tree_bytes = self.peak_process_bytes = self.n_processes = 0
+
+    def run(self) -> None:
+        while not self._ended.wait(1 / SAMPLES_PER_S):
+            self._sample()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+    def cpu_s(self) -> float:
+        return sum(self._cpu_ticks.values()) / _TICKS
+
+    def _sample(self) -> None:
+        tree = 0
+        members = self._members()
+        for pid in members:
+            memory = _memory(pid)
+            if memory is not None:
+                rss, pss = memory
+                tree += pss
+                self.peak_process_bytes = max(self.peak_process_bytes, rss)
+        self.peak_tree_bytes = max(self.peak_tree_bytes, tree)
+        self.n_processes = max(self.n_processes, len(members))
+
+    def _members(self) -> list[int]:
+        """Gives the root's descendants and everything in its session, whoever is its parent by now."""
+        parents: dict[int, int] = {}
+        ticks: dict[int, int] = {}
+        members = {self._root}
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    fields = file.read().rsplit(b")", 1)[1].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended meanwhile
+            pid = int(entry)
+            parents[pid] = int(fields[1])
+            if int(fields[3]) == self._root:
+                members.add(pid)
+            ticks[pid] = int(fields[11]) + int(fields[12])
+        grown = True
+        while grown:
+            more = {pid for pid, parent in parents.items() if parent in members} - members
+            members |= more
+            grown = bool(more)
+        alive = [pid for pid in members if pid in parents]
+        self._cpu_ticks.update((pid, ticks[pid]) for pid in alive)
+        return alive
+
+
+def _memory(pid: int) -> tuple[int, int] | None:
+    """Gives resident and proportional set size in bytes; None when the process has ended."""
+    rss = pss = 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Rss:"):
+                    rss = int(line.split()[1]) * 1024
+                elif line.startswith(b"Pss:"):
+                    pss = int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return rss, pss

@@ -1,0 +1,92 @@
+"""A few numbers that a working process shows to whoever watches it, through a small mapped file.
+
+Writing them costs no system call and no message, so a worker can do it for every page.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+_PAGE, _SERIAL, _PAGES_DONE, _BYTES_DONE = range(4)
+SIZE_BYTES = 4 * 8
+
+
+class Reading(NamedTuple):
+    """What a worker shows.
+
+    Attributes:
+        page: number of the page in work, from 1; 0 between pages.
+        serial: how often ``page`` was set: an unchanged serial is the same piece of work.
+        pages_done, bytes_done: work done since the task began; the bytes are raw input.
+    """
+
+    page: int
+    serial: int
+    pages_done: int
+    bytes_done: int
+
+
+class Beat:
+    """The numbers of one worker, to write or to read."""
+
+    def __init__(self, memory: mmap.mmap | bytearray) -> None:
+        self._values = memoryview(memory).cast("Q")
+
+    @classmethod
+    def create(cls, path: str) -> Beat:
+        """Makes the file, all zeros, and maps it."""
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(bytes(SIZE_BYTES))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str) -> Beat:
+        """Maps a file that ``create`` made."""
+        with open(path, "r+b") as file:
+            return cls(mmap.mmap(file.fileno(), SIZE_BYTES))
+
+    @classmethod
+    def unshared(cls) -> Beat:
+        """Gives a beat that nobody else can read, for work done in this process."""
+        return cls(bytearray(SIZE_BYTES))
+
+    @contextmanager
+    def on_page(self, page: int) -> Iterator[None]:
+        """Shows that page number ``page`` (from 1) is in work while the body runs.
+
+        When the body raises, the page stays shown: that is how its supervisor knows which one it was.
+        """
+        self.enter(page)
+        yield
+        self.leave()
+
+    def enter(self, page: int) -> None:
+        """Shows that page number ``page`` (from 1) is in work from now on."""
+        values = self._values
+        values[_SERIAL] += 1
+        values[_PAGE] = page
+
+    def leave(self) -> None:
+        """Shows that no page is in work."""
+        self._values[_PAGE] = 0
+
+    def done(self, *, pages: int, n_bytes: int) -> None:
+        """Adds to the work done."""
+        values = self._values
+        values[_PAGES_DONE] += pages
+        values[_BYTES_DONE] += n_bytes
+
+    def clear(self) -> None:
+        """Sets all to zero, before a task begins."""
+        for i in range(len(self._values)):
+            self._values[i] = 0
+
+    def read(self) -> Reading:
+        """Gives the numbers as they are now."""
+        values = self._values
+        return Reading(values[_PAGE], values[_SERIAL], values[_PAGES_DONE], values[_BYTES_DONE])

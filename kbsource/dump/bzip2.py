@@ -1,0 +1,352 @@
+"""bzip2 files block by block, from any byte on.
+
+A bzip2 file is one or more streams; a stream is a header, blocks that decode on their own, and a trailer. Blocks and
+trailers begin with a 48-bit magic at any bit, so a reader that starts in the middle finds the next block by its
+magic, wraps the block as a stream of its own and lets ``bz2`` decode it and check its CRC.
+
+Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+BLOCK_MAGIC = 0x314159265359
+END_MAGIC = 0x177245385090
+STREAM_HEADER = re.compile(rb"BZh[1-9]")
+
+_MAGIC_BITS = 48
+_CRC_BITS = 32
+# A block holds at most 900,000 bytes; the worst that the Huffman stage of an encoder makes of them stays below this.
+_MAX_BLOCK_BYTES = 1_250_000
+_WINDOW_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One decoded block; ``offset`` is the byte of the file in which its magic begins."""
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A place of the file that could not be decoded; the bytes before and after it do not belong together.
+
+    Attributes:
+        offset: byte of the file where it begins.
+        owner: offset of the block that the place belongs to, or that comes before it: whoever reads that block
+            reports the damage.
+        reason: ``damaged_block``, ``trailing_garbage`` (bytes that are no stream after the end of one) or
+            ``truncated`` (the file ends inside a stream).
+        detail: what was seen.
+    """
+
+    offset: int
+    owner: int
+    reason: str
+    detail: str
+
+
+class _Magic(NamedTuple):
+    bit: int
+    is_end: bool
+
+    @property
+    def byte(self) -> int:
+        return self.bit >> 3
+
+
+def _magic_keys() -> dict[int, tuple[tuple[int, int, bool], ...]]:
+    """Gives, for every 16-bit value that shows a magic, how far back the magic begins, its shift and its kind.
+
+    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for shift 0).
+    Their first or their second pair stands at an even place: looking at the pairs at even places finds it.
+    """
+    keys: dict[int, list[tuple[int, int, bool]]] = {}
+    for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
+        for shift in range(8):
+            whole = (magic << (8 - shift)).to_bytes(7, "big")
+            first = 1 if shift else 0
+            for back in (first, first + 1):
+                pair = int.from_bytes(whole[back : back + 2], "little")
+                keys.setdefault(pair, []).append((back, shift, is_end))
+    return {pair: tuple(places) for pair, places in keys.items()}
+
+
+_KEYS = _magic_keys()
+_IS_KEY = np.zeros(1 << 16, dtype=np.bool_)
+_IS_KEY[list(_KEYS)] = True
+_MAGIC_MASK = (1 << _MAGIC_BITS) - 1
+
+
+def find_magics(data: bytes) -> list[tuple[int, bool]]:
+    """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
+    pairs = np.frombuffer(data, dtype="<u2", count=len(data) // 2)
+    found: list[tuple[int, bool]] = []
+    for index in np.flatnonzero(_IS_KEY[pairs]).tolist():
+        for back, shift, is_end in _KEYS[int(pairs[index])]:
+            start = 2 * index - back
+            if start < 0 or start + 7 > len(data):
+                continue
+            value = int.from_bytes(data[start : start + 7], "big") >> (8 - shift) & _MAGIC_MASK
+            if value == (END_MAGIC if is_end else BLOCK_MAGIC):
+                found.append((8 * start + shift, is_end))
+    found.sort()
+    return found
+
+
+class _Window:
+    """The part of a file that is being decoded, and the magics in it.
+
+    Holds the bytes from the magic in hand on, and never more than a few blocks.
+    """
+
+    def __init__(self, file: BinaryIO, start: int) -> None:
+        file.seek(start)
+        self._file = file
+        self._base = start
+        self._data = bytearray()
+        self._scanned = start
+        self._magics: list[_Magic] = []
+        self.at_end = False
+
+    @property
+    def end(self) -> int:
+        """Byte after the last one read: the size of the file once ``at_end`` is set."""
+        return self._base + len(self._data)
+
+    def magic(self, index: int) -> _Magic | None:
+        """Gives the magic at ``index`` from the one in hand, None when the file has no such."""
+        while len(self._magics) <= index:
+            if not self._read():
+                return None
+        return self._magics[index]
+
+    def advance(self, count: int) -> None:
+        """Takes the magic at ``count`` in hand and lets go of what stands before it."""
+        del self._magics[:count]
+        keep = self._magics[0].byte if self._magics else self._scanned
+        self._forget(keep)
+
+    def _forget(self, keep: int) -> None:
+        count = min(keep, self.end) - self._base
+        if count > 0:
+            del self._data[:count]
+            self._base += count
+
+    def _read(self) -> bool:
+        if self.at_end:
+            return False
+        piece = self._file.read(_WINDOW_BYTES)
+        if not piece:
+            self.at_end = True
+            return False
+        if len(self._data) > 2 * _MAX_BLOCK_BYTES:  # no block reaches this far: a hole, kept out of memory
+            self._forget(self._scanned)
+        self._data += piece
+        first = self._scanned
+        for bit, is_end in find_magics(bytes(self._data[first - self._base :])):
+            self._magics.append(_Magic(bit + 8 * first, is_end))
+        self._scanned = max(first, self.end - 6)
+        return True
+
+    def peek(self, start: int, count: int) -> bytes:
+        """Gives up to ``count`` bytes from a byte of the file on, fewer only at its end."""
+        while self.end < start + count and self._read():
+            pass
+        return bytes(self._data[start - self._base : start - self._base + count])
+
+    def _bits(self, start: int, end: int) -> int | None:
+        first = (start >> 3) - self._base
+        if first < 0:
+            return None
+        value = int.from_bytes(self._data[first : ((end + 7) >> 3) - self._base], "big") >> (-end % 8)
+        return value & ((1 << (end - start)) - 1)
+
+    def decode(self, start: int, end: int) -> bytes | None:
+        """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
+        length = end - start
+        bits = self._bits(start, end) if length > _MAGIC_BITS + _CRC_BITS else None
+        if bits is None:
+            return None
+        crc = bits >> (length - _MAGIC_BITS - _CRC_BITS) & 0xFFFFFFFF
+        length += _MAGIC_BITS + _CRC_BITS
+        padding = -length % 8
+        bits = ((bits << _MAGIC_BITS | END_MAGIC) << _CRC_BITS | crc) << padding
+        decoder = bz2.BZ2Decompressor()
+        try:
+            data = decoder.decompress(b"BZh9" + bits.to_bytes((length + padding) >> 3, "big"))
+        except OSError:
+            return None
+        return data if decoder.eof and not decoder.unused_data else None
+
+    def decode_last(self, start: int) -> bytes | None:
+        """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
+        length = 8 * self.end - start
+        bits = self._bits(start, 8 * self.end) if length > _MAGIC_BITS + _CRC_BITS else None
+        if bits is None:
+            return None
+        # The decoder reads whole bytes, and after the block only those of a magic in the making. So the odd bits at
+        # the end are left out; when they belong to the block they are filled up instead, and what fills is not read.
+        odd = length % 8
+        left_out = (bits >> odd).to_bytes(length >> 3, "big")
+        filled_up = (bits << (-length % 8)).to_bytes((length + 7) >> 3, "big")
+        return _decode_unfinished(left_out) or _decode_unfinished(filled_up)
+
+
+def _decode_unfinished(data: bytes) -> bytes | None:
+    """Gives what a stream without its trailer holds, None when its block is not whole."""
+    decoder = bz2.BZ2Decompressor()
+    try:
+        parts = [decoder.decompress(b"BZh9" + data)]
+        while part := decoder.decompress(b""):
+            parts.append(part)
+    except (OSError, EOFError):
+        return None
+    return b"".join(parts) or None
+
+
+def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
+    """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
+    window = _Window(file, max(0, magic.byte - _MAX_BLOCK_BYTES))
+    before: list[_Magic] = []
+    after: list[_Magic] = []
+    index = 0
+    while (found := window.magic(index)) and found.byte <= magic.byte + _MAX_BLOCK_BYTES:
+        if found.bit < magic.bit and not found.is_end:
+            before.append(found)
+        elif found.bit > magic.bit:
+            after.append(found)
+        index += 1
+    for start in reversed(before):
+        for end in after:
+            if end.byte - start.byte <= _MAX_BLOCK_BYTES and window.decode(start.bit, end.bit) is not None:
+                return end.bit
+    return None
+
+
+def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
+    """Yields every block whose magic begins at byte ``start`` or later, and every damage between them, in order.
+
+    It goes on to the end of the file; whoever reads a range stops at the first item of another owner. Reading from
+    any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.
+
+    Args:
+        file: seekable, holding the compressed bytes.
+        start: byte offset.
+    """
+    window = _Window(file, start)
+    owner = start
+    is_synced = start == 0
+    if is_synced:
+        first = window.magic(0)
+        if first is None or first.bit != 8 * len(b"BZh9"):
+            yield Damage(0, 0, "damaged_block", "the first block does not begin where it should")
+    while magic := window.magic(0):
+        if magic.is_end:
+            if is_synced:
+                damage = _damage_after_stream(window, magic, owner)
+                if damage:
+                    yield damage
+            window.advance(1)
+            continue
+        count, data = _decode_from(window, magic)
+        if data is None and not is_synced:
+            covering_end = _end_of_covering_block(file, magic)
+            file.seek(window.end)
+            if covering_end is not None:
+                while (skipped := window.magic(0)) and skipped.bit < covering_end:
+                    window.advance(1)
+                # Whoever reads that block also tells what comes after it.
+                continue
+        is_synced = True
+        owner = magic.byte
+        if data is not None:
+            yield Block(owner, data)
+        following = window.magic(1)
+        if following is None:
+            yield Damage(window.end, owner, "truncated", "the file ends inside a bzip2 stream")
+        elif data is None:
+            detail = f"compressed bytes {magic.byte} to {following.byte} could not be decoded"
+            yield Damage(magic.byte, owner, "damaged_block", detail)
+        window.advance(count)
+
+
+def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
+    """Gives how many magics the block takes up, and its data; (1, None) when it cannot be decoded.
+
+    What looks like the next magic may stand inside the block by chance, so on failure the block is tried up to the
+    magics after it, as far as a block can reach.
+    """
+    count = 1
+    while following := window.magic(count):
+        if following.byte - magic.byte > _MAX_BLOCK_BYTES:
+            break
+        data = window.decode(magic.bit, following.bit)
+        if data is not None:
+            return count, data
+        count += 1
+    return 1, (window.decode_last(magic.bit) if window.magic(1) is None else None)
+
+
+def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage | None:
+    """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
+    end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
+    rest = window.peek(end, len(b"BZh9") + 6)
+    if not rest:
+        return (
+            Damage(window.end, owner, "truncated", "the file ends inside a trailer")
+            if window.end < end
+            else None
+        )
+    following = window.magic(1)
+    has_header = STREAM_HEADER.match(rest) is not None
+    if has_header and following and following.bit == 8 * (end + 4):
+        return None
+    if len(rest) < len(b"BZh9") + 6 and _begins_stream(rest):
+        return Damage(window.end, owner, "truncated", "the file ends inside a stream header")
+    if has_header:
+        return Damage(
+            end + 4, owner, "damaged_block", "a stream's first block does not begin where it should"
+        )
+    until = following.byte if following else "the end of the file"
+    return Damage(end, owner, "trailing_garbage", f"bytes {end} to {until} are no bzip2 stream")
+
+
+def _begins_stream(rest: bytes) -> bool:
+    digit = rest[3:4] if rest[3:4].isdigit() and rest[3:4] != b"0" else b"9"
+    header = b"BZh" + digit
+    return any((header + magic.to_bytes(6, "big")).startswith(rest) for magic in (BLOCK_MAGIC, END_MAGIC))
+
+
+def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
+    """Gives the last ``count`` decoded bytes of the file (fewer when it holds fewer) and how it ends.
+
+    Only as many blocks as needed are decoded. Bytes before the last damaged block are not given.
+
+    Returns:
+        The bytes, and the reason of the damage that is the last item of the file, None when it ends as it should.
+    """
+    reach = 1 << 16
+    while True:
+        start = max(0, size - reach)
+        tail = b""
+        ending: str | None = None
+        for item in iter_blocks(file, start=start):
+            if isinstance(item, Block):
+                tail = (tail + item.data)[-count:]
+                ending = None
+            else:
+                tail = tail if item.reason == "trailing_garbage" else b""
+                ending = item.reason
+        if start == 0 or len(tail) >= count or ending in ("damaged_block", "truncated"):
+            return tail, ending
+        reach *= 4

@@ -1,0 +1,269 @@
+"""The XML of one page -> RawPage.
+
+Pages as Wikimedia's exporters write them are read by two patterns (``fastxml``); everything else, and everything that
+is wrong, goes through lxml, which decides. Both give the same.
+
+Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down to 0.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lxml import etree
+
+from kbsource.errors import RecordError
+from kbsource.records import RawPage
+from kbsource.site import Site
+from kbsource.titles import split_namespace
+
+_ID = re.compile(r"\d{1,18}")
+_NAMESPACE = re.compile(r"-?\d{1,9}")
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+# Characters that XML 1.0 forbids, as bytes of UTF-8: controls, U+FFFE and U+FFFF. (Surrogates are no UTF-8.)
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
+_NONCHARACTERS = re.compile(rb"\xef\xbf[\xbe\xbf]")
+_KEY_ID = re.compile(rb"<(?:[\w.-]+:)?id>\s*(\d{1,18})\s*<")
+_KEY_TITLE = re.compile(rb"<(?:[\w.-]+:)?title>([^<]*)<")
+_KEY_END = re.compile(rb"<(?:[\w.-]+:)?revision[\s>/]")
+
+
+class Revision(NamedTuple):
+    """One revision of a page.
+
+    Attributes:
+        text: wikitext, None when it is not there; ``absence`` then says why.
+        absence: reason slug, ``text_deleted`` or ``text_missing``; empty when the text is there.
+    """
+
+    revision_id: int
+    parent_revision_id: int | None
+    timestamp: str
+    model: str
+    text: str | None
+    absence: str = ""
+
+
+class PageHead(NamedTuple):
+    """What a page says outside of its revisions; ``namespace`` is None when it does not say."""
+
+    page_id: int
+    namespace: int | None
+    title: str
+    redirect_title: str | None
+
+
+def check_characters(data: bytes) -> None:
+    """Checks that the data is UTF-8 and holds only characters that XML 1.0 allows.
+
+    Raises:
+        RecordError: ``invalid_characters``.
+    """
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(
+            "invalid_characters", f"bytes {error.object[error.start : error.end]!r} are no UTF-8"
+        ) from None
+    if has_forbidden_characters(data):
+        raise RecordError("invalid_characters", "a character that XML 1.0 forbids")
+
+
+def has_forbidden_characters(data: bytes) -> bool:
+    """Says whether UTF-8 data holds a control character or a noncharacter that XML 1.0 forbids."""
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        return True
+    return b"\xef\xbf" in data and _NONCHARACTERS.search(data) is not None
+
+
+def page_key(data: bytes) -> str:
+    """Gives the page id, else the title, that stand in the head of a page's XML, however broken; else ""."""
+    end = _KEY_END.search(data)
+    head = data[: end.start()] if end else data
+    if found := _KEY_ID.search(head):
+        return str(int(found[1]))
+    found = _KEY_TITLE.search(head)
+    return found[1].decode("utf-8", "replace") if found else ""
+
+
+class XmlPageReader:
+    """Reads pages with lxml; nothing is taken from outside, no entity is expanded."""
+
+    def __init__(self, prefix: str = "") -> None:
+        """Prepares for elements with that namespace prefix."""
+        names = ("xsi", prefix) if prefix else ("xsi",)
+        declared = "".join(f' xmlns:{name}="urn:export:{name}"' for name in names)
+        self._opening = f"<wrap{declared}>".encode("ascii")
+        self._parser = etree.XMLParser(
+            encoding="utf-8",
+            resolve_entities=False,
+            no_network=True,
+            huge_tree=True,
+            load_dtd=False,
+            recover=False,
+            remove_comments=True,
+            remove_pis=True,
+        )
+
+    def read_page(self, data: bytes) -> tuple[PageHead, list[Revision]]:
+        """Gives the head and the revisions of a whole page, in order.
+
+        Raises:
+            RecordError: ``invalid_characters``, ``xml_entity``, ``malformed_xml``, ``missing_field`` or
+                ``invalid_field``.
+        """
+        page = self._parse(data)
+        return self._head(page), [_revision(element) for element in _children(page, "revision")]
+
+    def read_outer(self, data: bytes) -> PageHead:
+        """Gives the head of a page whose revisions were taken out; raises as ``read_page`` does."""
+        return self._head(self._parse(data))
+
+    def read_revision(self, data: bytes) -> Revision:
+        """Gives one ``<revision>`` element; raises as ``read_page`` does."""
+        return _revision(self._parse(data))
+
+    def _parse(self, data: bytes) -> etree._Element:
+        check_characters(data)
+        try:
+            return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
+        except etree.XMLSyntaxError as error:
+            first = next((entry for entry in error.error_log if entry.level >= etree.ErrorLevels.ERROR), None)
+            reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
+            raise RecordError(reason, first.message if first else str(error)) from None
+
+    def _head(self, page: etree._Element) -> PageHead:
+        title = _text(page, "title")
+        if not title:
+            raise RecordError("missing_field", "title")
+        page_id = _number(page, "id", "id")
+        if page_id is None:
+            raise RecordError("missing_field", "id")
+        namespace = _text(page, "ns")
+        if namespace is not None and not _NAMESPACE.fullmatch(namespace.strip()):
+            raise RecordError("invalid_field", f"ns is {namespace[:100]!r}")
+        redirect = next(_children(page, "redirect"), None)
+        redirect_title = None if redirect is None else redirect.get("title", "").partition("#")[0]
+        return PageHead(page_id, None if namespace is None else int(namespace), title, redirect_title)
+
+
+_XML_REASONS = {
+    etree.ErrorTypes.ERR_UNDECLARED_ENTITY: "xml_entity",
+    etree.ErrorTypes.WAR_UNDECLARED_ENTITY: "xml_entity",
+    etree.ErrorTypes.ERR_INVALID_CHAR: "invalid_characters",
+    etree.ErrorTypes.ERR_INVALID_CHARREF: "invalid_characters",
+}
+
+
+def _children(parent: etree._Element, name: str) -> Iterator[etree._Element]:
+    return parent.iterchildren("{*}" + name)
+
+
+def _text(parent: etree._Element, name: str) -> str | None:
+    element = next(_children(parent, name), None)
+    if element is None:
+        return None
+    if len(element):
+        raise RecordError("malformed_xml", f"an element inside <{name}>")
+    return element.text or ""
+
+
+def _number(parent: etree._Element, name: str, label: str) -> int | None:
+    text = _text(parent, name)
+    if text is None:
+        return None
+    text = text.strip()
+    if not text.isascii() or not _ID.fullmatch(text):
+        raise RecordError("invalid_field", f"{label} is {text[:100]!r}")
+    return int(text)
+
+
+def _revision(element: etree._Element) -> Revision:
+    revision_id = _number(element, "id", "revision id")
+    if revision_id is None:
+        raise RecordError("missing_field", "revision id")
+    parent_id = _number(element, "parentid", "parentid")
+    timestamp = _text(element, "timestamp")
+    if timestamp is None:
+        raise RecordError("missing_field", "timestamp")
+    timestamp = timestamp.strip()
+    if not TIMESTAMP.fullmatch(timestamp):
+        raise RecordError("invalid_field", f"timestamp is {timestamp[:100]!r}")
+    model = (_text(element, "model") or "").strip() or "wikitext"
+    text = _text(element, "text")
+    holder = next(_children(element, "text"), None)
+    attributes = {} if holder is None else {str(name): str(value) for name, value in holder.attrib.items()}
+    absence = "text_missing" if text is None else text_absence(attributes, is_empty=not text)
+    return Revision(revision_id, parent_id or None, timestamp, model, None if absence else text, absence)
+
+
+def text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
+    """Says why a ``<text>`` element does not hold the text: a reason slug, or "" when it does.
+
+    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length (``bytes``)
+    and address (``id``) of a text that is elsewhere; an empty page is written with ``bytes="0"`` or, up to 0.10,
+    without either.
+    """
+    if "deleted" in attributes:
+        return "text_deleted"
+    if is_empty and attributes.get("bytes", "0" if "id" not in attributes else "") != "0":
+        return "text_missing"
+    return ""
+
+
+class PageAssembler:
+    """Makes RawPages of what was read: picks the revision, decides the namespace, checks the text."""
+
+    def __init__(
+        self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None
+    ) -> None:
+        """Prepares for one file; see ``reader.read_range`` for the arguments."""
+        self._site = site
+        self._file = file
+        self._as_of = as_of
+        self._text_namespaces = text_namespaces
+
+    def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
+        """Gives the one of two revisions that counts: the newest one that is not after ``as_of``."""
+        if self._as_of is not None and revision.timestamp > self._as_of:
+            return best
+        if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
+            return revision
+        return best
+
+    def namespace(self, head: PageHead) -> int:
+        """Gives the namespace number, by the title's prefix where the dump does not tell."""
+        return split_namespace(head.title, self._site)[0] if head.namespace is None else head.namespace
+
+    def wants_text(self, namespace: int) -> bool:
+        """Says whether the text of pages of that namespace is asked for."""
+        return self._text_namespaces is None or namespace in self._text_namespaces
+
+    def assemble(self, head: PageHead, best: Revision | None, *, n_revisions: int, offset: int) -> RawPage:
+        """Gives the page as of its best revision.
+
+        Raises:
+            RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.
+        """
+        if n_revisions == 0:
+            raise RecordError("missing_field", "revision")
+        if best is None:
+            raise RecordError("no_revision_as_of", f"all {n_revisions} revisions are after {self._as_of}")
+        namespace = self.namespace(head)
+        if best.absence and namespace == 0:
+            raise RecordError(best.absence, f"revision {best.revision_id}")
+        return RawPage(
+            head.page_id,
+            namespace,
+            head.title,
+            head.redirect_title,
+            best.revision_id,
+            best.parent_revision_id,
+            best.timestamp,
+            best.model,
+            (best.text or "") if self.wants_text(namespace) else "",
+            self._file,
+            offset,
+        )

@@ -1,0 +1,232 @@
+"""What the head of a dump says: schema version, encoding, and the facts of the wiki.
+
+Source: https://www.mediawiki.org/wiki/Help:Export and the export-0.3 to export-0.11 schemas.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from lxml import etree
+
+from kbsource.dump.bzip2 import Damage
+from kbsource.dump.streams import Compression, compression_of, encoding_of, iter_pieces
+from kbsource.errors import SetupError
+from kbsource.files import Storage, base_name
+from kbsource.site import Site
+
+SCHEMA_VERSIONS = frozenset(f"0.{minor}" for minor in range(3, 12))
+
+# The real heads are below 10 kB; comments may stand before the root.
+_HEAD_BYTES = 1 << 22
+_NAME = rb"(?:([A-Za-z_][\w.-]*):)?"
+_BEFORE_ROOT = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
+_ROOT = re.compile(rb"<" + _NAME + rb"mediawiki((?:\s[^>]*)?)>")
+_PAGE = re.compile(rb"<" + _NAME + rb"page[\s/>]")
+_SITEINFO = re.compile(
+    rb"<(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>(.*?)</(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>", re.DOTALL
+)
+_ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_EXPORT = re.compile(r"/export-(\d+\.\d+)/?\Z")
+_FILE_DBNAME = re.compile(
+    r"(?:\A|[^a-z0-9_])([a-z][a-z0-9_]*?(?:wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)))"
+    r"-(?:\d{8}|\d{4}-\d\d-\d\d|latest|p\d)"
+)
+_DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpHeader:
+    """What the head of a dump file says.
+
+    Attributes:
+        site: facts of the wiki; where siteinfo is missing, what the root element and the file name tell.
+        schema_version: version of the export schema, ``0.11``; None when the file does not say.
+        has_siteinfo: the file has a ``<siteinfo>``.
+        has_root: the file has a ``<mediawiki>`` root; else it is a bare sequence of pages.
+        compression: ``bzip2``, ``gzip`` or ``none``, by content.
+        encoding: character encoding of the XML, ``utf-8``.
+        prefix: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps.
+    """
+
+    site: Site
+    schema_version: str | None
+    has_siteinfo: bool
+    has_root: bool
+    compression: Compression
+    encoding: str
+    prefix: str
+
+
+def read_header(path: str, storage: Storage, *, allow_unknown_schema: bool = False) -> DumpHeader:
+    """Reads the head of a dump file.
+
+    Args:
+        path: the dump, in any form that is read.
+        storage: where it is.
+        allow_unknown_schema: read a schema version that is not known as if it were the newest known one.
+
+    Raises:
+        SetupError: the file is missing, empty, in a form that is not read, no MediaWiki dump at all, or of an
+            unknown schema version.
+    """
+    if not storage.exists(path):
+        raise SetupError(f"{path} does not exist.")
+    compression, encoding, head = _read_head(path, storage)
+    page = _PAGE.search(head)
+    bare = _BEFORE_ROOT.sub(b"", head[: page.start()] if page else head)
+    root = _ROOT.search(bare)
+    if root is None and page is None:
+        raise SetupError(
+            f"{path} is no MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
+            "Give the pages-articles file (.xml, .xml.bz2 or .xml.gz) of a dump."
+        )
+    attributes = _attributes(root[2]) if root else {}
+    version = _schema_version(attributes)
+    if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
+        raise SetupError(
+            f"{path} is of export schema {version}, which is not known (0.3 to 0.11 are). "
+            "Use a newer kbsource, or allow unknown schemas to have it read as 0.11."
+        )
+    siteinfo = _SITEINFO.search(bare)
+    prefix = (root or page)[1]  # type: ignore[index]  # one of the two was found, see above
+    site = _site(siteinfo[0] if siteinfo else None, attributes.get("xml:lang", ""), path, prefix or b"")
+    return DumpHeader(
+        site=site,
+        schema_version=version,
+        has_siteinfo=siteinfo is not None,
+        has_root=root is not None,
+        compression=compression,
+        encoding=encoding,
+        prefix=(prefix or b"").decode("ascii"),
+    )
+
+
+def _read_head(path: str, storage: Storage) -> tuple[Compression, str, bytes]:
+    """Gives compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
+    with storage.open_read(path) as file:
+        compression = compression_of(file.read(8), path)
+        encoding = ""
+        for piece in iter_pieces(file, compression=compression):
+            if not isinstance(piece, Damage):
+                encoding = encoding_of(piece.data[:1024], path)
+                break
+        head = b""
+        for piece in iter_pieces(file, compression=compression, encoding=encoding or "utf-8"):
+            if not isinstance(piece, Damage):
+                head += piece.data
+            if len(head) > _HEAD_BYTES or _PAGE.search(head):
+                break
+    if not head.strip():
+        raise SetupError(f"{path} holds nothing that can be decoded. Download it again.")
+    return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
+
+
+def _attributes(tag: bytes) -> dict[str, str]:
+    return {
+        name.decode("utf-8", "replace"): (double or single).decode("utf-8", "replace")
+        for name, double, single in _ATTRIBUTE.findall(tag)
+    }
+
+
+def _schema_version(attributes: dict[str, str]) -> str | None:
+    if version := attributes.get("version"):
+        return version
+    for name, value in attributes.items():
+        if name.startswith("xmlns") and (found := _EXPORT.search(value)):
+            return found[1]
+    return None
+
+
+def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
+    named = _FILE_DBNAME.search(base_name(path))
+    dbname = named[1] if named else ""
+    if siteinfo is None:
+        return Site(lang=lang or language_of_dbname(dbname) or "en", dbname=dbname)
+    declared = b" xmlns:" + prefix + b'="export"' if prefix else b""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
+    try:
+        tree = etree.fromstring(b"<head" + declared + b">" + siteinfo + b"</head>", parser)[0]
+    except etree.XMLSyntaxError as error:
+        raise SetupError(
+            f"{path}: the <siteinfo> is no well-formed XML ({error}). Download the file again."
+        ) from error
+    facts: dict[str, str] = {}
+    namespaces: dict[int, str] = {}
+    for element in tree.iter("{*}*"):
+        name = etree.QName(element).localname
+        if name != "namespace":
+            facts.setdefault(name, (element.text or "").strip())
+            continue
+        key = element.get("key", "")
+        if not re.fullmatch(r"-?\d+", key):
+            raise SetupError(f"{path}: the <siteinfo> names a namespace by {key!r}, not by a number.")
+        namespaces[int(key)] = element.text or ""
+    dbname = facts.get("dbname") or dbname
+    return Site(
+        lang=lang or language_of_dbname(dbname) or "en",
+        dbname=dbname,
+        name=facts.get("sitename", ""),
+        base_url=facts.get("base", ""),
+        generator=facts.get("generator", ""),
+        case=facts.get("case") or "first-letter",
+        namespaces=namespaces,
+    )
+
+
+def language_of_dbname(dbname: str) -> str:
+    """Gives the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; empty when it has none."""
+    found = _DBNAME_SUFFIX.search(dbname)
+    return dbname[: found.start()].replace("_", "-") if found else ""
+
+
+def read_siteinfo_json(path: str, storage: Storage) -> dict[str, Any]:
+    """Reads the answer of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
+
+    Beside a dump it is called ``…-siteinfo-namespaces.json.gz``. Its aliases are the ones ``<siteinfo>`` leaves out.
+
+    Raises:
+        SetupError: the file is no such answer.
+    """
+    with storage.open_read(path) as file:
+        data = file.read()
+    try:
+        value = orjson.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
+    except (ValueError, OSError, EOFError) as error:
+        raise SetupError(
+            f"{path} is no siteinfo JSON ({error}). Download it again or leave it out."
+        ) from error
+    if not isinstance(value, dict) or not isinstance(value.get("query"), dict):
+        raise SetupError(f'{path} is no answer of meta=siteinfo: it has no "query". Leave it out.')
+    return value
+
+
+def merge_siteinfo_json(site: Site, data: dict[str, Any]) -> Site:
+    """Gives the site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
+
+    Both shapes of the answer are read (``formatversion`` 1 and 2).
+    """
+    query: dict[str, Any] = data["query"]
+    general: dict[str, Any] = query.get("general") or {}
+    namespaces = dict(site.namespaces)
+    aliases = list(site.aliases)
+    for key, entry in (query.get("namespaces") or {}).items():
+        number = int(entry.get("id", key))
+        namespaces[number] = entry.get("name", entry.get("*", ""))
+        if canonical := entry.get("canonical"):
+            aliases.append((canonical, number))
+    for entry in query.get("namespacealiases") or ():
+        aliases.append((entry.get("alias", entry.get("*", "")), int(entry["id"])))
+    return replace(
+        site,
+        dbname=site.dbname or general.get("wikiid", ""),
+        name=site.name or general.get("sitename", ""),
+        base_url=site.base_url or general.get("base", ""),
+        generator=site.generator or general.get("generator", ""),
+        namespaces=namespaces,
+        aliases=tuple(dict.fromkeys(aliases)),
+    )

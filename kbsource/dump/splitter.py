@@ -1,0 +1,210 @@
+"""Pieces of a dump -> the bytes of its pages, for any range of the file.
+
+A page begins wherever ``<page`` stands, whatever came before: in text ``<`` is escaped, so that a reader that starts
+in the middle sees the same pages as one that starts at the beginning. (A file that writes ``<page>`` in a comment or
+in CDATA is the exception; no exporter does. The page around it is then rejected, never shortened in silence.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kbsource.dump.bzip2 import Damage
+from kbsource.dump.streams import Piece
+
+# Above this size a page is handed on revision by revision.
+WHOLE_PAGE_BYTES = 8 << 20
+# A revision is at most 2 MB of wikitext on Wikimedia's wikis ($wgMaxArticleSize), six times that when all is escaped.
+MAX_PAGE_BYTES = 256 << 20
+
+_AFTER_NAME = b" >/\t\r\n"
+_KEY_BYTES = 4096
+
+
+class PagePart(NamedTuple):
+    """A page or a part of one.
+
+    Attributes:
+        kind: ``page``: all of it. For a large one: ``outer`` (what is outside of its revisions, piece by piece),
+            ``revision``, and ``end``. ``cut``: it breaks off, its head is given as far as it was not given before.
+            ``too_large``: the same, because something in it does not end.
+        offset: as in ``records.BadRecord``.
+        data: XML.
+    """
+
+    kind: str
+    offset: int
+    data: bytes
+
+
+class PageSplitter:
+    """Cuts a range of a dump into its pages; used for one range."""
+
+    def __init__(
+        self,
+        *,
+        end: int,
+        prefix: str = "",
+        whole_bytes: int = WHOLE_PAGE_BYTES,
+        max_bytes: int = MAX_PAGE_BYTES,
+    ) -> None:
+        """Prepares for the range that ends before offset ``end``.
+
+        Args:
+            end: first offset of the next range; pages that begin there or later are its own.
+            prefix: namespace prefix of the elements.
+            whole_bytes: pages larger than this come in parts.
+            max_bytes: a page's head, or a revision, larger than this is given up.
+        """
+        name = f"{prefix}:" if prefix else ""
+        self._end = end
+        self._page = f"<{name}page".encode("ascii")
+        self._page_close = f"</{name}page".encode("ascii")
+        self._revision = f"<{name}revision".encode("ascii")
+        self._revision_close = f"</{name}revision".encode("ascii")
+        self._whole_bytes = whole_bytes
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._dropped = 0  # bytes of the stream before the buffer
+        # Of each piece in the buffer: where in the stream it begins, its offset, and whether it is a block.
+        self._marks: list[tuple[int, int, bool]] = []
+        self._open_at = -1  # offset of the open page; -1 when none is open
+        self._is_in_parts = False
+        self._position = (
+            0  # in the buffer: what of the open page was not handed on; without one, what was not searched
+        )
+        self._searched = 0  # in the buffer: the end of the open page was not found before this
+
+    def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:
+        """Yields the pages and the damages that the range owns, in order.
+
+        Reads on past the end of the range as far as its last page reaches.
+        """
+        for item in items:
+            if isinstance(item, Damage):
+                yield from self._break_off()
+                if item.owner >= self._end:
+                    return
+                yield item
+                continue
+            if item.offset >= self._end and self._open_at < 0 and not self._may_begin_page():
+                return
+            self._marks.append((self._dropped + len(self._buffer), item.offset, item.is_block))
+            self._buffer += item.data
+            while True:
+                if self._open_at < 0 and not self._find_page():
+                    break
+                if self._open_at >= self._end:
+                    return
+                yield from self._read_page()
+                if self._open_at >= 0:
+                    break
+            self._drop()
+        yield from self._break_off()
+
+    def _may_begin_page(self) -> bool:
+        rest = bytes(self._buffer)
+        return any(rest.endswith(self._page[:length]) for length in range(1, len(self._page) + 1))
+
+    def _drop(self) -> None:
+        """Lets go of what was handed on or searched."""
+        del self._buffer[: self._position]
+        self._dropped += self._position
+        self._searched = max(0, self._searched - self._position)
+        self._position = 0
+        while len(self._marks) > 1 and self._marks[1][0] <= self._dropped:
+            del self._marks[0]
+
+    def _offset(self, position: int) -> int:
+        """Gives the offset of a byte of the buffer."""
+        place = self._dropped + position
+        start, offset, is_block = next(mark for mark in reversed(self._marks) if mark[0] <= place)
+        return offset if is_block else offset + place - start
+
+    def _find_tag(self, name: bytes, start: int, stop: int) -> int:
+        """Gives the place of the next tag of that name in the buffer [start, stop), -1 when there is none.
+
+        A tag that the buffer ends in before its name is over is not seen.
+        """
+        found = self._buffer.find(name, start, stop)
+        while found >= 0:
+            after = found + len(name)
+            if after < len(self._buffer) and self._buffer[after] in _AFTER_NAME:
+                return found
+            found = self._buffer.find(name, after, stop)
+        return -1
+
+    def _find_page(self) -> bool:
+        """Opens the next page of the buffer, if there is one."""
+        found = self._find_tag(self._page, self._position, len(self._buffer))
+        if found < 0:
+            self._position = max(self._position, len(self._buffer) - len(self._page))
+            return False
+        self._open_at = self._offset(found)
+        self._is_in_parts = False
+        self._position = found
+        self._searched = found + len(self._page)
+        return True
+
+    def _read_page(self) -> Iterator[PagePart]:
+        """Yields what can be said about the open page: its parts, and how it ends when that is in the buffer."""
+        size = len(self._buffer)
+        close = self._find_tag(self._page_close, self._searched, size)
+        following = self._find_tag(self._page, self._searched, close if close >= 0 else size)
+        page_end = following if following >= 0 else self._buffer.find(b">", close) + 1 if close >= 0 else 0
+        # Nothing before this belongs to another page.
+        known = max(self._searched, size - len(self._page_close))
+        known = following if following >= 0 else close if close >= 0 else known
+        if self._is_in_parts or (page_end or known) - self._position > self._whole_bytes:
+            yield from self._parts(known)
+            if self._open_at < 0:
+                return
+        if (page_end or known) - self._position > self._max_bytes:
+            yield from self._close("too_large", page_end or known)
+        elif following >= 0:
+            yield from self._close("cut", following)
+        elif page_end == 0:
+            self._searched = known
+        elif self._is_in_parts:
+            yield PagePart("outer", self._open_at, bytes(self._buffer[self._position : page_end]))
+            yield PagePart("end", self._open_at, b"")
+            self._leave(page_end)
+        else:
+            yield PagePart("page", self._open_at, bytes(memoryview(self._buffer)[self._position : page_end]))
+            self._leave(page_end)
+
+    def _parts(self, stop: int) -> Iterator[PagePart]:
+        """Yields the whole revisions before ``stop`` and what stands between them."""
+        self._is_in_parts = True
+        while True:
+            start = self._find_tag(self._revision, self._position, stop)
+            close = self._find_tag(self._revision_close, start, stop) if start >= 0 else -1
+            end = self._buffer.find(b">", close, stop) + 1 if close >= 0 else 0
+            if end == 0:
+                return
+            if max(start - self._position, end - start) > self._max_bytes:
+                yield from self._close("too_large", end)
+                return
+            yield PagePart("outer", self._open_at, bytes(self._buffer[self._position : start]))
+            yield PagePart("revision", self._open_at, bytes(self._buffer[start:end]))
+            self._position = end
+            self._searched = max(self._searched, end)
+
+    def _close(self, kind: str, position: int) -> Iterator[PagePart]:
+        head = bytes(self._buffer[self._position : min(self._position + _KEY_BYTES, position)])
+        yield PagePart(kind, self._open_at, head)
+        self._leave(position)
+
+    def _leave(self, position: int) -> None:
+        self._open_at = -1
+        self._position = position
+
+    def _break_off(self) -> Iterator[PagePart]:
+        """Ends at a damage or at the end of the file: the open page is cut, the buffer emptied."""
+        if self._open_at >= 0:
+            yield from self._close("cut", len(self._buffer))
+        self._dropped += len(self._buffer)
+        self._buffer.clear()
+        self._marks.clear()
+        self._position = self._searched = 0

@@ -1,0 +1,244 @@
+"""Rows of a MediaWiki table from its SQL dump, columns by name.
+
+Columns come and go between MediaWiki versions, so a row is read by the CREATE TABLE in front of it, never by place.
+
+Source: https://www.mediawiki.org/wiki/Manual:Database_layout and
+https://dev.mysql.com/doc/refman/8.0/en/string-literals.html (escapes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kbsource.dump.bzip2 import Damage
+from kbsource.dump.streams import compression_of, iter_pieces
+from kbsource.errors import SetupError
+from kbsource.files import Storage, base_name
+from kbsource.records import BadRecord
+
+SqlValue = int | float | bytes | None
+
+# The longest value of these tables is a blob of 65,535 bytes; escaped it may be twice as long.
+_MAX_ROW_BYTES = 1 << 20
+
+_STRING = rb"(?:_binary\s+)?'(?:[^'\\]++|\\.|'')*+'"
+_VALUE = rb"(?:-?\d[\d.]*+(?:[eE][-+]?\d+)?|NULL|0x[0-9A-Fa-f]+|" + _STRING + rb")"
+_CREATE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?`([^`]+)` \((.*?)^\)", re.DOTALL | re.MULTILINE)
+_COLUMN = re.compile(rb"^\s*`([^`]+)`\s", re.MULTILINE)
+_STATEMENT = re.compile(rb"^(?:(CREATE) TABLE\b|(?:INSERT|REPLACE)[ A-Z]* INTO `)", re.MULTILINE)
+_INSERT = re.compile(
+    rb"(?:INSERT|REPLACE)[ A-Z]* INTO `([^`]+)`\s*(?:\(([^)]*)\)\s*)?VALUES\s*", re.DOTALL | re.IGNORECASE
+)
+# Where a row may begin again behind a broken one.
+_NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
+_ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
+# Source: table "Special Character Escape Sequences" of the page named above.
+_ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
+
+
+def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+    """Yields the named columns of every row, in the order of the file.
+
+    Numbers come as int or float, NULL as None, strings as the bytes they stand for. A row that cannot be read comes
+    as a BadRecord (stage ``read``, reason ``malformed_row``); a file that ends too early as ``truncated_sql``, a
+    damage as ``damaged_gzip`` or ``damaged_block``, each with its offset in the decompressed bytes.
+
+    Args:
+        path: ``.sql`` or ``.sql.gz``; what it is, its content says.
+        storage: where it is.
+        columns: names of columns.
+
+    Raises:
+        SetupError: the file is missing, is no dump of one table, or its table has no column of that name.
+    """
+    if not storage.exists(path):
+        raise SetupError(f"{path} does not exist.")
+    yield from _SqlReader(path, storage, columns).rows()
+
+
+def read_page_props(
+    path: str, storage: Storage, *, names: frozenset[str] | None = None
+) -> Iterator[tuple[int, str, str] | BadRecord]:
+    """Yields (page_id, name, value) of the page_props table, rejects as ``read_rows`` does.
+
+    Args:
+        path: the SQL dump of page_props.
+        storage: where it is.
+        names: the properties wanted (``wikibase_item``, ``disambiguation``, …), None for all. Some others hold
+            binary values, whose bytes that are no UTF-8 come as surrogates.
+    """
+    wanted = None if names is None else {name.encode("utf-8") for name in names}
+    for row in read_rows(path, storage, ("pp_page", "pp_propname", "pp_value")):
+        if isinstance(row, BadRecord):
+            yield row
+            continue
+        page_id, name, value = row
+        if wanted is not None and name not in wanted:
+            continue
+        if isinstance(page_id, int) and isinstance(name, bytes) and isinstance(value, bytes):
+            yield page_id, name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape")
+        else:
+            detail = f"page {page_id!r}, property {name!r}, value {value!r}"
+            yield BadRecord("read", "", "invalid_field", detail[:1000], base_name(path), -1)
+
+
+class _SqlReader:
+    """Reads one file; the buffer holds the decompressed bytes from the statement or row in hand on."""
+
+    def __init__(self, path: str, storage: Storage, columns: Sequence[str]) -> None:
+        self._path = path
+        self._file_name = base_name(path)
+        self._columns = [column.encode("utf-8") for column in columns]
+        self._buffer = b""
+        self._dropped = 0
+        self._position = 0
+        self._is_at_end = False
+        self._damage: Damage | None = None
+        self._table: bytes | None = None
+        self._table_columns: list[bytes] = []
+        self._file = storage.open_read(path)
+        self._pieces = iter_pieces(self._file, compression=compression_of(self._file.read(8), path))
+
+    def rows(self) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+        with self._file:
+            while statement := self._next_statement():
+                self._position = statement.start()
+                if statement[1]:
+                    self._read_create()
+                else:
+                    yield from self._read_insert()
+        if self._damage is not None and self._damage.reason != "truncated":
+            yield self._reject(self._damage.reason, self._damage.detail)
+        elif self._damage is not None:
+            yield self._reject("truncated_sql", self._damage.detail)
+        if self._table is None:
+            raise SetupError(f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again.")
+
+    def _reject(self, reason: str, detail: str) -> BadRecord:
+        return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
+
+    def _more(self) -> bool:
+        """Appends to the buffer, letting go of what was read; False at the end of what can be decoded."""
+        if self._is_at_end:
+            return False
+        piece = next(self._pieces, None)
+        if not piece or isinstance(piece, Damage):
+            self._is_at_end = True
+            self._damage = piece
+            return False
+        self._buffer = self._buffer[self._position :] + piece.data
+        self._dropped += self._position
+        self._position = 0
+        return True
+
+    def _next_statement(self) -> re.Match[bytes] | None:
+        while True:
+            found = _STATEMENT.search(self._buffer, self._position)
+            if found:
+                return found
+            # Statements begin a line; all lines but the last, which may go on, are done with.
+            self._position = max(self._position, self._buffer.rfind(b"\n") + 1)
+            if not self._more():
+                return None
+
+    def _match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """Matches at the position, with as many bytes as a row may have."""
+        while (found := pattern.match(self._buffer, self._position)) is None:
+            if len(self._buffer) - self._position > _MAX_ROW_BYTES or not self._more():
+                return None
+        return found
+
+    def _read_create(self) -> None:
+        found = self._match(_CREATE)
+        if found is None:
+            raise SetupError(f"{self._path}: the CREATE TABLE is not complete. Download the file again.")
+        if self._table not in (None, found[1]):
+            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+        self._table = found[1]
+        self._table_columns = _COLUMN.findall(found[2])
+        self._row_pattern(self._table_columns)  # a column that is missing shows even where there are no rows
+        self._position = found.end()
+
+    def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], list[int]]:
+        """Gives the pattern of a row with a group for each wanted column, and those groups in the wanted order."""
+        table = (self._table or b"").decode("utf-8", "replace")
+        missing = [column for column in self._columns if column not in columns]
+        if missing:
+            raise SetupError(
+                f"{self._path}: table {table} has no column {missing[0].decode()}; "
+                f"it has {', '.join(column.decode('utf-8', 'replace') for column in columns)}."
+            )
+        wanted = sorted({columns.index(column) for column in self._columns})
+        values = [b"(" + _VALUE + b")" if index in wanted else _VALUE for index in range(len(columns))]
+        pattern = re.compile(rb"\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*(?:,\s*(?=\()|(;))", re.DOTALL)
+        return pattern, [wanted.index(columns.index(column)) for column in self._columns]
+
+    def _read_insert(self) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+        opening = self._match(_INSERT)
+        if opening is None:
+            yield self._reject("malformed_row", "an INSERT that is not understood")
+            self._position += len(b"INSERT")
+            return
+        if opening[2] is None and self._table is None:
+            raise SetupError(f"{self._path}: rows stand before any CREATE TABLE. Download the file again.")
+        if self._table not in (None, opening[1]):
+            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+        self._table = opening[1]
+        named = [name.strip(b" `\r\n\t") for name in opening[2].split(b",")] if opening[2] else self._table_columns
+        pattern, order = self._row_pattern(named)
+        last_group = len(set(order))
+        self._position = opening.end()
+        while True:
+            found = pattern.match(self._buffer, self._position) or self._match(pattern)
+            if found is None:
+                if self._is_at_end and _NEXT_ROW.search(self._buffer, self._position) is None:
+                    if self._damage is None:
+                        self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
+                    return
+                yield self._reject("malformed_row", _shown(self._buffer, self._position))
+                if not self._skip_row():
+                    return
+                continue
+            self._position = found.end()
+            groups = found.groups()
+            yield tuple([_value(groups[index]) for index in order])
+            if groups[last_group]:
+                return
+
+    def _skip_row(self) -> bool:
+        """Goes to the next row; False when the statement ends with the broken one."""
+        while (following := _NEXT_ROW.search(self._buffer, self._position)) is None:
+            keep = len(self._buffer) - 2 * len(b"),(")
+            self._position = max(self._position, keep)
+            if not self._more():
+                return False
+        self._position = following.end()
+        return b";" not in following[0]
+
+
+def _shown(buffer: bytes, position: int) -> str:
+    return buffer[position : position + 200].decode("utf-8", "replace")
+
+
+def _value(written: bytes) -> SqlValue:
+    first = written[0]
+    if first == 39:  # '
+        text = written[1:-1]
+        return text if b"\\" not in text and b"''" not in text else _ESCAPE.sub(_unescaped, text)
+    if first == 78:  # NULL
+        return None
+    if first == 95:  # _binary '…'
+        return _value(written[written.index(b"'") :])
+    if written[:2] == b"0x":
+        digits = written[2:].decode("ascii")
+        return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+    try:
+        return int(written)
+    except ValueError:
+        return float(written)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    character: bytes | None = found[1]
+    return b"'" if character is None else _ESCAPES.get(character, character)

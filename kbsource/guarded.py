@@ -1,0 +1,58 @@
+"""The guarded process: ``python -m kbsource.guarded module:function memory_bytes``. See ``kbsource.guard``."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+
+from kbsource.beat import Beat
+from kbsource.errors import SetupError
+from kbsource.guard import MEMORY_EXIT_CODE
+
+
+def main(argv: list[str]) -> None:
+    """Does tasks until the standard input ends."""
+    target, memory_bytes = argv
+    # Whatever the work prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    # Ctrl-C goes to the whole process group; the supervisor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_feed, args=(tasks,), daemon=True).start()
+    if int(memory_bytes):
+        # RLIMIT_DATA rather than RLIMIT_AS: memory-mapped indexes are no allocations.
+        resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
+    module, _, name = target.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    while True:
+        message = json.loads(tasks.get())
+        beat = Beat.open(message["beat"])
+        try:
+            answer = {"done": function(message["task"], beat)}
+        except SetupError as error:
+            answer = {"setup_error": str(error)}
+        except MemoryError:
+            os._exit(MEMORY_EXIT_CODE)
+        answers.write(json.dumps(answer).encode() + b"\n")
+
+
+def _feed(tasks: queue.SimpleQueue[bytes]) -> None:
+    """Passes tasks on; ends the process as soon as the supervisor is gone, whatever the main thread does."""
+    # Not sys.stdin: a thread that waits inside its lock makes the interpreter abort when it ends.
+    pending = b""
+    while piece := os.read(0, 1 << 16):
+        *lines, pending = (pending + piece).split(b"\n")
+        for line in lines:
+            tasks.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

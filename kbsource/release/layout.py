@@ -1,0 +1,69 @@
+"""Where everything of a release lies, how one is begun and what marks it as finished.
+
+::
+
+    pages/pages-00000-of-00012.parquet      one row per article
+    redirects/  rejected/  templates/       the other tables, named alike
+    index/*.arrow                           title index and page locations, memory-mapped
+    manifest.json                           written last: without it there is no release
+    BUILDING, _staging/                     only while the build runs
+"""
+
+from __future__ import annotations
+
+import glob as globbing
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage, base_name, join
+from kbsource.schema import TABLES
+
+MANIFEST = "manifest.json"
+BUILDING = "BUILDING"
+STAGING = "_staging"
+INDEX = "index"
+MARK = b"kbsource build in progress; without a manifest.json this folder is no release\n"
+
+
+def shard_path(table: str, shard: int, n_shards: int) -> str:
+    """Gives a shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
+    return f"{table}/{table}-{shard:05d}-of-{n_shards:05d}.parquet"
+
+
+def index_path(file: str) -> str:
+    """Gives an index file's path in the release: ``index/titles.arrow``."""
+    return f"{INDEX}/{base_name(file)}"
+
+
+def stored_files(output: str, storage: Storage) -> list[str]:
+    """Gives the path of every file below a folder, relative to it, sorted."""
+    prefix = output.rstrip("/") + "/"
+    return sorted(path.removeprefix(prefix) for path in storage.glob(globbing.escape(prefix) + "**"))
+
+
+def begin_release(output: str, storage: Storage) -> str:
+    """Makes a clean folder for a release, marks it as unfinished and gives the path of its staging folder.
+
+    What an interrupted build left behind is removed, and nothing else.
+
+    Raises:
+        SetupError: the folder holds a release, or files that no build of ours put there.
+    """
+    files = stored_files(output, storage)
+    if MANIFEST in files:
+        raise SetupError(f"{output}: holds a finished release, which is never overwritten; choose another folder")
+    if BUILDING in files:
+        clear_unfinished(output, storage)
+        files = stored_files(output, storage)
+    if files:
+        raise SetupError(
+            f"{output}: not empty and no unfinished build (it holds {files[0]}); choose an empty or new folder"
+        )
+    with storage.open_write(join(output, BUILDING)) as file:
+        file.write(MARK)
+    return join(output, STAGING)
+
+
+def clear_unfinished(output: str, storage: Storage) -> None:
+    """Removes what a build writes, the mark last, so that a second interruption is recognised too."""
+    for name in (STAGING, INDEX, *TABLES, f"{MANIFEST}.tmp", BUILDING):
+        storage.delete_tree(join(output, name))

@@ -1,0 +1,160 @@
+"""Where each page of a release lies, and which page has a Wikidata item: two memory-mapped Arrow files.
+
+``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files), ``row`` in it.
+``qids.arrow``: ``qid`` (number of the item, ascending), ``page_id``. Both in batches of ``BATCH_ROWS`` rows.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kbsource.errors import SetupError
+from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.release.layout import index_path
+from kbsource.release.manifest import IndexFile
+from kbsource.title_index import BATCH_ROWS, numbers, open_mapped
+
+PAGES_FILE = "pages.arrow"
+QIDS_FILE = "qids.arrow"
+
+
+def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(
+        [pa.field(name, type_, nullable=False) for name, type_ in fields],
+        metadata={"format": "kbsource-page-locations-1"},
+    )
+
+
+PAGES_SCHEMA = _schema(("page_id", pa.int64()), ("shard", pa.int32()), ("row", pa.int32()))
+QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
+
+
+@dataclass(frozen=True, slots=True)
+class LocationsReport:
+    """What was written; ``page_order`` is the manifest's."""
+
+    n_pages: int
+    n_qids: int
+    page_order: str
+
+
+def write_locations(output: str, files: Sequence[str], folder: str, *, storage: Storage) -> LocationsReport:
+    """Writes both files from the pages' own columns, read shard by shard. Memory: about 50 bytes per page.
+
+    Args:
+        output: folder of the release.
+        files: the pages files in order, relative to it.
+        folder: local folder for the index, made where missing.
+
+    Raises:
+        SetupError: two pages have one page id or one Wikidata item.
+    """
+    ids, shards, rows, qids, claimants = [], [], [], [], []
+    is_ordered = True
+    for shard, file in enumerate(files):
+        with storage.open_read(join(output, file)) as source:
+            table = pq.ParquetFile(source).read(columns=["page_id", "qid"])
+        own = table["page_id"].to_numpy()
+        is_ordered = is_ordered and bool(np.all(own[1:] > own[:-1]))
+        ids.append(own)
+        shards.append(np.full(len(own), shard, np.int32))
+        rows.append(np.arange(len(own), dtype=np.int32))
+        has_qid = np.flatnonzero(pc.is_valid(table["qid"]).to_numpy())
+        claimants.append(own[has_qid])
+        items = pc.utf8_slice_codeunits(table["qid"].take(has_qid), 1)
+        qids.append(items.cast(pa.int64()).to_numpy())
+    os.makedirs(folder, exist_ok=True)
+    pages = _joined(ids, np.int64), _joined(shards, np.int32), _joined(rows, np.int32)
+    _write_sorted(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, pages, "page id ")
+    items_and_pages = _joined(qids, np.int64), _joined(claimants, np.int64)
+    _write_sorted(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, items_and_pages, "Wikidata item Q")
+    return LocationsReport(len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped")
+
+
+def _joined(parts: list[npt.NDArray[np.int64]], type_: type[np.generic]) -> npt.NDArray[np.int64]:
+    return np.concatenate([*parts, np.empty(0, type_)])
+
+
+def _write_sorted(path: str, schema: pa.Schema, columns: Sequence[npt.NDArray[np.int64]], what: str) -> None:
+    """Writes columns in ascending order of the first, whose values must differ."""
+    order = np.argsort(columns[0])
+    keys = columns[0][order]
+    repeated = keys[1:][keys[1:] == keys[:-1]]
+    if len(repeated):
+        raise SetupError(f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build")
+    with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for start in range(0, len(order), BATCH_ROWS):
+            rows = order[start : start + BATCH_ROWS]
+            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema))
+    os.replace(f"{path}.tmp", path)
+
+
+def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:
+    """Copies index files of a local folder into the release, and gives their entries for the manifest, by name."""
+    entries = []
+    for name in sorted(files):
+        with open(os.path.join(folder, name), "rb") as source, atomic_write(storage, join(output, index_path(name))) as raw:
+            sink = HashingWriter(raw)
+            while block := source.read(CHUNK_BYTES):
+                sink.write(block)
+        entries.append(IndexFile(index_path(name), sink.n_bytes, sink.hexdigest()))
+    return tuple(entries)
+
+
+class _SortedFile:
+    """Lookups by the first column of a mapped file that is sorted by it."""
+
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        reader = open_mapped(path, schema)
+        self.batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._columns = [[numbers(column) for column in batch.columns] for batch in self.batches]
+        self._first = [columns[0][0] for columns in self._columns]
+
+    def get(self, key: int) -> tuple[int, ...] | None:
+        number = bisect_right(self._first, key) - 1
+        if number < 0:
+            return None
+        columns = self._columns[number]
+        i = bisect_right(columns[0], key) - 1
+        return tuple(column[i] for column in columns[1:]) if columns[0][i] == key else None
+
+
+class Locations:
+    """Lookups in both files."""
+
+    def __init__(self, folder: str) -> None:
+        """Opens the files of a local index folder.
+
+        Raises:
+            SetupError: a file is missing, damaged, or of another version.
+        """
+        self._pages = _SortedFile(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA)
+        self._qids = _SortedFile(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA)
+
+    def page(self, page_id: int) -> tuple[int, int] | None:
+        """Gives shard and row of a page, None when the release has no such page."""
+        found = self._pages.get(page_id)
+        return None if found is None else (found[0], found[1])
+
+    def page_of_qid(self, qid: str) -> int | None:
+        """Gives the id of the page that has an item (``Q42``), None when none has."""
+        number = qid[1:]
+        found = self._qids.get(int(number)) if qid[:1] in ("Q", "q") and number.isdecimal() else None
+        return None if found is None else found[0]
+
+    def pages(self) -> Iterator[pa.RecordBatch]:
+        """Gives the batches of pages.arrow."""
+        return iter(self._pages.batches)
+
+    def qids(self) -> Iterator[pa.RecordBatch]:
+        """Gives the batches of qids.arrow."""
+        return iter(self._qids.batches)

@@ -1,0 +1,388 @@
+"""Pass one: one byte range of a dump becomes staged articles, titles, rejected records and a report.
+
+Layout under the staging folder, one of each per range, named by its number::
+
+    articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see ``ARTICLES``)
+    titles/00012.arrow      titles and redirect targets of the main namespace (``title_index_build.TITLE_ROWS``)
+    rejected/00012.arrow    rejected records (``schema.REJECTED``)
+    scan/00012.json         the report; written last: a range without one was not finished
+
+Every file is written under a temporary name and depends on the range alone, so doing a range again is harmless.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from kbsource.beat import Beat
+from kbsource.errors import SetupError
+from kbsource.files import Storage, atomic_write, join
+from kbsource.records import BadRecord, RawPage
+from kbsource.redirects import parse_redirect
+from kbsource.schema import REJECTED
+from kbsource.site import Site
+from kbsource.title_index_build import TITLE_ROWS
+from kbsource.titles import TargetParser, normalise_title
+
+CHUNK_CHARS = 4 << 20
+"""Code points of wikitext per record batch: what a worker holds at a time, and the smallest piece of a shard."""
+_TITLES_AT_ONCE = 50_000
+_WIKITEXT = "wikitext"
+_NOT_YET_WRITTEN = "no_revision_as_of"
+
+ARTICLES = pa.schema(
+    [
+        pa.field("source", pa.int64(), nullable=False),
+        pa.field("page_id", pa.int64(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("revision_id", pa.int64(), nullable=False),
+        pa.field("parent_revision_id", pa.int64()),
+        pa.field("timestamp", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is the
+same as in the titles."""
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which articles of a dump are wanted.
+
+    Attributes:
+        max_pages: stop after that many pages and places of damage, of any kind; None for all.
+        titles: normalised titles; articles and redirects with another title are left out, but redirects that lead to
+            one of them stay. None for all.
+    """
+
+    max_pages: int | None = None
+    titles: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One record batch of staged articles.
+
+    Attributes:
+        part: number of the range.
+        batch: number of the batch in the range's file.
+        first: position of its first article among the staged articles of the range.
+        n_articles, raw_bytes: articles, and bytes of their wikitext.
+    """
+
+    part: int
+    batch: int
+    first: int
+    n_articles: int
+    raw_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``.
+
+    Attributes:
+        part: number of the range.
+        file: base name of the dump file.
+        n_pages: pages and places of damage that begin in the range.
+        n_articles, n_redirects: staged ones.
+        n_other: pages of other namespaces.
+        n_unselected: left out by the selection, or without a revision before the time that was asked for.
+        rejected: pages and places of damage, by reason.
+        chunks: the staged articles.
+    """
+
+    part: int
+    file: str
+    n_pages: int
+    n_articles: int
+    n_redirects: int
+    n_other: int
+    n_unselected: int
+    rejected: dict[str, int]
+    chunks: tuple[Chunk, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives the report as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ScanReport:
+        """Gives back what ``to_json`` gave."""
+        return cls(**{**value, "chunks": tuple(Chunk(**chunk) for chunk in value["chunks"])})
+
+
+def part_path(staging: str, kind: str, part: int) -> str:
+    """Gives the path of a range's file of one kind: ``articles``, ``titles``, ``rejected`` or ``scan``."""
+    return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
+
+
+def write_json(storage: Storage, path: str, value: object) -> None:
+    """Writes JSON with sorted keys under a temporary name."""
+    with atomic_write(storage, path) as file:
+        file.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+def read_json(storage: Storage, path: str) -> Any:
+    """Reads a JSON file."""
+    with storage.open_read(path) as file:
+        return orjson.loads(file.read())
+
+
+class StagedRows:
+    """Rows on their way into an Arrow IPC file."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer = pa.ipc.new_file(sink, schema, options=_COMPRESSED)
+        self._rows: list[tuple[Any, ...]] = []
+        self.n_rows = 0
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        self.n_rows += 1
+
+    @property
+    def n_pending(self) -> int:
+        return len(self._rows)
+
+    def flush(self) -> pa.RecordBatch:
+        """Writes the rows that are pending, at least one, as a record batch."""
+        columns = zip(zip(*self._rows, strict=True), self._schema.types, strict=True)
+        arrays = [pa.array(column, type_) for column, type_ in columns]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._writer.write_batch(batch)
+        self._rows = []
+        return batch
+
+    def close(self) -> None:
+        if self._rows:
+            self.flush()
+        self._writer.close()
+
+
+@dataclass(slots=True)
+class _Tally:
+    n_pages: int = 0
+    n_articles: int = 0
+    n_redirects: int = 0
+    n_other: int = 0
+    n_unselected: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+class RedirectReader:
+    """Says of pages of one site whether they are redirects, and where they lead."""
+
+    def __init__(self, site: Site) -> None:
+        self._lang = site.lang
+        self._parse_target = TargetParser(site).parse
+
+    def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
+        """Gives (target title, its namespace, section) of a redirect, None for a page that is none.
+
+        The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's title
+        gives (None, None, None).
+        """
+        found = parse_redirect(page.text, self._lang)
+        written = page.redirect_title
+        fragment = None
+        if found is not None:
+            written = written if written is not None else found[0]
+            fragment = found[1]
+        if written is None:
+            return None
+        target = self._parse_target(f":{written}")
+        if target.kind == "invalid" or not target.title:
+            return None, None, None
+        return target.title, target.namespace, fragment or target.fragment
+
+
+def scan_range(
+    records: Iterable[RawPage | BadRecord],
+    storage: Storage,
+    *,
+    staging: str,
+    part: int,
+    file: str,
+    site: Site,
+    selection: Selection,
+    beat: Beat,
+) -> ScanReport:
+    """Stages what one range of a dump gives and writes its report.
+
+    Args:
+        records: pages and rejected records of one range in the order of the dump, from ``dump.reader.read_range``.
+        staging: staging folder.
+        part: number of the range.
+        file: base name of the dump file.
+
+    Returns:
+        The report, as written.
+    """
+    tally = _Tally()
+    chunks: list[Chunk] = []
+    redirects = RedirectReader(site)
+    selected = selection.titles
+    with ExitStack() as stack:
+        articles, titles, rejected = (
+            stack.enter_context(staged_rows(storage, part_path(staging, kind, part), schema))
+            for kind, schema in (
+                ("articles", ARTICLES.with_metadata({"file": file})),
+                ("titles", TITLE_ROWS),
+                ("rejected", REJECTED),
+            )
+        )
+        n_chars = first = 0
+
+        def reject(bad: BadRecord) -> None:
+            rejected.add((bad.stage, bad.key, bad.reason, bad.detail, bad.file, bad.offset))
+            tally.rejected[bad.reason] += 1
+
+        def end_chunk() -> None:
+            nonlocal n_chars, first
+            batch = articles.flush()
+            chunks.append(Chunk(part, len(chunks), first, batch.num_rows, batch["text"].nbytes))
+            first += batch.num_rows
+            n_chars = 0
+
+        for record in islice(records, selection.max_pages):
+            tally.n_pages += 1
+            beat.done(pages=1, n_bytes=0)
+            if isinstance(record, BadRecord):
+                if record.reason == _NOT_YET_WRITTEN:
+                    tally.n_unselected += 1
+                else:
+                    reject(record)
+                continue
+            page_id = record.page_id
+            if record.namespace != 0:
+                tally.n_other += 1
+                continue
+            title = normalise_title(record.title, site)
+            target = redirects.read(record)
+            if (
+                selected is not None
+                and title not in selected
+                and (target is None or target[0] not in selected)
+            ):
+                tally.n_unselected += 1
+                continue
+            source = part << 32 | titles.n_rows
+            if target is not None:
+                tally.n_redirects += 1
+                titles.add((page_id, title, record.revision_id, True, *target, source))
+            elif record.model != _WIKITEXT:
+                reject(
+                    BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset)
+                )
+            else:
+                tally.n_articles += 1
+                titles.add((page_id, title, record.revision_id, False, None, None, None, source))
+                articles.add(
+                    (
+                        source,
+                        page_id,
+                        record.title,
+                        record.revision_id,
+                        record.parent_revision_id,
+                        record.timestamp,
+                        record.offset,
+                        record.text,
+                    )
+                )
+                n_chars += len(record.text)
+                if n_chars >= CHUNK_CHARS:
+                    end_chunk()
+            if titles.n_pending >= _TITLES_AT_ONCE:
+                titles.flush()
+        if articles.n_pending:
+            end_chunk()
+    report = ScanReport(
+        part=part,
+        file=file,
+        n_pages=tally.n_pages,
+        n_articles=tally.n_articles,
+        n_redirects=tally.n_redirects,
+        n_other=tally.n_other,
+        n_unselected=tally.n_unselected,
+        rejected=dict(sorted(tally.rejected.items())),
+        chunks=tuple(chunks),
+    )
+    write_json(storage, part_path(staging, "scan", part), report.to_json())
+    return report
+
+
+@contextmanager
+def staged_rows(storage: Storage, path: str, schema: pa.Schema) -> Iterator[StagedRows]:
+    """Opens a staged file for rows; it appears under its name once all were written."""
+    with atomic_write(storage, path) as sink:
+        rows = StagedRows(sink, schema)
+        yield rows
+        rows.close()
+
+
+def read_report(storage: Storage, staging: str, part: int) -> ScanReport:
+    """Gives the report of a range.
+
+    Raises:
+        SetupError: the range was not finished.
+    """
+    path = part_path(staging, "scan", part)
+    if not storage.exists(path):
+        raise SetupError(
+            f"{path}: range {part} of the dump was not finished by any worker; run the build again"
+        )
+    return ScanReport.from_json(read_json(storage, path))
+
+
+def read_batches(storage: Storage, path: str) -> Iterator[pa.RecordBatch]:
+    """Gives the record batches of a staged file in order, one in memory at a time."""
+    with storage.open_read(path) as file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def read_chunks(storage: Storage, staging: str, chunks: Iterable[Chunk]) -> Iterator[tuple[int, RawPage]]:
+    """Gives (source, page) of the staged articles of some chunks, in order, one chunk in memory at a time."""
+    by_part: dict[int, list[Chunk]] = {}
+    for chunk in chunks:
+        by_part.setdefault(chunk.part, []).append(chunk)
+    for part, wanted in by_part.items():
+        with storage.open_read(part_path(staging, "articles", part)) as file:
+            reader = pa.ipc.open_file(file)
+            name = reader.schema.metadata[b"file"].decode()
+            for chunk in wanted:
+                batch = reader.get_batch(chunk.batch)
+                columns = [column.to_pylist() for column in batch.columns]
+                for source, page_id, title, revision, parent, timestamp, offset, text in zip(
+                    *columns, strict=True
+                ):
+                    yield (
+                        source,
+                        RawPage(
+                            page_id=page_id,
+                            namespace=0,
+                            title=title,
+                            redirect_title=None,
+                            revision_id=revision,
+                            parent_revision_id=parent,
+                            timestamp=timestamp,
+                            model=_WIKITEXT,
+                            text=text,
+                            file=name,
+                            offset=offset,
+                        ),
+                    )

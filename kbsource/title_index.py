@@ -1,0 +1,376 @@
+"""The title index: every main-namespace title of a dump, memory-mapped, redirects resolved.
+
+Two Arrow IPC files, uncompressed, version ``FORMAT`` in their schema metadata, each row addressed by its
+number:
+
+``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first),
+in batches of exactly ``BATCH_ROWS`` rows (the last one shorter). Columns: ``key``
+(``identity.title_hash``), ``page_id``, ``title``, ``target_title`` and ``fragment`` (as written by the
+redirect; null for articles), and what was worked out: ``target_row`` (row that the redirect names, -1 where
+there is none), ``final_row`` (row of the article at the end; an article's own row; -1 where there is none),
+``hops`` and ``status`` (index into ``STATUSES``).
+
+``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns:
+``page_id``, ``row`` (in titles.arrow) and ``redirects`` (rows in titles.arrow of the redirects that end
+there).
+
+Two pages may carry one title when a page was moved while the dump was written. Both stay; the title stands
+for the article rather than the redirect, then for the highest page id, which was made last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kbsource.errors import SetupError
+from kbsource.identity import title_hash
+
+FORMAT = "kbsource-title-index-1"
+BATCH_SHIFT = 16
+BATCH_ROWS = 1 << BATCH_SHIFT
+TITLES_FILE = "titles.arrow"
+ARTICLES_FILE = "articles.arrow"
+
+STATUSES = ("article", "ok", "double", "loop", "missing_target", "cross_namespace")
+ARTICLE, OK, DOUBLE, LOOP, MISSING, CROSS = range(6)
+
+TITLES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.uint64(), nullable=False),
+        pa.field("page_id", pa.int64(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("target_title", pa.string()),
+        pa.field("fragment", pa.string()),
+        pa.field("target_row", pa.int32(), nullable=False),
+        pa.field("final_row", pa.int32(), nullable=False),
+        pa.field("hops", pa.int32(), nullable=False),
+        pa.field("status", pa.int8(), nullable=False),
+    ],
+    metadata={"format": FORMAT},
+)
+ARTICLES_SCHEMA = pa.schema(
+    [
+        pa.field("page_id", pa.int64(), nullable=False),
+        pa.field("row", pa.int32(), nullable=False),
+        pa.field("redirects", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
+    ],
+    metadata={"format": FORMAT},
+)
+
+
+class TitleEntry(NamedTuple):
+    """One title of the index.
+
+    Attributes:
+        target_title, fragment: what the redirect names, as written; None for articles.
+        final_title, final_page_id: the article at the end (an article's own); None when there is none.
+        hops: redirects followed up to the article, or up to where the chain breaks off or repeats; 0 for
+            articles.
+        status: one of ``STATUSES``.
+    """
+
+    title: str
+    page_id: int
+    is_redirect: bool
+    target_title: str | None
+    fragment: str | None
+    final_title: str | None
+    final_page_id: int | None
+    hops: int
+    status: str
+
+
+class Resolution(NamedTuple):
+    """Where a title leads.
+
+    Attributes:
+        title: the article's title; where there is no article, the title that was asked for.
+        page_id: id of the article, None when there is none.
+        fragment: section that the redirects name; of several, the one nearest to the article.
+        hops: redirects followed.
+        status: one of ``STATUSES``, or ``unknown`` for a title that the dump does not have.
+    """
+
+    title: str
+    page_id: int | None
+    fragment: str | None
+    hops: int
+    status: str
+
+
+class _Strings:
+    """Random access to one string column of a mapped batch, straight from its buffers."""
+
+    __slots__ = ("_data", "_offsets", "_validity")
+
+    def __init__(self, array: pa.Array) -> None:
+        validity, offsets, data = array.buffers()
+        self._validity = None if validity is None else memoryview(validity)
+        self._offsets = memoryview(offsets).cast("B").cast("i")
+        self._data = memoryview(b"" if data is None else data).cast("B")
+
+    def raw(self, i: int) -> bytes:
+        return bytes(self._data[self._offsets[i] : self._offsets[i + 1]])
+
+    def get(self, i: int) -> str | None:
+        if self._validity is not None and not self._validity[i >> 3] >> (i & 7) & 1:
+            return None
+        return str(self.raw(i), "utf-8")
+
+    def text(self, i: int) -> str:
+        return str(self.raw(i), "utf-8")
+
+
+def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
+    """Gives ``identity.title_hash`` of every title."""
+    blake2b = hashlib.blake2b
+    digests = b"".join([blake2b(raw, digest_size=8).digest() for raw in titles.cast(pa.binary()).to_pylist()])
+    return np.frombuffer(digests, ">u8").astype(np.uint64)
+
+
+def numbers(array: pa.Array) -> memoryview:
+    """Gives the values of a fixed-width column without nulls as a memory view, without a copy."""
+    return memoryview(array.to_numpy(zero_copy_only=True))
+
+
+class _TitleBatch:
+    __slots__ = (
+        "final_row",
+        "fragment",
+        "hops",
+        "key",
+        "page_id",
+        "status",
+        "target_row",
+        "target_title",
+        "title",
+    )
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.key = numbers(batch["key"])
+        self.page_id = numbers(batch["page_id"])
+        self.title = _Strings(batch["title"])
+        self.target_title = _Strings(batch["target_title"])
+        self.fragment = _Strings(batch["fragment"])
+        self.target_row = numbers(batch["target_row"])
+        self.final_row = numbers(batch["final_row"])
+        self.hops = numbers(batch["hops"])
+        self.status = numbers(batch["status"])
+
+
+class _ArticleBatch:
+    __slots__ = ("offsets", "page_id", "redirects", "row")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.page_id = numbers(batch["page_id"])
+        self.row = numbers(batch["row"])
+        self.offsets = numbers(batch["redirects"].offsets)
+        self.redirects = numbers(batch["redirects"].values)
+
+
+def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:
+    """Opens a memory-mapped Arrow file and checks that it is what its name says.
+
+    Raises:
+        SetupError: the file is missing, damaged, or of another format or version.
+    """
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(path, "rb"))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error
+    if not reader.schema.equals(schema, check_metadata=True):
+        found = (reader.schema.metadata or {}).get(b"format", b"none").decode("utf-8", "replace")
+        wanted = schema.metadata[b"format"].decode()
+        raise SetupError(
+            f"{path}: index format {found!r}, this version reads {wanted!r}; build the release again"
+        )
+    return reader
+
+
+class TitleIndex:
+    """Lookups in a title index; memory holds the mapped files and one bounded cache.
+
+    Safe to open in many processes at once: they share the mapped pages.
+    """
+
+    def __init__(
+        self, titles: pa.ipc.RecordBatchFileReader, articles: pa.ipc.RecordBatchFileReader, cache_size: int
+    ):
+        self._title_batches = [titles.get_batch(i) for i in range(titles.num_record_batches)]
+        self._article_batches = [articles.get_batch(i) for i in range(articles.num_record_batches)]
+        self._titles = [_TitleBatch(batch) for batch in self._title_batches]
+        self._articles = [_ArticleBatch(batch) for batch in self._article_batches]
+        self._first_keys = [batch.key[0] for batch in self._titles]
+        self._first_ids = [batch.page_id[0] for batch in self._articles]
+        self.n_titles = sum(len(batch.key) for batch in self._titles)
+        self.n_articles = sum(len(batch.page_id) for batch in self._articles)
+        self.resolve = lru_cache(maxsize=cache_size)(self._resolve)
+
+    @classmethod
+    def open(cls, folder: str, *, cache_size: int = 1 << 16) -> TitleIndex:
+        """Opens the index of a local folder.
+
+        Args:
+            folder: local folder that holds ``titles.arrow`` and ``articles.arrow``.
+            cache_size: resolved titles kept, about 400 bytes each.
+
+        Raises:
+            SetupError: a file is missing, damaged, or of another version.
+        """
+        return cls(
+            open_mapped(os.path.join(folder, TITLES_FILE), TITLES_SCHEMA),
+            open_mapped(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA),
+            cache_size,
+        )
+
+    def __len__(self) -> int:
+        return self.n_titles
+
+    def _row(self, title: str) -> int:
+        key = title_hash(title)
+        position = bisect_left(self._first_keys, key)
+        number = max(position - 1, 0)
+        if number == len(self._titles):
+            return -1
+        i = bisect_left(self._titles[number].key, key)
+        raw = title.encode("utf-8", "surrogatepass")
+        while number < len(self._titles):
+            batch = self._titles[number]
+            while i < len(batch.key):
+                if batch.key[i] != key:
+                    return -1
+                if batch.title.raw(i) == raw:
+                    return (number << BATCH_SHIFT) + i
+                i += 1
+            number, i = number + 1, 0
+        return -1
+
+    def find(self, title: str) -> TitleEntry | None:
+        """Gives the entry of a title in normal form, None when the dump has no such title."""
+        row = self._row(title)
+        return None if row < 0 else self.entry(row)
+
+    def entry(self, row: int) -> TitleEntry:
+        """Gives the entry at a row, 0 <= row < len(self)."""
+        batch, i = self._titles[row >> BATCH_SHIFT], row & (BATCH_ROWS - 1)
+        final_row = batch.final_row[i]
+        final_title, final_page_id = None, None
+        if final_row >= 0:
+            final_title, final_page_id = self.title_at(final_row), self._page_id_at(final_row)
+        status = batch.status[i]
+        return TitleEntry(
+            batch.title.text(i),
+            batch.page_id[i],
+            status != ARTICLE,
+            batch.target_title.get(i),
+            batch.fragment.get(i),
+            final_title,
+            final_page_id,
+            batch.hops[i],
+            STATUSES[status],
+        )
+
+    def title_at(self, row: int) -> str:
+        """Gives the title at a row, 0 <= row < len(self)."""
+        return self._titles[row >> BATCH_SHIFT].title.text(row & (BATCH_ROWS - 1))
+
+    def _page_id_at(self, row: int) -> int:
+        return int(self._titles[row >> BATCH_SHIFT].page_id[row & (BATCH_ROWS - 1)])
+
+    def _resolve(self, title: str) -> Resolution:
+        """Gives where a title in normal form leads; the answers are cached (``resolve``)."""
+        row = self._row(title)
+        if row < 0:
+            return Resolution(title, None, None, 0, "unknown")
+        batch, i = self._titles[row >> BATCH_SHIFT], row & (BATCH_ROWS - 1)
+        status = batch.status[i]
+        if status == ARTICLE:
+            return Resolution(title, batch.page_id[i], None, 0, "article")
+        final_row = batch.final_row[i]
+        if final_row < 0:
+            return Resolution(title, None, None, batch.hops[i], STATUSES[status])
+        fragment = None
+        step = row
+        for _ in range(batch.hops[i]):
+            link, at = self._titles[step >> BATCH_SHIFT], step & (BATCH_ROWS - 1)
+            fragment = link.fragment.get(at) or fragment
+            step = link.target_row[at]
+        return Resolution(
+            self.title_at(final_row), self._page_id_at(final_row), fragment, batch.hops[i], STATUSES[status]
+        )
+
+    def _article(self, page_id: int) -> tuple[_ArticleBatch, int] | None:
+        number = bisect_left(self._first_ids, page_id + 1) - 1
+        if number < 0:
+            return None
+        batch = self._articles[number]
+        i = bisect_left(batch.page_id, page_id)
+        if i == len(batch.page_id) or batch.page_id[i] != page_id:
+            return None
+        return batch, i
+
+    def article_title(self, page_id: int) -> str | None:
+        """Gives the title of an article, None when there is no such article."""
+        found = self._article(page_id)
+        return None if found is None else self.title_at(found[0].row[found[1]])
+
+    def redirects_to(self, page_id: int) -> tuple[str, ...]:
+        """Gives the titles that lead to an article through redirects, sorted by code point, each once."""
+        found = self._article(page_id)
+        if found is None:
+            return ()
+        batch, i = found
+        rows = batch.redirects[batch.offsets[i] : batch.offsets[i + 1]]
+        return tuple(sorted(self.title_at(row) for row in rows))
+
+    def has_articles(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Says of each page id whether it is an article's."""
+        return self.article_rows(page_ids) >= 0
+
+    def article_rows(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Gives the row of each article in titles.arrow, -1 where the id is no article's."""
+        rows = np.full(len(page_ids), -1, np.int64)
+        batch_of = np.searchsorted(np.array(self._first_ids, np.int64), page_ids, side="right") - 1
+        for number in np.unique(batch_of[batch_of >= 0]).tolist():
+            chosen = np.flatnonzero(batch_of == number)
+            ids = np.asarray(self._articles[number].page_id)
+            at = np.minimum(np.searchsorted(ids, page_ids[chosen]), len(ids) - 1)
+            found = ids[at] == page_ids[chosen]
+            rows[chosen[found]] = np.asarray(self._articles[number].row)[at[found]]
+        return rows
+
+    def titles_at(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Gives the titles at many rows, in their order, as an Arrow string array."""
+        order = np.argsort(rows, kind="stable")
+        found = rows[order]
+        edges = np.searchsorted(found, np.arange(len(self._titles) + 1) << BATCH_SHIFT)
+        parts = [
+            batch["title"].take(pa.array(found[start:stop] & (BATCH_ROWS - 1)))
+            for batch, start, stop in zip(self._title_batches, edges[:-1], edges[1:], strict=True)
+            if start < stop
+        ]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], pa.string())
+
+    def title_batches(self) -> Iterator[Any]:
+        """Gives the batches of titles.arrow in order, mapped."""
+        return iter(self._title_batches)
+
+    def article_batches(self) -> Iterator[Any]:
+        """Gives the batches of articles.arrow in order, mapped."""
+        return iter(self._article_batches)
+
+    def __iter__(self) -> Iterator[TitleEntry]:
+        """Gives every entry in the order of the index, which is none that a reader would see."""
+        for row in range(self.n_titles):
+            yield self.entry(row)

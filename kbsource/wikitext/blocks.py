@@ -1,0 +1,192 @@
+"""Last step: lines of plain text -> title, headings, paragraphs and list items, with links moved along."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kbsource.records import Element
+from kbsource.titles import Target
+from kbsource.wikitext.markers import HEADING, LIST, PLACE, PRE
+from kbsource.wikitext.walk import Link
+
+
+class RawAnchor(NamedTuple):
+    """A link in an element whose target is not yet looked up."""
+
+    element: int
+    start: int
+    end: int
+    text: str
+    target: Target
+    written: str
+
+
+class Blocks(NamedTuple):
+    """What a page's body holds. ``places`` gives for ``T3`` or ``I0`` the index of the element before it."""
+
+    elements: list[Element]
+    anchors: list[RawAnchor]
+    places: dict[str, int]
+
+
+
+
+class BlockBuilder:
+    """Collects the blocks of one page; call ``add_body`` once."""
+
+    def __init__(self, title: str) -> None:
+        self.elements: list[Element] = [Element("title", 1, None, "", (), title)]
+        self.anchors: list[RawAnchor] = []
+        self.places: dict[str, int] = {}
+        self._headings: list[tuple[int, str]] = []
+        self._section: tuple[str, ...] = ()
+        self._parts: list[tuple[str, int, list[Link]]] = []
+        self._part_kind = ""
+        self._list: list[list[int | str]] = []  # for every depth: marker character, items so far
+
+    def add_body(self, text: str, links: list[Link]) -> Blocks:
+        """Gives the blocks of the body's plain text with its links."""
+        offset = 0
+        next_link = 0
+        n_links = len(links)
+        for line in text.split("\n"):
+            end = offset + len(line)
+            line_links: list[Link] = []
+            while next_link < n_links and links[next_link].start < end:
+                line_links.append(links[next_link])
+                next_link += 1
+            first = line[:1]
+            if not first:
+                self._flush()
+                self._list.clear()
+            elif first == HEADING:
+                self._flush()
+                self._list.clear()
+                self._add_heading(line, offset, line_links)
+            elif first == LIST:
+                self._flush()
+                self._add_item(line, offset, line_links)
+            elif first == PLACE:
+                if line[1] == "T":
+                    self._flush()
+                    self._list.clear()
+                self.places[line[1:]] = len(self.elements) - 1
+            else:
+                self._list.clear()
+                if line.isspace():
+                    self._flush()
+                else:
+                    kind = "text"
+                    if first == PRE:
+                        kind, line, offset = "pre", line[1:], offset + 1
+                    if kind != self._part_kind:
+                        self._flush()
+                    self._part_kind = kind
+                    self._parts.append((line, offset, line_links))
+            offset = end + 1
+        self._flush()
+        return Blocks(self.elements, self.anchors, self.places)
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._emit("paragraph", 0, None, "", parts)
+
+    def _add_heading(self, line: str, offset: int, links: list[Link]) -> None:
+        level = int(line[1])
+        headings = self._headings
+        text = line[2:].strip()
+        if not text:
+            return
+        while headings and headings[-1][0] >= level:
+            headings.pop()
+        headings.append((level, text))
+        self._section = tuple(heading for _, heading in headings)
+        self._emit("heading", level, None, "", [(line[2:], offset + 2, links)])
+
+    def _add_item(self, line: str, offset: int, links: list[Link]) -> None:
+        after = line.index(LIST, 1)
+        marker = line[1:after]
+        ordinal = self._count_item(marker)
+        self._emit("list_item", len(marker), ordinal, marker, [(line[after + 1 :], offset + after + 1, links)])
+
+    def _count_item(self, marker: str) -> int | None:
+        """Gives the number of a ``#`` item: lists go on as long as their prefix does, ``#:`` goes on within an item."""
+        state = self._list
+        same = 0
+        for kept, character in zip(state, marker, strict=False):
+            if kept[0] != character and {kept[0], character} != {";", ":"}:
+                break
+            same += 1
+        del state[max(same, 0) :]
+        if same == len(marker):
+            state[-1][1] = int(state[-1][1]) + 1
+        else:
+            for character in marker[same:]:
+                state.append([character, 1])
+        return int(state[-1][1]) if marker[-1] == "#" else None
+
+    def _emit(
+        self, kind: str, level: int, ordinal: int | None, marker: str, parts: list[tuple[str, int, list[Link]]]
+    ) -> None:
+        if len(parts) == 1:
+            line, offset, links = parts[0]
+            if not links:
+                if text := line.strip():
+                    self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
+                return
+            text, spans = place_links(line, offset, links)
+        else:
+            texts: list[str] = []
+            spans = []
+            length = 0
+            for line, offset, links in parts:
+                if not links:
+                    piece = line.strip()
+                else:
+                    piece, piece_spans = place_links(line, offset, links)
+                    spans.extend((start + length, end + length, link) for start, end, link in piece_spans)
+                if piece:
+                    texts.append(piece)
+                    length += len(piece) + 1
+            text = " ".join(texts)
+        if not text:
+            return
+        index = len(self.elements)
+        self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
+        append = self.anchors.append
+        for start, end, link in spans:
+            append(RawAnchor(index, start, end, text[start:end], link.target, link.written))
+
+
+def place_links(line: str, offset: int, links: list[Link]) -> tuple[str, list[tuple[int, int, Link]]]:
+    """Gives the stored form of a line, without blanks at its ends, and its links with offsets in it.
+
+    Args:
+        line: plain text without newline or marks.
+        offset: where the line begins in the text that the links' offsets are of.
+        links: the line's links, in order.
+
+    Links whose text is blank are left out; blanks at the ends of a link's text are not part of it.
+    """
+    text = line.strip()
+    shift = offset + len(line) - len(line.lstrip())
+    spans = [(link[0] - shift, link[1] - shift, link) for link in links]
+    n = len(text)
+    for start, end, _ in spans:
+        if start < 0 or end > n or text[start] == " " or text[end - 1] == " ":
+            return text, _trimmed(text, spans)
+    return text, spans
+
+
+def _trimmed(text: str, spans: list[tuple[int, int, Link]]) -> list[tuple[int, int, Link]]:
+    kept: list[tuple[int, int, Link]] = []
+    for start, end, link in spans:
+        start, end = max(start, 0), min(end, len(text))
+        while start < end and text[start].isspace():
+            start += 1
+        while end > start and text[end - 1].isspace():
+            end -= 1
+        if start < end:
+            kept.append((start, end, link))
+    return kept

@@ -1,0 +1,174 @@
+"""Square brackets: only links that will parse go to the tokenizer; the rest is plain text.
+
+A tokenizer that meets an opener without a closer tries, fails and goes back, once for each opener: quadratic time.
+Here every bracket is matched beforehand on a stack, so what is left always parses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF
+
+MAX_LINK_DEPTH = 12
+_SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:"
+# Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
+# which alternative it was.
+_BRACKET = re.compile(
+    r"\[\[[^\[\]{}<>|\n\x06]+(?:\]\]|(\|))"  # a whole link, or 1: an opener with its bar
+    r"|\]\]()"
+    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+()"  # 3: an external link's opener
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 4: the first of three, or a single one
+    r"|\[\[()"  # 5: an opener that can open nothing
+)
+_OPENER, _CLOSER, _EXTERNAL, _SINGLE = 1, 2, 3, 4
+_PLAIN_OPEN = LITERAL_OF["["]
+
+
+NO_BAR, COMPLEX, REST = -1, -2, -3
+
+
+class CutText(NamedTuple):
+    """A text cut into links and what stands between them.
+
+    Attributes:
+        pieces: (text before, source of an outermost link, place of its bar in the source). The place is NO_BAR for
+            ``[[target]]`` and COMPLEX for external links and for links with brackets in their label, which need a
+            parser. The last piece holds the rest of the text, no link, and REST.
+    """
+
+    pieces: list[tuple[str, str, int]]
+
+
+def match_brackets(text: str, losses: Counter[str]) -> CutText:
+    """Gives the text cut so that every ``[[`` opens a link with a closer, and every ``[`` an external link with one.
+
+    ``[[`` without partner and stray ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener
+    becomes a space. Single brackets that open no external link stay text.
+    """
+    spans, edits = _match(text)
+    if edits:
+        losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
+        text = _apply(text, edits)
+        spans, edits = _match(text)
+        assert not edits, "a repaired text matches"
+    pieces: list[tuple[str, str, int]] = []
+    position = 0
+    for start, end, bar in spans:
+        pieces.append((text[position:start], text[start:end], bar))
+        position = end
+    pieces.append((text[position:], "", REST))
+    return CutText(pieces)
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    replacement: str
+    is_broken: bool
+
+
+def _match(text: str) -> tuple[list[tuple[int, int, int]], list[_Edit]]:
+    """Gives the spans of the outermost links, and the edits that a text with unmatched brackets needs."""
+    edits: list[_Edit] = []
+    spans: list[tuple[int, int, int]] = []
+    last_link = -1  # start of the last link or bracket met
+    stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
+    external_end = -1
+    bracket = _Next(text, "]")
+    newline = _Next(text, "\n")
+    for match in _BRACKET.finditer(text):
+        kind = match.lastindex
+        start, end = match.span()
+        if start < external_end:
+            continue
+        if kind is None:
+            if not stack:
+                spans.append((start, end, NO_BAR))
+            last_link = start
+        elif kind == _OPENER:
+            last_link = start
+            if len(stack) < MAX_LINK_DEPTH:
+                stack.append((start, end))
+            else:
+                _unlink(edits, start, end)
+        elif kind == _CLOSER:
+            if not stack:
+                edits.append(_Edit(start, end, "", True))
+                continue
+            opener, after = stack.pop()
+            if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
+                _unlink(edits, opener, after)
+                edits.append(_Edit(start, end, "", False))
+            elif not stack:
+                is_plain = last_link == opener
+                spans.append((opener, end, after - 1 - opener if is_plain else COMPLEX))
+        elif kind == _EXTERNAL:
+            closer, line_end = bracket.after(start), newline.after(start)
+            if closer < line_end and text.find("[", end, closer) < 0:
+                external_end = closer + 1
+                if not stack:
+                    spans.append((start, external_end, COMPLEX))
+                last_link = start
+            elif closer < line_end and (closer := text.find("]]]", end, line_end)) >= 0:
+                edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
+                edits.append(_Edit(closer + 2, closer + 3, "", False))
+            else:
+                edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
+        elif kind == _SINGLE:
+            if not stack:
+                continue  # no parser sees it
+            last_link = start
+            edits.append(_Edit(start, end, _PLAIN_OPEN, False))
+        else:
+            edits.append(_Edit(start, end, "", True))
+    for opener, after in stack:
+        _unlink(edits, opener, after)
+    return spans, edits
+
+
+class _Next:
+    """Finds the next occurrence of a character; looks at every part of the text once."""
+
+    def __init__(self, text: str, character: str) -> None:
+        self._text = text
+        self._character = character
+        self._from = self._at = -1
+
+    def after(self, position: int) -> int:
+        """Gives its place at or after ``position``, or the length of the text; positions only grow."""
+        if not self._from <= position <= self._at:
+            self._from = position
+            self._at = self._text.find(self._character, position)
+            if self._at < 0:
+                self._at = len(self._text)
+        return self._at
+
+
+def _spans_blocks(text: str, opener: int, after: int, closer: int) -> bool:
+    """Says whether a label crosses a heading, a cell or (files aside, whose captions may) a paragraph's end.
+
+    Such a link was never closed, and its closer is another's.
+    """
+    if text.find(FRAGMENT, after, closer) >= 0 or text.find("\n" + HEADING, after, closer) >= 0:
+        return True
+    return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
+
+
+def _unlink(edits: list[_Edit], opener: int, after: int) -> None:
+    edits.append(_Edit(opener, opener + 2, "", True))
+    edits.append(_Edit(after - 1, after, " ", False))
+
+
+def _apply(text: str, edits: list[_Edit]) -> str:
+    edits.sort()
+    out: list[str] = []
+    position = 0
+    for start, end, replacement, _ in edits:
+        out.append(text[position:start])
+        out.append(replacement)
+        position = end
+    out.append(text[position:])
+    return "".join(out)

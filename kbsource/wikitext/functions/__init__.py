@@ -1,0 +1,1 @@
+"""What value-preserving templates show: pure functions from a template use to wikitext."""

@@ -1,0 +1,129 @@
+"""Lines: what begins a heading or a list item is marked before the tokenizer sees it; spaces and cuts are tidied."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP
+
+_LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
+_SWITCH = re.compile(r"__(\w{2,60}?)__")
+_SIGNATURE = re.compile(r"~{3,5}")
+_VARIANT = re.compile(r"-\{([^{}]*)\}-")
+
+_TRAIL_CUT = re.compile(r"\]\]\x02+(?=[^\W_])")
+_EMPTY_PARENTHESES = re.compile(r"\([ ,;:]*\x02[ \x02,;:]*\)")
+_PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
+_CUTS = re.compile(r"\x02\x02+")
+_CUTS_AND_SPACES = re.compile(r"\x02(?: \x02?)+")
+_SPACES = re.compile("  +")
+_GAP_BEFORE_MARK = re.compile(r" \x02 ?(?=[,.)])")
+
+
+def mark_lines(text: str) -> str:
+    """Gives the text whose heading lines begin with the heading mark and level, list lines with their prefix marked.
+
+    A heading's level is the smaller of the numbers of ``=`` before and after it, at most 6, as MediaWiki counts.
+    ``;term : definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a
+    space gets the mark of preformatted text.
+    """
+    return _LINE_START.sub(_mark_line, "\n" + text)[1:]
+
+
+def _mark_line(match: re.Match[str]) -> str:
+    line = match.group()[1:]
+    first = line[0]
+    if first == "=":
+        heading = line.rstrip(" \t" + CUT)
+        if len(heading) >= 3 and heading[-1] == "=":
+            leading = len(heading) - len(heading.lstrip("="))
+            if leading == len(heading):
+                level = min((leading - 1) // 2, 6)
+            else:
+                level = min(leading, len(heading) - len(heading.rstrip("=")), 6)
+            return f"\n{HEADING}{level}{heading[level:-level].strip()}"
+        return "\n" + LITERAL_OF["="] + line[1:]
+    if first == "-":
+        return "\n\n"
+    if first == " ":
+        return f"\n{PRE}{line[1:]}" if not line.isspace() else "\n"
+    content = line.lstrip("*#:;")
+    prefix = line[: len(line) - len(content)]
+    if prefix[-1] == ";" and (colon := _definition_colon(content)) >= 0:
+        term, definition = content[:colon].strip(), content[colon + 1 :].strip()
+        return f"\n{LIST}{prefix}{LIST}{term}\n{LIST}{prefix[:-1]}:{LIST}{definition}"
+    return f"\n{LIST}{prefix}{LIST}{content}"
+
+
+def _definition_colon(content: str) -> int:
+    """Gives the place of the first colon outside links and addresses, or -1."""
+    depth = 0
+    for index, character in enumerate(content):
+        if character == "[":
+            depth += 1
+        elif character == "]":
+            depth = max(depth - 1, 0)
+        elif character == ":" and depth == 0 and not content.startswith("://", index):
+            return index
+    return -1
+
+
+def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
+    """Gives the text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
+    if "__" in text:
+
+        def replace(match: re.Match[str]) -> str:
+            name = match.group(1)
+            if name.upper() != name or not any(character.isalpha() for character in name):
+                return match.group()
+            switches.add(match.group())
+            losses["behaviour_switch"] += 1
+            return CUT
+
+        text = _SWITCH.sub(replace, text)
+    if "~~~" in text:
+        text, n_signatures = _SIGNATURE.subn(CUT, text)
+        losses["signature"] += n_signatures
+    return text
+
+
+def choose_variants(text: str) -> str:
+    """Gives the text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
+
+    ``-{text}-`` gives the text itself. Rules that only define conversions (flags ``H``, ``T``, ``-``) give nothing.
+    """
+    if "-{" not in text:
+        return text
+    return _VARIANT.sub(_variant, text)
+
+
+def _variant(match: re.Match[str]) -> str:
+    flags, bar, body = match.group(1).rpartition("|")
+    if bar and any(flag.strip() in ("H", "T", "-") for flag in flags.split(";")):
+        return CUT
+    first = body.split(";")[0]
+    code, colon, shown = first.partition(":")
+    if colon and code.strip().replace("-", "").isalnum() and code.strip()[:2].isascii():
+        return shown.strip()
+    return body.strip()
+
+
+def tidy(text: str) -> str:
+    """Gives the text without cut marks and with single spaces.
+
+    Where something was cut, brackets left with nothing in them go, and so does the space before a comma, full stop
+    or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
+    """
+    if CUT in text:
+        if CUT + CUT in text:
+            text = _CUTS.sub(CUT, text)
+        text = _CUTS_AND_SPACES.sub(CUT + " ", text)
+        if "]]\x02" in text:
+            text = _TRAIL_CUT.sub(f"]]{TRAIL_STOP}", text)
+        text = _EMPTY_PARENTHESES.sub("", text)
+        text = _PARENTHESIS_START.sub("(", text)
+        text = _GAP_BEFORE_MARK.sub("", text)
+        text = text.replace(CUT, "")
+    text = text.replace("\t", " ").replace("\u00a0", " ")
+    return _SPACES.sub(" ", text)

@@ -1,0 +1,59 @@
+"""Characters that stand for structure while a page is worked on.
+
+XML 1.0 forbids the control characters below U+0020 (but tab, newline and return), so no dump can hold them: a page
+uses them freely between the strip and the walk, and none is left in what a page stores. Characters that would be
+taken for markup but are text (inside ``<nowiki>``, from ``&#91;``) are swapped one to one with a control character,
+which keeps every offset, and swapped back at the end.
+"""
+
+from __future__ import annotations
+
+import re
+
+TRAIL_STOP = "\x01"  # directly after ]] where something was cut: no link trail begins here
+CUT = "\x02"  # something was cut here; keeps quotes and brackets on both sides apart
+HEADING = "\x03"  # begins a heading line; the level as a digit follows
+LIST = "\x04"  # around the prefix of a list line
+FRAGMENT = "\n\x05"  # between the body and the fragments (cells, infobox values) walked with it
+PLACE = "\x06"  # a line of its own: "\x06T3" or "\x06I0", the place of a table or an infobox
+PRE = "\x07"  # begins a line of preformatted text
+# Until the braces are done, and before any line is marked, the same characters serve for what came out of a template:
+PIPE = HEADING  # a pipe that is no argument separator
+EQUALS = LIST  # an equals sign that names no argument
+
+_TEXT = "[]{}|<&='*#:;~_"
+_CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split
+assert len(_TEXT) == len(_CONTROLS)
+
+LITERAL = str.maketrans(_TEXT, _CONTROLS)
+"""Text -> characters that no later step takes for markup."""
+
+LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
+
+ANY_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_LITERALS = tuple(_CONTROLS)
+_PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
+_FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")
+
+
+def literal(text: str) -> str:
+    """Gives text that every later step takes as plain characters; newlines become spaces."""
+    return text.translate(LITERAL).replace("\n", " ")
+
+
+def unliteral(text: str) -> str:
+    """Gives the text with its literal characters as what they stand for."""
+    for control, character in _PAIRS:  # str.replace beats str.translate twenty times where little is to be done
+        if control in text:
+            text = text.replace(control, character)
+    return text
+
+
+def holds_literals(text: str) -> bool:
+    """Says whether a literal character is there; looking for one after the other beats a character class."""
+    return any(map(text.__contains__, _LITERALS))
+
+
+def holds_controls(text: str) -> bool:
+    """Says whether a character is there that no XML document can hold."""
+    return any(map(text.__contains__, _FORBIDDEN))

@@ -1,0 +1,324 @@
+"""Wikitext of one page -> elements, anchors, tables, infoboxes, categories, and counts of what was left out.
+
+The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks.
+Everything that is shown as text, the body as well as cells and infobox values, goes through the tokenizer once, in
+one string, so that one piece of code decides what text and links are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kbsource.languages import Language, language
+from kbsource.records import Element, Loss, TemplateUse
+from kbsource.site import Site
+from kbsource.titles import Target, TargetParser
+from kbsource.wikitext.blocks import BlockBuilder, RawAnchor, place_links
+from kbsource.wikitext.braces import expand_braces
+from kbsource.wikitext.brackets import match_brackets
+from kbsource.wikitext.events import Events, default_events
+from kbsource.wikitext.extensions import strip_extensions
+from kbsource.wikitext.html_tags import decode_references, replace_tags
+from kbsource.wikitext.lines import choose_variants, mark_lines, remove_switches, tidy
+from kbsource.wikitext.markers import (
+    ANY_CONTROL,
+    CUT,
+    EQUALS,
+    FRAGMENT,
+    HEADING,
+    LIST,
+    PIPE,
+    PLACE,
+    PRE,
+    holds_controls,
+    holds_literals,
+    unliteral,
+)
+from kbsource.wikitext.quotes import strip_quotes
+from kbsource.wikitext.tables import RawTable, cut_tables
+from kbsource.wikitext.templates import TemplateRenderer, split_template
+from kbsource.wikitext.walk import Link, Walker
+
+_PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
+_AFTER_PLACE = re.compile(f"({PLACE}[TI][0-9]+\n) +")
+_LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
+_HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
+
+
+class RawLink(NamedTuple):
+    """A link in a cell or infobox value whose target is not yet looked up."""
+
+    start: int
+    end: int
+    target: Target
+
+
+class TextCell(NamedTuple):
+    """A cell or an infobox value as text with its links."""
+
+    text: str
+    links: tuple[RawLink, ...]
+
+
+class ParsedCell(NamedTuple):
+    """A table cell before its links are looked up."""
+
+    content: TextCell
+    is_header: bool
+    colspan: int
+    rowspan: int
+
+
+class ParsedTable(NamedTuple):
+    """A table before its links are looked up; fields as in records.Table."""
+
+    element: int
+    caption: str | None
+    rows: tuple[tuple[ParsedCell, ...], ...]
+
+
+class ParsedInfobox(NamedTuple):
+    """An infobox before its links are looked up; ``fields`` are (name, value) in order."""
+
+    element: int
+    name: str
+    fields: tuple[tuple[str, TextCell], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """What the wikitext of one page says, links not yet looked up."""
+
+    elements: tuple[Element, ...]
+    anchors: tuple[RawAnchor, ...]
+    categories: tuple[str, ...]
+    tables: tuple[ParsedTable, ...]
+    infoboxes: tuple[ParsedInfobox, ...]
+    templates: tuple[TemplateUse, ...]
+    losses: tuple[Loss, ...]
+    is_disambiguation: bool
+
+
+class WikitextParser:
+    """Parses pages of one wiki. Holds caches; make one for each process.
+
+    Args:
+        site: the wiki: language, namespaces, first-letter rule.
+        events: which of mwparserfromhell's two ways parses links; both give the same result.
+        is_direct: whether plain links are read off without it, which again gives the same result.
+    """
+
+    def __init__(self, site: Site, *, events: Events = default_events, is_direct: bool = True) -> None:
+        self._language: Language = language(site.lang)
+        self._trail = self._language.link_trail_pattern()
+        self._targets = TargetParser(site)
+        self._renderer = TemplateRenderer(site.lang)
+        self._events = events
+        self._is_direct = is_direct
+
+    def parse(self, wikitext: str, *, title: str, timestamp: str = "") -> ParsedText:
+        """Gives what the page says.
+
+        Args:
+            wikitext: source of the page.
+            title: title of the page, with spaces.
+            timestamp: when the revision was saved, ISO 8601; what ``{{age}}`` and its kin take as now.
+        """
+        work = _Page(self._renderer.with_page(title, timestamp), self._language)
+        body = work.prepare(wikitext)
+        fragments = work.fragments()
+        text = FRAGMENT.join((body, *fragments)) if fragments else body
+        losses = work.losses
+        text = tidy(strip_quotes(mark_lines(text)))
+        walker = Walker(
+            self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct
+        )
+        walked = walker.walk(match_brackets(text, losses), has_literals=holds_literals(text))
+        pieces = _split_fragments(unliteral(walked.text), walked.links)
+        blocks = BlockBuilder(title).add_body(pieces[0][0], pieces[0][2])
+        cells = [_cell(*piece) for piece in pieces[1:]]
+        tables, infoboxes = work.assemble(cells, blocks.places)
+        return ParsedText(
+            elements=tuple(blocks.elements),
+            anchors=tuple(blocks.anchors),
+            categories=tuple(dict.fromkeys(walked.categories)),
+            tables=tables,
+            infoboxes=infoboxes,
+            templates=tuple(
+                TemplateUse(name, outcome, count) for (name, outcome), count in sorted(work.templates.items())
+            ),
+            losses=tuple(Loss(kind, count) for kind, count in sorted(losses.items()) if count),
+            is_disambiguation=work.is_disambiguation(),
+        )
+
+
+class _Page:
+    """The state of one page while it is prepared for the tokenizer."""
+
+    def __init__(self, renderer: TemplateRenderer, facts: Language) -> None:
+        self._renderer = renderer
+        self._facts = facts
+        self.losses: Counter[str] = Counter()
+        self.templates: Counter[tuple[str, str]] = Counter()
+        self._switches: set[str] = set()
+        self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
+        self._tables: list[RawTable] = []
+
+    def prepare(self, wikitext: str) -> str:
+        """Gives the body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
+        if "\r" in wikitext:
+            wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
+        if holds_controls(wikitext):
+            wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
+            self.losses["control_character"] += n_controls
+        text = choose_variants(strip_extensions(wikitext, self.losses))
+        text = expand_braces(
+            text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
+        )
+        return self._settle(text)
+
+    def _settle(self, text: str) -> str:
+        if PIPE in text:
+            text = text.replace(PIPE, "|")
+        if EQUALS in text:
+            text = text.replace(EQUALS, "=")
+        if PLACE in text:
+            text = _AFTER_PLACE.sub(r"\1", text)
+        text = decode_references(replace_tags(text, self.losses))
+        text = remove_switches(text, self.losses, self._switches)
+        return cut_tables(text, self._tables, self.losses)
+
+    def _on_template(self, inner: str, depth: int) -> str:
+        template = split_template(inner)
+        if template is None:
+            self.losses["broken_markup"] += 1
+            return CUT
+        if PIPE in inner or EQUALS in inner:
+            template = template._replace(
+                positional=tuple(value.replace(PIPE, "|").replace(EQUALS, "=") for value in template.positional),
+                named={key: value.replace(PIPE, "|").replace(EQUALS, "=") for key, value in template.named.items()},
+            )
+        rendering = self._renderer.render(template)
+        outcome = rendering.outcome
+        if outcome == "infobox":
+            fields = [(name, value) for name, value in template.named.items() if value]
+            self.templates[template.name, "rendered"] += 1
+            self._infoboxes.append((template.name, fields))
+            return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
+        if outcome != "rendered" and _HEADING_IN_TEMPLATE.search(inner):
+            self.losses["broken_markup"] += 1  # a section inside: the braces belong to different pieces
+            return inner
+        self.templates[template.name, outcome] += 1
+        if outcome != "rendered":
+            places = _PLACE_LINE.findall(inner) if PLACE in inner else ()
+            return "".join(f"\n{place}\n" for place in places) or CUT
+        text = rendering.wikitext
+        if rendering.is_block:
+            text = f"\n\n{text}\n\n"
+        elif not text:
+            return CUT
+        if depth:
+            if "|" in text:
+                text = text.replace("|", PIPE)
+            if "=" in text:
+                text = text.replace("=", EQUALS)
+        return text
+
+    def _on_parameter(self, inner: str) -> str:
+        self.losses["parameter"] += 1
+        return inner.partition("|")[2]
+
+    def _on_broken(self) -> None:
+        self.losses["broken_markup"] += 1
+
+    def fragments(self) -> list[str]:
+        """Gives the wikitext of all cells and values in the order that ``assemble`` takes them back."""
+        # Values may hold tables of their own, which come after the body's: settle them first.
+        values = [self._settle(value) for _, fields in self._infoboxes for _, value in fields]
+        cells: list[str] = []
+        for table in self._tables:
+            if table.caption is not None:
+                cells.append(table.caption)
+            cells.extend(cell.text for row in table.rows for cell in row)
+        return cells + values
+
+    def assemble(
+        self, cells: list[TextCell], places: dict[str, int]
+    ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
+        """Gives the tables and infoboxes with the texts of their fragments, each with its place in the body."""
+        taken = iter(cells)
+        tables: list[ParsedTable] = []
+        place = 0
+        for number, table in enumerate(self._tables):
+            place = places.get(f"T{number}", place)
+            caption = None if table.caption is None else next(taken).text or None
+            rows = tuple(
+                tuple(ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row)
+                for row in table.rows
+            )
+            kept = tuple(row for row in rows if row)
+            if kept or caption:
+                tables.append(ParsedTable(place, caption, kept))
+        infoboxes: list[ParsedInfobox] = []
+        for number, (name, fields) in enumerate(self._infoboxes):
+            values = tuple((field, next(taken)) for field, _ in fields)
+            place = places.get(f"I{number}", 0)
+            infoboxes.append(ParsedInfobox(place, name, tuple(value for value in values if value[1].text)))
+        return tuple(tables), tuple(infoboxes)
+
+    def is_disambiguation(self) -> bool:
+        """Says whether a behaviour switch or a template of the language's family marks the page."""
+        if self._switches & self._facts.disambiguation_words:
+            return True
+        names = self._facts.disambiguation_templates
+        return any(name in names for name, _ in self.templates)
+
+
+def _split_fragments(text: str, links: list[Link]) -> list[tuple[str, int, list[Link]]]:
+    """Gives body and fragments: text, its offset, and its links, whose offsets are of the whole."""
+    if FRAGMENT not in text:
+        return [(text, 0, links)]
+    pieces: list[tuple[str, int, list[Link]]] = []
+    offset = 0
+    next_link = 0
+    n_links = len(links)
+    for piece in text.split(FRAGMENT):
+        end = offset + len(piece)
+        first = next_link
+        while next_link < n_links and links[next_link].start < end:
+            next_link += 1
+        pieces.append((piece, offset, links[first:next_link]))
+        offset = end + len(FRAGMENT)
+    return pieces
+
+
+def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
+    """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
+    if not links and "\n" not in text and LIST not in text and PRE not in text:
+        return TextCell(text.strip(), ())
+    if "\n" not in text and LIST not in text and PRE not in text:
+        line, spans = place_links(text, offset, links)
+        return TextCell(line, tuple(RawLink(start, end, link.target) for start, end, link in spans))
+    lines: list[str] = []
+    found: list[RawLink] = []
+    length = next_link = 0
+    for line in text.split("\n"):
+        end = offset + len(line)
+        own: list[Link] = []
+        while next_link < len(links) and links[next_link].start < end:
+            own.append(links[next_link])
+            next_link += 1
+        prefix = _LINE_PREFIX.match(line)
+        skipped = prefix.end() if prefix else 0
+        piece, spans = place_links(line[skipped:], offset + skipped, own)
+        if piece:
+            if lines:
+                length += 1
+            found.extend(RawLink(start + length, stop + length, link.target) for start, stop, link in spans)
+            lines.append(piece)
+            length += len(piece)
+        offset = end + 1
+    return TextCell("\n".join(lines), tuple(found))

@@ -1,0 +1,250 @@
+"""Links and the text between them -> plain text with links at exact offsets; files and categories leave the text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kbsource.titles import Target, TargetParser
+from kbsource.wikitext.brackets import COMPLEX, NO_BAR, REST, CutText
+from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LINK_BAR, LINK_CLOSE, LINK_OPEN, Events
+from kbsource.wikitext.markers import TRAIL_STOP, unliteral
+
+
+class Link(NamedTuple):
+    """An internal link in a text, offsets in that text; ``written`` is the target without its fragment."""
+
+    start: int
+    end: int
+    target: Target
+    written: str
+
+
+class Walked(NamedTuple):
+    """Plain text (newlines kept) with its links in order, and the categories met."""
+
+    text: str
+    links: list[Link]
+    categories: list[str]
+
+
+_HIDDEN = frozenset({"file", "category", "interlanguage"})
+_LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
+# A newline in a label, with the mark of the line it began.
+_LINE_IN_LABEL = re.compile("\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?")
+
+
+class Walker:
+    """Collects the text and links of one page; call ``walk`` once.
+
+    A link's label is its text; without a label the target as written; letters that follow it at once (the link trail)
+    belong to it. ``[[Foo (bar)|]]`` shows ``Foo``. Links to files, categories and other language editions show
+    nothing and are counted or collected.
+
+    Args:
+        targets: decides what a target names.
+        trail: letters that a link swallows, matched where it ends; None for languages without a trail.
+        losses: what is left out is counted here.
+        events: mwparserfromhell's view of a link.
+        is_direct: plain links are read off directly; otherwise every link goes through ``events``. The result is
+            the same.
+    """
+
+    def __init__(
+        self,
+        targets: TargetParser,
+        *,
+        trail: re.Pattern[str] | None,
+        losses: Counter[str],
+        events: Events,
+        is_direct: bool = True,
+    ) -> None:
+        self._parse = targets.parse
+        self._trail = trail
+        self._losses = losses
+        self._events = events
+        self._is_direct = is_direct
+        self._restore: Callable[[str], str] = str
+        self._out: list[str] = []
+        self._length = 0
+        self._ends_in_space = False
+        self._links: list[Link] = []
+        self._categories: list[str] = []
+
+    def walk(self, cut: CutText, *, has_literals: bool) -> Walked:
+        """Gives the text that the pieces show.
+
+        Args:
+            cut: every link is complete.
+            has_literals: whether literal characters can stand in a target.
+        """
+        trail = self._trail
+        restore = self._restore = unliteral if has_literals else str
+        parse = self._parse
+        append = self._out.append
+        is_direct = self._is_direct
+        after_link = False
+        for gap, source, bar in cut.pieces:
+            if gap:
+                if after_link and trail is not None and (match := trail.match(gap)):
+                    last = self._links[-1]
+                    self._links[-1] = Link(last[0], last[1] + match.end(), last[2], last[3])
+                first = gap[0]
+                if first == TRAIL_STOP:
+                    self._add_text(gap[1:])
+                elif first == " " and self._ends_in_space:
+                    self._add_text(gap)
+                else:
+                    append(gap)
+                    self._length += len(gap)
+                    self._ends_in_space = gap[-1] == " "
+            after_link = False
+            if bar == REST:
+                break
+            if bar == COMPLEX or not is_direct:
+                after_link = self._add_events(self._events(source))
+                continue
+            written = source[2:-2] if bar == NO_BAR else source[2:bar]
+            plain = restore(written) if has_literals else written
+            target = parse(plain)
+            if target[0] in _HIDDEN:
+                self._hide(target)
+                continue
+            start = self._length
+            if bar == NO_BAR:
+                shown = _shown(written, target) if target[4] else written
+            else:
+                shown = source[bar + 1 : -2]
+                if "\n" in shown:
+                    shown = _LINE_IN_LABEL.sub(" ", shown)
+            if shown and shown[0] != " " and shown[-1] != " " and target[0] == "page":
+                append(shown)
+                end = self._length = start + len(shown)
+                self._ends_in_space = False
+                if "#" in plain:
+                    plain = plain.partition("#")[0]
+                self._links.append(Link(start, end, target, plain.strip(" ")))
+                after_link = True
+            else:
+                self._add_text(shown)
+                after_link = self._close(start, target, written)
+        return Walked("".join(self._out), self._links, self._categories)
+
+    def _add_text(self, text: str) -> None:
+        """Adds text; where two spaces would meet, one is left."""
+        if text:
+            if text[0] == " " and self._ends_in_space:
+                text = text[1:]
+                if not text:
+                    return
+            self._out.append(text)
+            self._length += len(text)
+            self._ends_in_space = text[-1] == " "
+
+    def _close(self, start: int, target: Target, written: str) -> bool:
+        """Ends a link that shows the text from ``start`` on; says whether a link trail may follow."""
+        if self._length == start:
+            self._add_text(pipe_trick(self._restore(written)))
+        if target.kind != "page":
+            self._losses[_LOSS_OF.get(target.kind, target.kind)] += 1
+            return False
+        if self._length == start:
+            return False
+        written = self._restore(written)
+        if "#" in written:
+            written = written.partition("#")[0]
+        self._links.append(Link(start, self._length, target, written.strip()))
+        return True
+
+    def _hide(self, target: Target) -> None:
+        if target.kind == "category":
+            self._categories.append(target.title.partition(":")[2])
+        else:
+            self._losses[target.kind] += 1
+
+    def _add_events(self, events: list[str | int]) -> bool:
+        """Adds one link that mwparserfromhell has parsed, with all that is in it; says whether a trail may follow."""
+        opened: list[tuple[int, str, Target]] = []  # start in the text, written, target
+        silent = 0  # depth of what shows nothing: labels of hidden links, addresses of external links
+        external: list[int] = []  # for every open external link 1 while in its address
+        after_link = False
+        stream = iter(events)
+        for event in stream:
+            if type(event) is str:
+                if not silent:
+                    text = event.replace(TRAIL_STOP, "")
+                    if after_link and self._trail is not None and (match := self._trail.match(event)):
+                        last = self._links[-1]
+                        self._links[-1] = last._replace(end=last.end + match.end())
+                    self._add_text(_LINE_IN_LABEL.sub(" ", text) if "\n" in text else text)
+                after_link = False
+                continue
+            after_link = False
+            if event == LINK_OPEN:
+                written = ""
+                for event in stream:
+                    if type(event) is not str:
+                        break
+                    written += event
+                target = self._parse(self._restore(written))
+                is_hidden = target.kind in _HIDDEN
+                if event == LINK_BAR:
+                    opened.append((self._length, written, target))
+                    silent += is_hidden
+                elif silent:
+                    continue
+                elif is_hidden:
+                    self._hide(target)
+                else:
+                    start = self._length
+                    self._add_text(_shown(written, target))
+                    after_link = self._close(start, target, written)
+            elif event == LINK_CLOSE:
+                start, written, target = opened.pop()
+                is_hidden = target.kind in _HIDDEN
+                silent -= is_hidden
+                if silent:
+                    continue
+                if is_hidden:
+                    self._hide(target)
+                elif self._links and self._links[-1].start >= start:
+                    self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
+                else:
+                    after_link = self._close(start, target, written)
+            elif event == EXTERNAL_OPEN:
+                external.append(1)
+                silent += 1
+            elif event == BARE_OPEN:
+                external.append(0)
+            elif event == EXTERNAL_BAR:
+                silent -= external[-1]
+                external[-1] = 0
+            elif external.pop():
+                silent -= 1
+                if not silent:
+                    self._losses["external_link_unlabelled"] += 1
+        return after_link
+
+
+def _shown(written: str, target: Target) -> str:
+    """Gives the text of a link without label: the target as written, without the colon that escapes it."""
+    return written.strip().removeprefix(":").strip() if target.is_escaped else written
+
+
+_PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+
+
+def pipe_trick(target: str) -> str:
+    """Gives the label of ``[[target|]]``: without prefix, closing parentheses, or else the part after a comma.
+
+    Source: https://www.mediawiki.org/wiki/Help:Links#Pipe_trick.
+    """
+    title = target.partition("#")[0].strip().removeprefix(":")
+    if ":" in title:
+        title = title.partition(":")[2]
+    shorter = _PARENTHESES.sub("", title)
+    if shorter == title:
+        shorter = re.split(r"[,，،]\s*", title, maxsplit=1)[0]
+    return shorter.strip() or title.strip()

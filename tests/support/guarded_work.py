@@ -1,0 +1,46 @@
+"""Work for guarded processes that goes wrong on purpose."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from typing import Any
+
+from kbsource.beat import Beat
+from kbsource.errors import SetupError
+
+
+def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
+    """Does pages 1 to ``n_pages``; page ``bad_page`` goes wrong in the way ``how``."""
+    for page in range(1, task["n_pages"] + 1):
+        with beat.on_page(page):
+            if page == task.get("bad_page"):
+                misbehave(task["how"])
+        beat.done(pages=1, n_bytes=10)
+    if "how" in task and "bad_page" not in task:
+        misbehave(task["how"])
+    return {"pid": os.getpid(), "n_pages": beat.read().pages_done}
+
+
+def misbehave(how: str) -> None:
+    """Hangs, crashes or fails in the way that is named."""
+    if how == "hang":
+        threading.Event().wait()
+    elif how == "hang in C":
+        re.match(r"(?:a|a)*b", "a" * 60)
+    elif how == "segfault":
+        ctypes.string_at(0)
+    elif how == "exit":
+        os._exit(3)
+    elif how == "raise":
+        raise IndexError("list index out of range")
+    elif how == "set-up":
+        raise SetupError("no such index; build it first")
+    elif how == "print":
+        print("noise from a library")  # noqa: T201
+    elif how == "memory":
+        bytearray(1 << 34)
+    else:
+        raise ValueError(how)
