@@ -91,7 +91,7 @@ class Anchor(NamedTuple):
             title as written.
         target_fragment: section of the target, from the link or else from the redirect; None when absent.
         target_page_id: id of that article; None when there is no such article in the dump.
-        written_title: the target as written in the wikitext, without its fragment.
+        written_target: the target as written in the wikitext, fragment included, blanks at its ends left out.
     """
 
     element: int
@@ -101,7 +101,7 @@ class Anchor(NamedTuple):
     target_title: str
     target_fragment: str | None
     target_page_id: int | None
-    written_title: str
+    written_target: str
 
 
 class CellLink(NamedTuple):
@@ -161,14 +161,14 @@ class TemplateUse(NamedTuple):
 
     name: str
     outcome: str
-    count: int
+    uses: int
 
 
 class Loss(NamedTuple):
     """How many pieces of one kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
 
     kind: str
-    count: int
+    pieces: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ ANCHOR = pa.struct(
         _field("target_title", pa.string(), "title after redirects, else normalised as written"),
         _field("target_fragment", pa.string(), "section of the target, from the link or the redirect", nullable=True),
         _field("target_page_id", pa.int64(), "id of the article; null when the dump has none", nullable=True),
-        _field("written_title", pa.string(), "the target as written, without fragment"),
+        _field("written_target", pa.string(), "the target as written, fragment included"),
     ]
 )
 
@@ -91,14 +91,14 @@ TEMPLATE_USE = pa.struct(
     [
         _field("name", pa.string(), "normalised template name"),
         _field("outcome", pa.string(), "rendered | dropped | unknown"),
-        _field("count", pa.int32(), "uses on the page"),
+        _field("uses", pa.int32(), "uses on the page"),
     ]
 )
 
 LOSS = pa.struct(
     [
         _field("kind", pa.string(), "kind of piece, see docs/tables.md"),
-        _field("count", pa.int32(), "pieces not carried over"),
+        _field("pieces", pa.int32(), "pieces not carried over"),
     ]
 )
 

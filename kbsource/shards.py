@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kbsource.articles import PageParser, ParsedPage, Properties, Resolver, resolve_page
+from kbsource.articles import ParsedPage, Properties, Resolver, resolve_page
 from kbsource.beat import Beat
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
-from kbsource.records import BadRecord, Page, RawPage
+from kbsource.records import Page, RawPage
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import ShardWriter
@@ -34,6 +34,10 @@ MIN_SHARD_BYTES = 8 << 20
 """Wikitext below which a shard costs more in overhead than it gains in spread."""
 MIN_SHARDS = 16
 """Shards that a middling dump is spread over, so that a handful of workers end at about the same time."""
+
+FALLBACK = "fallback_"
+"""How the parse statuses begin that are not ``ok``."""
+_DETAIL_CHARS = 1000
 
 
 class Parser(Protocol):
@@ -195,23 +199,87 @@ def write_page_shard(
     tally = _Tally()
     file = shard_path("pages", shard.number, shard.n_shards)
     rejected_path = shard_file(staging, "shard_rejected", shard.number)
-    with staged_rows(storage, rejected_path, REJECTED) as rejected, ShardWriter(output, file, storage) as writer:
+    with (
+        staged_rows(storage, rejected_path, REJECTED) as rejected,
+        ShardWriter(output, file, storage) as writer,
+    ):
+
+        def make(raw: RawPage, number: int, verdict: str | None) -> Page:
+            beat.enter(number)
+            parsed = parser.parse(raw) if verdict is None else parser.parse_fallback(raw, verdict)
+            page = resolve_page(parsed, resolver, properties, site)
+            beat.leave()
+            return page
+
         for number, (source, raw) in enumerate(read_chunks(storage, staging, shard.chunks), start=1):
-            beat.done(pages=1, n_bytes=len(raw.text))
+            beat.done(pages=1, n_bytes=_utf8_bytes(raw.text))
             if source in skipped:
                 tally.n_skipped += 1
                 continue
-            beat.enter(number)
-            try:
-                for parsed in _attempts(raw, parser, verdicts.get(number)):
-                    page = resolve_page(parsed, resolver, properties, site)
-            except RecordError as error:
-                beat.leave()
-                bad = BadRecord("parse", str(raw.page_id), error.reason, error.detail, raw.file, raw.offset)
-                rejected.add((bad.stage, bad.key, bad.reason, bad.detail, bad.file, bad.offset))
-                tally.rejected[raw.file][bad.reason] += 1
+            failure = RecordError("unknown", "")
+            for verdict in _attempts(verdicts.get(number)):
+                try:
+                    if verdict is not None and not verdict.startswith(FALLBACK):
+                        raise RecordError(
+                            verdict, "neither the parser nor the simplest extraction came to an end"
+                        )
+                    page = make(raw, number, verdict)
+                    writer.add(page)
+                except RecordError as error:
+                    failure = error
+                else:
+                    tally.add(page, raw.file)
+                    break
             else:
-                beat.leave()
-                writer.add(page)
-                tally.add(page, raw.file)
-    return None
+                key, detail = str(raw.page_id), failure.detail[:_DETAIL_CHARS]
+                rejected.add(("parse", key, failure.reason, detail, raw.file, raw.offset))
+                tally.rejected[raw.file][failure.reason] += 1
+    _write_templates(tally, storage, shard_file(staging, "shard_templates", shard.number))
+    report = ShardReport(
+        number=shard.number,
+        entry=writer.entry,
+        articles=dict(sorted(tally.articles.items())),
+        rejected={name: dict(sorted(reasons.items())) for name, reasons in sorted(tally.rejected.items())},
+        n_skipped=tally.n_skipped,
+        statuses=dict(sorted(tally.statuses.items())),
+        losses=dict(sorted(tally.losses.items())),
+        facts=dict(sorted(tally.facts.items())),
+    )
+    write_json(storage, shard_file(staging, "shards", shard.number), report.to_json())
+    return report
+
+
+def _utf8_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _attempts(verdict: str | None) -> tuple[str | None, ...]:
+    return (None, f"{FALLBACK}error") if verdict is None else (verdict,)
+
+
+def _write_templates(tally: _Tally, storage: Storage, path: str) -> None:
+    with staged_rows(storage, path, TEMPLATES) as rows:
+        for (name, outcome), uses in sorted(tally.uses.items()):
+            rows.add((name, outcome, uses, tally.pages[name, outcome]))
+
+
+def read_shard_report(storage: Storage, staging: str, number: int) -> ShardReport:
+    """Gives the report of a shard.
+
+    Raises:
+        SetupError: the shard was not finished.
+    """
+    path = shard_file(staging, "shards", number)
+    if not storage.exists(path):
+        raise SetupError(f"{path}: shard {number} was not finished by any worker; run the build again")
+    return ShardReport.from_json(read_json(storage, path))
+
+
+def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
+    """Gives the sum of the shards' template tables, sorted by name and outcome; holds one sum in memory."""
+    merged = TEMPLATES.empty_table()
+    for table in tables:
+        grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"])
+        total = grouped.aggregate([("uses", "sum"), ("pages", "sum")])
+        merged = total.select(["name", "outcome", "uses_sum", "pages_sum"]).cast(TEMPLATES)
+    return merged.sort_by([("name", "ascending"), ("outcome", "ascending")])

@@ -14,12 +14,13 @@ _WIKIPEDIA = "wikipedia.org"
 # Hosts of the versions for telephones: en.m.wikipedia.org, en.zero.wikipedia.org.
 _MOBILE = frozenset({"m", "zero", "mobile", "wap"})
 _ADDRESS = re.compile(
-    r"\s*(?:https?:)?(?://)?(?=[^/?#])(?:[^/?#@]*@)?([^/?#:\s]+)(?::\d+)?([^?#]*)(?:\?([^#]*))?(?:#(.*))?"
+    r"\s*(?:[Hh][Tt][Tt][Pp][Ss]?:)?(?://)?(?=[^/?#])(?:[^/?#@]*@)?([^/?#:\s]+)(?::\d+)?([^?#]*)(?:\?([^#]*))?(?:#(.*))?"
 )
 _SECURE = re.compile(r"/wikipedia/([a-z-]+)(/.*)")
-_TITLE_PATH = re.compile(r"/(?:wiki|w/index\.php|wiki/index\.php|index\.php)/(.+)", re.DOTALL)
+_TITLE_PATH = re.compile(r"/(?:(?:w/|wiki/)?index\.php|wiki)/(?!index\.php\Z)(.+)", re.DOTALL)
 _VARIANT_PATH = re.compile(r"/([a-z]+)-[a-z]+/(.+)", re.DOTALL)
-_BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/(\d+)", re.IGNORECASE)
+_ID = re.compile(r"[0-9]{1,18}")
+_BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9]{1,18})", re.IGNORECASE)
 
 
 class PageAddress(NamedTuple):
@@ -47,11 +48,12 @@ class UrlParser:
         self._host = _plain_host(site.host)
 
     def parse(self, url: str) -> PageAddress | None:
-        """Gives what an address names; None for another host, no page of this wiki, or bytes that are no UTF-8.
+        """Gives what an address names; None for another host, no page of this wiki, or bytes not in UTF-8.
 
         Understood are ``/wiki/Title``, ``index.php/Title``, ``index.php?title=``, ``?curid=``, ``?oldid=``,
-        ``?diff=``, ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, variant paths (``/zh-tw/Title``),
-        telephone hosts, the hosts an edition had before, addresses without a scheme, and ``&amp;`` for ``&``.
+        ``?diff=``, ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, paths of variants
+        (``/zh-tw/Title``), telephone hosts, the hosts an edition had before, addresses without a scheme,
+        and ``&amp;`` for ``&``.
 
         Source: https://www.mediawiki.org/wiki/Manual:Parameters_to_index.php.
         """
@@ -120,7 +122,7 @@ def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
 
 
 def _plain_host(host: str) -> str:
-    """Gives the host in lower case without marks of versions, Wikipedia's with the edition's code of today."""
+    """Gives the host in lower case without marks of versions, Wikipedia's with the edition's present code."""
     labels = [label for label in host.lower().rstrip(".").split(".") if label not in _MOBILE]
     if labels[:1] == ["www"]:
         labels = labels[1:]
@@ -138,4 +140,4 @@ def _escape(title: str) -> str:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+    return int(text) or None if _ID.fullmatch(text) else None

@@ -130,7 +130,8 @@ class XmlPageReader:
         try:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
-            first = next((entry for entry in error.error_log if entry.level >= etree.ErrorLevels.ERROR), None)
+            # The first error of the log is what is wrong; the exception tells of the last.
+            first = next((entry for entry in list(error.error_log) if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
             raise RecordError(reason, first.message if first else str(error)) from None
 

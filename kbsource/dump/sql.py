@@ -9,7 +9,8 @@ https://dev.mysql.com/doc/refman/8.0/en/string-literals.html (escapes).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from kbsource.dump.bzip2 import Damage
 from kbsource.dump.streams import compression_of, iter_pieces
@@ -18,12 +19,16 @@ from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 
 SqlValue = int | float | bytes | None
+_Pick = Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
 
 # The longest value of these tables is a blob of 65,535 bytes; escaped it may be twice as long.
 _MAX_ROW_BYTES = 1 << 20
 
-_STRING = rb"(?:_binary\s+)?'(?:[^'\\]++|\\.|'')*+'"
-_VALUE = rb"(?:-?\d[\d.]*+(?:[eE][-+]?\d+)?|NULL|0x[0-9A-Fa-f]+|" + _STRING + rb")"
+_MIN_WINDOW_BYTES = 1 << 12
+_MAX_WINDOW_BYTES = 1 << 20
+
+_STRING = rb"(?:_binary\s+)?'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+'"
+_VALUE = rb"(?:-?\d[\d.]*+(?:[eE][-+]?\d+)?|NULL|" + _STRING + rb"|0x[0-9A-Fa-f]+)"
 _CREATE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?`([^`]+)` \((.*?)^\)", re.DOTALL | re.MULTILINE)
 _COLUMN = re.compile(rb"^\s*`([^`]+)`\s", re.MULTILINE)
 _STATEMENT = re.compile(rb"^(?:(CREATE) TABLE\b|(?:INSERT|REPLACE)[ A-Z]* INTO `)", re.MULTILINE)
@@ -54,7 +59,12 @@ def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[t
     """
     if not storage.exists(path):
         raise SetupError(f"{path} does not exist.")
-    yield from _SqlReader(path, storage, columns).rows()
+    for rows in _SqlReader(path, storage, columns).batches():
+        if isinstance(rows, BadRecord):
+            yield rows
+            continue
+        for row in rows:
+            yield tuple(map(_value, row))
 
 
 def read_page_props(
@@ -68,19 +78,24 @@ def read_page_props(
         names: the properties wanted (``wikibase_item``, ``disambiguation``, …), None for all. Some others hold
             binary values, whose bytes that are no UTF-8 come as surrogates.
     """
-    wanted = None if names is None else {name.encode("utf-8") for name in names}
-    for row in read_rows(path, storage, ("pp_page", "pp_propname", "pp_value")):
-        if isinstance(row, BadRecord):
-            yield row
+    known: dict[bytes, str | None] = {}  # name as written -> name, None for those not wanted
+    for rows in _SqlReader(path, storage, ("pp_page", "pp_propname", "pp_value")).batches():
+        if isinstance(rows, BadRecord):
+            yield rows
             continue
-        page_id, name, value = row
-        if wanted is not None and name not in wanted:
-            continue
-        if isinstance(page_id, int) and isinstance(name, bytes) and isinstance(value, bytes):
-            yield page_id, name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape")
-        else:
-            detail = f"page {page_id!r}, property {name!r}, value {value!r}"
-            yield BadRecord("read", "", "invalid_field", detail[:1000], base_name(path), -1)
+        for written_id, written_name, written_value in rows:
+            if written_name not in known:
+                found = _text(written_name)
+                known[written_name] = found if names is None or found in names else None
+            name = known[written_name]
+            if name is None and names is not None:
+                continue
+            value = _text(written_value)
+            if name is not None and value is not None and written_id.isdigit():
+                yield int(written_id), name, value
+            else:
+                detail = f"page {written_id!r}, property {written_name!r}, value {written_value!r}"
+                yield BadRecord("read", "", "invalid_field", detail[:1000], base_name(path), -1)
 
 
 class _SqlReader:
@@ -97,10 +112,12 @@ class _SqlReader:
         self._damage: Damage | None = None
         self._table: bytes | None = None
         self._table_columns: list[bytes] = []
+        self._window = _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
         self._file = storage.open_read(path)
         self._pieces = iter_pieces(self._file, compression=compression_of(self._file.read(8), path))
 
-    def rows(self) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+    def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
+        """Yields rows, many at a time: of each row the wanted values as written."""
         with self._file:
             while statement := self._next_statement():
                 self._position = statement.start()
@@ -123,7 +140,7 @@ class _SqlReader:
         if self._is_at_end:
             return False
         piece = next(self._pieces, None)
-        if not piece or isinstance(piece, Damage):
+        if piece is None or isinstance(piece, Damage):
             self._is_at_end = True
             self._damage = piece
             return False
@@ -160,8 +177,11 @@ class _SqlReader:
         self._row_pattern(self._table_columns)  # a column that is missing shows even where there are no rows
         self._position = found.end()
 
-    def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], list[int]]:
-        """Gives the pattern of a row with a group for each wanted column, and those groups in the wanted order."""
+    def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], _Pick]:
+        """Gives the pattern of a row, and where in its groups the wanted columns are.
+
+        The first group is the whole row with the ``,`` or ``;`` behind it, then each wanted column has one.
+        """
         table = (self._table or b"").decode("utf-8", "replace")
         missing = [column for column in self._columns if column not in columns]
         if missing:
@@ -171,10 +191,12 @@ class _SqlReader:
             )
         wanted = sorted({columns.index(column) for column in self._columns})
         values = [b"(" + _VALUE + b")" if index in wanted else _VALUE for index in range(len(columns))]
-        pattern = re.compile(rb"\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*(?:,\s*(?=\()|(;))", re.DOTALL)
-        return pattern, [wanted.index(columns.index(column)) for column in self._columns]
+        row = rb"(\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*(?:,\s*(?=\()|;))"
+        places = [1 + wanted.index(columns.index(column)) for column in self._columns]
+        pick: _Pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+        return re.compile(row, re.DOTALL), pick
 
-    def _read_insert(self) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+    def _read_insert(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
         opening = self._match(_INSERT)
         if opening is None:
             yield self._reject("malformed_row", "an INSERT that is not understood")
@@ -186,25 +208,46 @@ class _SqlReader:
             raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
         self._table = opening[1]
         named = [name.strip(b" `\r\n\t") for name in opening[2].split(b",")] if opening[2] else self._table_columns
-        pattern, order = self._row_pattern(named)
-        last_group = len(set(order))
+        pattern, pick = self._row_pattern(named)
         self._position = opening.end()
         while True:
-            found = pattern.match(self._buffer, self._position) or self._match(pattern)
-            if found is None:
-                if self._is_at_end and _NEXT_ROW.search(self._buffer, self._position) is None:
-                    if self._damage is None:
-                        self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
-                    return
-                yield self._reject("malformed_row", _shown(self._buffer, self._position))
-                if not self._skip_row():
-                    return
-                continue
-            self._position = found.end()
-            groups = found.groups()
-            yield tuple([_value(groups[index]) for index in order])
-            if groups[last_group]:
+            rows = self._take_rows(pattern)
+            yield map(pick, rows)
+            if rows and rows[-1][0].endswith(b";"):
                 return
+            if rows:
+                continue
+            if self._is_at_end and _NEXT_ROW.search(self._buffer, self._position) is None:
+                if self._damage is None:
+                    self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
+                return
+            yield self._reject("malformed_row", _shown(self._buffer, self._position))
+            if not self._skip_row():
+                return
+
+    def _take_rows(self, pattern: re.Pattern[bytes]) -> Sequence[tuple[bytes, ...]]:
+        """Gives the groups of the next rows of the statement, none when the next one cannot be read."""
+        end = min(self._buffer.find(b";\n", self._position) + 1 or len(self._buffer), self._position + self._window)
+        found = pattern.findall(self._buffer, self._position, end)
+        taken = b"".join([row[0] for row in found])
+        if not self._buffer.startswith(taken, self._position):
+            # They do not follow on each other: the rows up to the first that was passed over are meant.
+            found = list(self._following_on(found))
+            taken = b"".join([row[0] for row in found])
+        self._window = min(2 * self._window, _MAX_WINDOW_BYTES) if found else _MIN_WINDOW_BYTES
+        if not found and (single := self._match(pattern)):
+            found = [single.groups()]
+            taken = single[0]
+        self._position += len(taken)
+        return found
+
+    def _following_on(self, rows: list[tuple[bytes, ...]]) -> Iterator[tuple[bytes, ...]]:
+        position = self._position
+        for row in rows:
+            if not self._buffer.startswith(row[0], position):
+                return
+            position += len(row[0])
+            yield row
 
     def _skip_row(self) -> bool:
         """Goes to the next row; False when the statement ends with the broken one."""
@@ -219,6 +262,14 @@ class _SqlReader:
 
 def _shown(buffer: bytes, position: int) -> str:
     return buffer[position : position + 200].decode("utf-8", "replace")
+
+
+def _text(written: bytes) -> str | None:
+    """Gives the text of a string as written, None when it is no string."""
+    if written[0] == 39 and b"\\" not in written:  # by far the most
+        return written[1:-1].decode("utf-8", "surrogateescape").replace("''", "'")
+    value = _value(written)
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
 
 
 def _value(written: bytes) -> SqlValue:

@@ -1,4 +1,4 @@
-"""Pages to Arrow columns and back, leaf by leaf: many times faster than pyarrow's way through dictionaries."""
+"""Pages to Arrow columns and back, leaf by leaf: many times faster than through dictionaries."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def timestamp_text(seconds: int) -> str:
 
 
 def encode(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Gives nested rows as an Arrow array: sequences for lists, tuples for structs, seconds for timestamps."""
+    """Gives nested rows as an Arrow array: sequences for lists, tuples for structs, seconds for times."""
     if pa.types.is_list(type_):
         offsets = list(accumulate(map(len, values), initial=0))
         child = encode(list(chain.from_iterable(values)), type_.value_type)

@@ -14,13 +14,13 @@ MAX_INT = (1 << 31) - 1
 def check_page(page: Page) -> None:
     """Raises where a page breaks a law.
 
-    Element 0 alone is of kind ``title``; no element holds a newline; ``elements[a.element].text[a.start:a.end] ==
-    a.text`` for every anchor, anchors ordered by element and start; tables and infoboxes name an element; links in
-    cells and infobox values lie within their text.
+    Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
+    ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables and
+    infoboxes name an element; links in cells and infobox values lie within their text.
 
     Raises:
-        RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every other law,
-            ``bad_text`` for text that is not Unicode (a lone surrogate).
+        RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
+            other law, ``bad_text`` for text that is not Unicode (a lone surrogate).
     """
     elements = page.elements
     if not elements or elements[0].kind != "title":
@@ -66,7 +66,9 @@ def _check_anchors(page: Page, texts: list[str]) -> None:
         if texts[number][start:end] != text or not 0 <= start <= end <= len(texts[number]):
             raise RecordError("offset_law", f"anchor {text!r} at [{start}, {end}) of element {number}")
         if (number, start) < last:
-            raise RecordError("page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order")
+            raise RecordError(
+                "page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order"
+            )
         last = (number, start)
 
 
@@ -78,4 +80,6 @@ def _check_place(element: int, what: str, n_elements: int) -> None:
 def _check_links(links: Sequence[CellLink], length: int) -> None:
     for link in links:
         if not 0 <= link.start <= link.end <= length:
-            raise RecordError("offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}")
+            raise RecordError(
+                "offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}"
+            )

@@ -50,13 +50,15 @@ def begin_release(output: str, storage: Storage) -> str:
     """
     files = stored_files(output, storage)
     if MANIFEST in files:
-        raise SetupError(f"{output}: holds a finished release, which is never overwritten; choose another folder")
+        raise SetupError(
+            f"{output}: holds a finished release, which is never overwritten; choose another folder"
+        )
     if BUILDING in files:
         clear_unfinished(output, storage)
         files = stored_files(output, storage)
     if files:
         raise SetupError(
-            f"{output}: not empty and no unfinished build (it holds {files[0]}); choose an empty or new folder"
+            f"{output}: neither empty nor an unfinished build (it holds {files[0]}); choose an empty folder"
         )
     with storage.open_write(join(output, BUILDING)) as file:
         file.write(MARK)

@@ -1,7 +1,8 @@
 """Where each page of a release lies, and which page has a Wikidata item: two memory-mapped Arrow files.
 
-``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files), ``row`` in it.
-``qids.arrow``: ``qid`` (number of the item, ascending), ``page_id``. Both in batches of ``BATCH_ROWS`` rows.
+``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files),
+``row`` in it. ``qids.arrow``: ``qid`` (number of the item, ascending), ``page_id``. Both in batches of
+``BATCH_ROWS`` rows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,32 +79,43 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, storage: 
     _write_sorted(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, pages, "page id ")
     items_and_pages = _joined(qids, np.int64), _joined(claimants, np.int64)
     _write_sorted(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, items_and_pages, "Wikidata item Q")
-    return LocationsReport(len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped")
+    return LocationsReport(
+        len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped"
+    )
 
 
-def _joined(parts: list[npt.NDArray[np.int64]], type_: type[np.generic]) -> npt.NDArray[np.int64]:
+def _joined(parts: list[Any], type_: type[np.generic]) -> npt.NDArray[Any]:
     return np.concatenate([*parts, np.empty(0, type_)])
 
 
-def _write_sorted(path: str, schema: pa.Schema, columns: Sequence[npt.NDArray[np.int64]], what: str) -> None:
+def _write_sorted(path: str, schema: pa.Schema, columns: Sequence[npt.NDArray[Any]], what: str) -> None:
     """Writes columns in ascending order of the first, whose values must differ."""
     order = np.argsort(columns[0])
     keys = columns[0][order]
     repeated = keys[1:][keys[1:] == keys[:-1]]
     if len(repeated):
-        raise SetupError(f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build")
+        raise SetupError(
+            f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build"
+        )
     with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for start in range(0, len(order), BATCH_ROWS):
             rows = order[start : start + BATCH_ROWS]
-            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema))
+            writer.write_batch(
+                pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema)
+            )
     os.replace(f"{path}.tmp", path)
 
 
-def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:
-    """Copies index files of a local folder into the release, and gives their entries for the manifest, by name."""
+def publish_index(
+    folder: str, files: Sequence[str], output: str, *, storage: Storage
+) -> tuple[IndexFile, ...]:
+    """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
     entries = []
     for name in sorted(files):
-        with open(os.path.join(folder, name), "rb") as source, atomic_write(storage, join(output, index_path(name))) as raw:
+        with (
+            open(os.path.join(folder, name), "rb") as source,
+            atomic_write(storage, join(output, index_path(name))) as raw,
+        ):
             sink = HashingWriter(raw)
             while block := source.read(CHUNK_BYTES):
                 sink.write(block)

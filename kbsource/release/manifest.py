@@ -27,6 +27,7 @@ from kbsource.site import Site
 FORMAT = "kbsource-release-1"
 PAGE_ORDERS = ("by_page_id", "as_dumped")
 PACKAGES = ("kbsource", "mapping", "pipelines")
+_DAMAGED = "the manifest is damaged or foreign, get or build the release again"
 SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json"})
 
 
@@ -162,7 +163,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Gives the file's content: JSON with sorted keys, two spaces, a newline at the end.
 
-        ``manifest_sha256`` in it is the sha256 of the same content without that key: it guards the manifest itself.
+        ``manifest_sha256`` in it is the sha256 of the same content without that key: it guards the manifest
+        itself.
         """
         value = dataclasses.asdict(self)
         return _json({**value, "manifest_sha256": hashlib.sha256(_json(value)).hexdigest()})
@@ -203,14 +205,14 @@ def sum_counts(counts: Iterable[Counts]) -> Counts:
 
 
 def count_faults(manifest: Manifest) -> list[str]:
-    """Gives every way in which the counts disagree with each other or with the tables' rows; none when all agree."""
+    """Gives every way in which the counts disagree with each other or with the tables' rows."""
     faults = []
     for name, one in [*sorted(manifest.counts.items()), ("all inputs", manifest.totals)]:
         total = one.articles + one.redirects + one.other_namespaces + one.n_rejected
         if one.pages_read != total:
             faults.append(
-                f"{name}: {one.pages_read} pages read, but {one.articles} articles + {one.redirects} redirects + "
-                f"{one.other_namespaces} in other namespaces + {one.n_rejected} rejected = {total}"
+                f"{name}: {one.pages_read} read, not {one.articles} articles + {one.redirects} redirects"
+                f" + {one.other_namespaces} in other namespaces + {one.n_rejected} rejected = {total}"
             )
     if sum_counts(manifest.counts.values()) != manifest.totals + Counts():
         faults.append("the totals are not the sum of the input files' counts")
@@ -225,7 +227,7 @@ def count_faults(manifest: Manifest) -> list[str]:
             faults.append(f"table {table} has {n_rows} rows, the counts say {n_wanted}")
     n_statuses = sum(manifest.parse_statuses.values())
     if n_statuses != manifest.totals.articles:
-        faults.append(f"parse statuses sum up to {n_statuses}, the counts say {manifest.totals.articles} articles")
+        faults.append(f"parse statuses sum up to {n_statuses}, articles are {manifest.totals.articles}")
     return faults
 
 
@@ -253,16 +255,16 @@ def read_manifest(output: str, storage: Storage) -> Manifest:
     """
     path = join(output, MANIFEST)
     if not storage.exists(path):
-        raise SetupError(f"{output}: no {MANIFEST}, so this is no finished release; build it, or name another folder")
+        raise SetupError(f"{output}: no {MANIFEST}, so no finished release; build it, or name another folder")
     with storage.open_read(path) as file:
         content = file.read()
     try:
         value = json.loads(content)
     except ValueError as error:
-        raise SetupError(f"{path}: not JSON ({error}); the file is damaged, get or build the release again") from error
+        raise SetupError(f"{path}: not JSON ({error}); {_DAMAGED}") from error
     manifest = parse_manifest(value, path)
     if manifest.to_bytes() != content:
-        raise SetupError(f"{path}: changed since it was written; the file is damaged, get or build the release again")
+        raise SetupError(f"{path}: changed since it was written; {_DAMAGED}")
     return manifest
 
 
@@ -276,13 +278,13 @@ def parse_manifest(value: object, path: str) -> Manifest:
         raise SetupError(f"{path}: not a manifest of kbsource; name the folder of a release")
     if value["format"] != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
         raise SetupError(
-            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}; this version reads "
-            f"{FORMAT!r} and {SCHEMA_VERSION}: use the kbsource that built it, or build again"
+            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}; "
+            f"this version reads {FORMAT!r}, {SCHEMA_VERSION}: use the kbsource that built it, or build again"
         )
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
     manifest: Manifest = _typed(fields, Manifest, path)
     if missing := sorted(set(TABLES) - set(manifest.tables)):
-        raise SetupError(f"{path}: table {missing[0]} is missing; the file is damaged, build the release again")
+        raise SetupError(f"{path}: table {missing[0]} is missing; {_DAMAGED}")
     return manifest
 
 
@@ -294,7 +296,7 @@ def _typed(value: Any, wanted: Any, where: str) -> Any:
         hints = typing.get_type_hints(wanted)
         if not isinstance(value, dict) or set(value) != set(hints):
             odd = sorted(set(value) ^ set(hints)) if isinstance(value, dict) else type(value).__name__
-            raise SetupError(f"{where}: missing or unknown {odd}; the manifest is damaged or foreign")
+            raise SetupError(f"{where}: missing or unknown {odd}; {_DAMAGED}")
         return wanted(**{name: _typed(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
@@ -305,4 +307,4 @@ def _typed(value: Any, wanted: Any, where: str) -> Any:
         return {name: _typed(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
     if type(value) is wanted:
         return value
-    raise SetupError(f"{where}: {value!r} is not {wanted}; the manifest is damaged or foreign")
+    raise SetupError(f"{where}: {value!r} is not {wanted}; {_DAMAGED}")

@@ -1,4 +1,4 @@
-"""The laws of pages checked on Arrow columns, a row group at a time, without making a Python object per row."""
+"""The laws of pages checked on Arrow columns, a row group at a time, without a Python object per row."""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -
         outer = _lists(batch[name])
         places = outer.items.field("element").to_numpy()
         _report(
-            (places < 0) | (places >= elements.lengths[outer.parent]), page_ids[outer.parent], fault, "page_law", name
+            (places < 0) | (places >= elements.lengths[outer.parent]),
+            page_ids[outer.parent],
+            fault,
+            "page_law",
+            name,
         )
         cells = outer.items.field(path[0])
         for _ in path[1:]:
@@ -85,7 +89,7 @@ def _check_elements(elements: _Lists, texts: pa.Array, page_ids: Ints, fault: Fa
     is_first = np.ones(len(is_title), np.bool_)
     is_first[1:] = elements.parent[1:] != elements.parent[:-1]
     own = page_ids[elements.parent]
-    _report(is_title != is_first, own, fault, "page_law", "a title that is not element 0, or an element 0 that is none")
+    _report(is_title != is_first, own, fault, "page_law", "a title and element 0 are not the same")
     newlines = pc.match_substring(texts, "\n").to_numpy(zero_copy_only=False)
     _report(newlines, own, fault, "page_law", "a newline in an element")
 
@@ -112,7 +116,7 @@ def _check_anchors(anchors: _Lists, elements: _Lists, texts: pa.Array, page_ids:
 
 
 def spans_hold(texts: pa.Array, which: Ints, start: Ints, end: Ints, *, claimed: pa.Array) -> Mask:
-    """Says of each span whether ``texts[which][start:end] == claimed``, with offsets in range, in code points."""
+    """Says of each span whether ``texts[which][start:end] == claimed``, in code points and in range."""
     offsets, data = _buffers(texts)
     claimed_offsets, claimed_data = _buffers(claimed)
     is_lead = (data & 0xC0) != 0x80
@@ -138,7 +142,7 @@ def spans_hold(texts: pa.Array, which: Ints, start: Ints, end: Ints, *, claimed:
 def _buffers(strings: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """Gives byte offsets (from 0, one more than strings) and the bytes of a string array."""
     _, offsets, data = strings.buffers()
-    own = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
+    own = np.frombuffer(offsets, np.int32)[strings.offset :][: len(strings) + 1].astype(np.int64)
     content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     return own - own[0], content[own[0] : own[-1]]
 

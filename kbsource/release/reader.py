@@ -36,7 +36,8 @@ class _Shard:
 
 
 class PagesReader:
-    """Pages of a local release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row groups.
+    """Pages of a local release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
+    groups.
 
     Not for use by several threads at once.
     """

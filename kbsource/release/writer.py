@@ -21,7 +21,7 @@ from kbsource.schema import SCHEMA_VERSION, TABLES
 
 GROUP_ROWS = 128
 GROUP_CHARS = 1 << 19
-"""A row group holds at most so many pages and about so much text: one is read in 2.5-4 ms, of which 2 are fixed."""
+"""A row group holds at most so many pages and about so much text: one is read in 2.5-4 ms, 2 of them fixed."""
 
 SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000
@@ -30,14 +30,16 @@ ROWS_PER_FILE = 2_000_000
 COMPRESSION_LEVEL = 3
 """Levels 1-3 cost the same here; 6 halves the speed for 6 % less."""
 
-# Statistics where a reader can prune by them. On text and nested columns they cost a tenth of the time and a quarter
-# of the footer, and no query can use them.
+# Statistics where a reader can prune by them. On text and nested columns they cost a tenth of the time and
+# a quarter of the footer, and no query can use them.
 _STATISTICS = ["page_id", "title", "qid", "revision_id", "timestamp"]
 
 
 def parquet_schema(table: str) -> pa.Schema:
     """Gives a table's schema with its version in the metadata, as it is written."""
-    return TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+    return TABLES[table].with_metadata(
+        {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
+    )
 
 
 def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
@@ -93,8 +95,8 @@ class _ParquetFile:
 class ShardWriter:
     """Writes one shard of pages in the order they are added; the same pages give the same bytes.
 
-    Used as a context: the file appears under its name when the context ends well, and not at all otherwise. Then
-    ``entry`` says what was written. Memory: one row group.
+    Used as a context: the file appears under its name when the context ends well, and not at all otherwise.
+    Then ``entry`` says what was written. Memory: one row group.
 
     Args:
         output: folder of the release.
@@ -114,8 +116,8 @@ class ShardWriter:
         """Takes one page after checking every law; a page that breaks one is not written.
 
         Raises:
-            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``; the shard goes on without
-                the page.
+            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``; the shard goes on
+                without the page.
         """
         check_page(page)
         timestamp_seconds(page.timestamp)
@@ -151,10 +153,11 @@ class ShardWriter:
 def write_small_table(
     rows: Iterable[Any], output: str, table: str, *, storage: Storage, rows_per_file: int = ROWS_PER_FILE
 ) -> tuple[FileEntry, ...]:
-    """Writes dataclass rows, whose fields are the table's columns in order, and gives the files; at least one.
+    """Writes dataclass rows, whose fields are the table's columns in order, and gives the files; at least
+    one.
 
-    Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is known.
-    What ``rows`` raises passes through and leaves no file under a final name.
+    Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is
+        known. What ``rows`` raises passes through and leaves no file under a final name.
     """
     schema = parquet_schema(table)
     written: list[FileEntry] = []

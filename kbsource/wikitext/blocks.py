@@ -49,12 +49,17 @@ class BlockBuilder:
         offset = 0
         next_link = 0
         n_links = len(links)
+        next_start = links[0].start if links else len(text) + 1
+        no_links: list[Link] = []
         for line in text.split("\n"):
             end = offset + len(line)
-            line_links: list[Link] = []
-            while next_link < n_links and links[next_link].start < end:
-                line_links.append(links[next_link])
-                next_link += 1
+            line_links = no_links
+            if next_start < end:
+                first_link = next_link
+                while next_link < n_links and links[next_link][0] < end:
+                    next_link += 1
+                line_links = links[first_link:next_link]
+                next_start = links[next_link][0] if next_link < n_links else len(text) + 1
             first = line[:1]
             if not first:
                 self._flush()

@@ -17,29 +17,28 @@ _SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet:
 # Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
 # which alternative it was.
 _BRACKET = re.compile(
-    r"\[\[[^\[\]{}<>|\n\x06]+(?:\]\]|(\|))"  # a whole link, or 1: an opener with its bar
+    r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|(?:([^\[\]\n]*)\]\]|()))"  # 1, 2: a plain link; 3: an opener with its bar
     r"|\]\]()"
-    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+()"  # 3: an external link's opener
-    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 4: the first of three, or a single one
-    r"|\[\[()"  # 5: an opener that can open nothing
+    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+()"  # 5: an external link's opener
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 6: the first of three, or a single one
+    r"|\[\[()"  # 7: an opener that can open nothing
 )
-_OPENER, _CLOSER, _EXTERNAL, _SINGLE = 1, 2, 3, 4
+_TARGET, _LABEL, _OPENER, _CLOSER, _EXTERNAL, _SINGLE = 1, 2, 3, 4, 5, 6
 _PLAIN_OPEN = LITERAL_OF["["]
-
-
-NO_BAR, COMPLEX, REST = -1, -2, -3
 
 
 class CutText(NamedTuple):
     """A text cut into links and what stands between them.
 
     Attributes:
-        pieces: (text before, source of an outermost link, place of its bar in the source). The place is NO_BAR for
-            ``[[target]]`` and COMPLEX for external links and for links with brackets in their label, which need a
-            parser. The last piece holds the rest of the text, no link, and REST.
+        pieces: (text before, target, label, source) of every outermost link. A plain link has its target, and its label
+            or None, and no source. External links, and links with brackets or newlines in their label, need a parser:
+            they have their source and no target.
+        rest: the text after the last link.
     """
 
-    pieces: list[tuple[str, str, int]]
+    pieces: list[tuple[str, str, str | None, str]]
+    rest: str
 
 
 def match_brackets(text: str, losses: Counter[str]) -> CutText:
@@ -54,13 +53,12 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         text = _apply(text, edits)
         spans, edits = _match(text)
         assert not edits, "a repaired text matches"
-    pieces: list[tuple[str, str, int]] = []
+    pieces: list[tuple[str, str, str | None, str]] = []
     position = 0
-    for start, end, bar in spans:
-        pieces.append((text[position:start], text[start:end], bar))
+    for start, end, target, label in spans:
+        pieces.append((text[position:start], target, label, "" if target else text[start:end]))
         position = end
-    pieces.append((text[position:], "", REST))
-    return CutText(pieces)
+    return CutText(pieces, text[position:])
 
 
 class _Edit(NamedTuple):
@@ -70,11 +68,10 @@ class _Edit(NamedTuple):
     is_broken: bool
 
 
-def _match(text: str) -> tuple[list[tuple[int, int, int]], list[_Edit]]:
+def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edit]]:
     """Gives the spans of the outermost links, and the edits that a text with unmatched brackets needs."""
     edits: list[_Edit] = []
-    spans: list[tuple[int, int, int]] = []
-    last_link = -1  # start of the last link or bracket met
+    spans: list[tuple[int, int, str, str | None]] = []
     stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
     external_end = -1
     bracket = _Next(text, "]")
@@ -84,12 +81,10 @@ def _match(text: str) -> tuple[list[tuple[int, int, int]], list[_Edit]]:
         start, end = match.span()
         if start < external_end:
             continue
-        if kind is None:
+        if kind == _TARGET or kind == _LABEL:
             if not stack:
-                spans.append((start, end, NO_BAR))
-            last_link = start
+                spans.append((start, end, *match.group(1, 2)))
         elif kind == _OPENER:
-            last_link = start
             if len(stack) < MAX_LINK_DEPTH:
                 stack.append((start, end))
             else:
@@ -103,15 +98,13 @@ def _match(text: str) -> tuple[list[tuple[int, int, int]], list[_Edit]]:
                 _unlink(edits, opener, after)
                 edits.append(_Edit(start, end, "", False))
             elif not stack:
-                is_plain = last_link == opener
-                spans.append((opener, end, after - 1 - opener if is_plain else COMPLEX))
+                spans.append((opener, end, "", None))
         elif kind == _EXTERNAL:
             closer, line_end = bracket.after(start), newline.after(start)
             if closer < line_end and text.find("[", end, closer) < 0:
                 external_end = closer + 1
                 if not stack:
-                    spans.append((start, external_end, COMPLEX))
-                last_link = start
+                    spans.append((start, external_end, "", None))
             elif closer < line_end and (closer := text.find("]]]", end, line_end)) >= 0:
                 edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
                 edits.append(_Edit(closer + 2, closer + 3, "", False))
@@ -120,7 +113,6 @@ def _match(text: str) -> tuple[list[tuple[int, int, int]], list[_Edit]]:
         elif kind == _SINGLE:
             if not stack:
                 continue  # no parser sees it
-            last_link = start
             edits.append(_Edit(start, end, _PLAIN_OPEN, False))
         else:
             edits.append(_Edit(start, end, "", True))

@@ -18,7 +18,7 @@ _PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
 _CUTS = re.compile(r"\x02\x02+")
 _CUTS_AND_SPACES = re.compile(r"\x02(?: \x02?)+")
 _SPACES = re.compile("  +")
-_GAP_BEFORE_MARK = re.compile(r" \x02 ?(?=[,.)])")
+_GAP_BEFORE_MARK = re.compile(r"\x02 ?(?=[,.)])")
 
 
 def mark_lines(text: str) -> str:
@@ -88,6 +88,12 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
     return text
 
 
+# Languages whose wikis convert between scripts. Source: LanguageConverterFactory of MediaWiki.
+VARIANT_LANGS = frozenset(
+    "zh zh-yue yue gan shi sr sh sh-latn sr-ec sr-el kk ku tg uz iu crh tly ban wuu mni zgh".split()
+)
+
+
 def choose_variants(text: str) -> str:
     """Gives the text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
 
@@ -123,7 +129,9 @@ def tidy(text: str) -> str:
             text = _TRAIL_CUT.sub(f"]]{TRAIL_STOP}", text)
         text = _EMPTY_PARENTHESES.sub("", text)
         text = _PARENTHESIS_START.sub("(", text)
-        text = _GAP_BEFORE_MARK.sub("", text)
+        text, n_gaps = _GAP_BEFORE_MARK.subn(CUT + CUT, text)
+        if n_gaps:
+            text = text.replace(f" {CUT}{CUT}", "")
         text = text.replace(CUT, "")
     text = text.replace("\t", " ").replace("\u00a0", " ")
     return _SPACES.sub(" ", text)

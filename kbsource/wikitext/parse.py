@@ -22,7 +22,7 @@ from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.events import Events, default_events
 from kbsource.wikitext.extensions import strip_extensions
 from kbsource.wikitext.html_tags import decode_references, replace_tags
-from kbsource.wikitext.lines import choose_variants, mark_lines, remove_switches, tidy
+from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, tidy
 from kbsource.wikitext.markers import (
     ANY_CONTROL,
     CUT,
@@ -174,7 +174,9 @@ class _Page:
         if holds_controls(wikitext):
             wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
             self.losses["control_character"] += n_controls
-        text = choose_variants(strip_extensions(wikitext, self.losses))
+        text = strip_extensions(wikitext, self.losses)
+        if self._facts.code in VARIANT_LANGS:
+            text = choose_variants(text)
         text = expand_braces(
             text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
         )

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.brackets import COMPLEX, NO_BAR, REST, CutText
+from kbsource.wikitext.brackets import CutText
 from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LINK_BAR, LINK_CLOSE, LINK_OPEN, Events
 from kbsource.wikitext.markers import TRAIL_STOP, unliteral
 
 
 class Link(NamedTuple):
-    """An internal link in a text, offsets in that text; ``written`` is the target without its fragment."""
+    """An internal link in a text, offsets in that text; ``written`` is the target as written."""
 
     start: int
     end: int
@@ -86,11 +86,10 @@ class Walker:
         append = self._out.append
         is_direct = self._is_direct
         after_link = False
-        for gap, source, bar in cut.pieces:
+        for gap, written, label, source in cut.pieces:
             if gap:
                 if after_link and trail is not None and (match := trail.match(gap)):
-                    last = self._links[-1]
-                    self._links[-1] = Link(last[0], last[1] + match.end(), last[2], last[3])
+                    self._extend_link(match.end())
                 first = gap[0]
                 if first == TRAIL_STOP:
                     self._add_text(gap[1:])
@@ -101,36 +100,36 @@ class Walker:
                     self._length += len(gap)
                     self._ends_in_space = gap[-1] == " "
             after_link = False
-            if bar == REST:
-                break
-            if bar == COMPLEX or not is_direct:
-                after_link = self._add_events(self._events(source))
+            if source or not is_direct:
+                after_link = self._add_events(self._events(source or _source(written, label)))
                 continue
-            written = source[2:-2] if bar == NO_BAR else source[2:bar]
             plain = restore(written) if has_literals else written
             target = parse(plain)
             if target[0] in _HIDDEN:
                 self._hide(target)
                 continue
             start = self._length
-            if bar == NO_BAR:
+            shown = label
+            if shown is None:
                 shown = _shown(written, target) if target[4] else written
-            else:
-                shown = source[bar + 1 : -2]
-                if "\n" in shown:
-                    shown = _LINE_IN_LABEL.sub(" ", shown)
             if shown and shown[0] != " " and shown[-1] != " " and target[0] == "page":
                 append(shown)
                 end = self._length = start + len(shown)
                 self._ends_in_space = False
-                if "#" in plain:
-                    plain = plain.partition("#")[0]
                 self._links.append(Link(start, end, target, plain.strip(" ")))
                 after_link = True
             else:
                 self._add_text(shown)
                 after_link = self._close(start, target, written)
+        gap = cut.rest
+        if after_link and trail is not None and (match := trail.match(gap)):
+            self._extend_link(match.end())
+        self._add_text(gap.removeprefix(TRAIL_STOP))
         return Walked("".join(self._out), self._links, self._categories)
+
+    def _extend_link(self, n_chars: int) -> None:
+        last = self._links[-1]
+        self._links[-1] = Link(last.start, last.end + n_chars, last.target, last.written)
 
     def _add_text(self, text: str) -> None:
         """Adds text; where two spaces would meet, one is left."""
@@ -152,10 +151,7 @@ class Walker:
             return False
         if self._length == start:
             return False
-        written = self._restore(written)
-        if "#" in written:
-            written = written.partition("#")[0]
-        self._links.append(Link(start, self._length, target, written.strip()))
+        self._links.append(Link(start, self._length, target, self._restore(written).strip(" ")))
         return True
 
     def _hide(self, target: Target) -> None:
@@ -176,8 +172,7 @@ class Walker:
                 if not silent:
                     text = event.replace(TRAIL_STOP, "")
                     if after_link and self._trail is not None and (match := self._trail.match(event)):
-                        last = self._links[-1]
-                        self._links[-1] = last._replace(end=last.end + match.end())
+                        self._extend_link(match.end())
                     self._add_text(_LINE_IN_LABEL.sub(" ", text) if "\n" in text else text)
                 after_link = False
                 continue
@@ -226,6 +221,10 @@ class Walker:
                 if not silent:
                     self._losses["external_link_unlabelled"] += 1
         return after_link
+
+
+def _source(target: str, label: str | None) -> str:
+    return f"[[{target}]]" if label is None else f"[[{target}|{label}]]"
 
 
 def _shown(written: str, target: Target) -> str:

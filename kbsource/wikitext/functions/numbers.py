@@ -68,6 +68,7 @@ _VULGAR = {
 _SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, " ": None, ",": None, "'": None})
 # White space, and the marks that the parser leaves where it cut a reference or a comment.
 _BLANKS = " \t\n\u00a0\u2009\u202f\x01\x02"
+_LONGEST = 48  # no number of an article is longer; keeps conversions and powers within floats
 _PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
 _FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
 _DIGIT_RUN = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
@@ -134,7 +135,7 @@ def parse_number(text: str, lang: str = "en") -> Number | None:
     a comma are read by English rules in every language, since templates take plain numbers.
     """
     plain = plain_minus(text).strip(_BLANKS)
-    if not plain:
+    if not plain or len(plain) > _LONGEST:
         return None
     match = _PLAIN.fullmatch(plain) or _PLAIN.fullmatch(plain.translate(_SPACES_AND_MARKS))
     if match:

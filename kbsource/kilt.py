@@ -1,0 +1,141 @@
+"""The knowledge source in KILT's own form: one JSON object a page, as its readers, MongoDB and ``datasets`` take it.
+
+Source: section 3 of the KILT paper (https://arxiv.org/abs/2009.02252) and the released kilt_knowledgesource.json.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO
+
+import orjson
+
+from kbsource.kilt_names import section_name
+from kbsource.records import Element, Page
+
+_BULLET = "BULLET::::"
+_NO_HEADING = 7
+_ONLY_MARKS = re.compile(r"[.\-\s]*")
+
+
+def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
+    """Gives KILT's paragraphs and where each element of the page went.
+
+    The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text, each
+    ending in a newline. Left out, as KILT leaves them out: headings with nothing below them, items indented by
+    ``:``, lines wholly in parentheses, lines of dots and dashes, and lines that begin with a brace or pipe.
+
+    Returns:
+        The paragraphs, and for each kept element its paragraph and the number of code points before its text there.
+    """
+    elements = page.elements
+    kept = [index == 0 or element.kind == "heading" or _is_shown(element) for index, element in enumerate(elements)]
+    _drop_empty_sections(elements, kept)
+    texts: list[str] = []
+    places: dict[int, tuple[int, int]] = {}
+    for index, element in enumerate(elements):
+        if not kept[index]:
+            continue
+        if element.kind == "heading":
+            line = section_name(element.section)
+            closed = section_name(element.section[-1:]).removeprefix("Section::::")
+            before = len(line) - len(closed)
+        elif element.kind == "list_item":
+            prefix = f"{_BULLET}{element.ordinal}. " if element.ordinal is not None else f"{_BULLET}- "
+            line, before = prefix + element.text, len(prefix)
+        else:
+            line, before = element.text, 0
+        places[index] = (len(texts), before)
+        texts.append(line + "\n")
+    return texts, places
+
+
+def _is_shown(element: Element) -> bool:
+    text = element.text
+    if element.marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
+        return False
+    return not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1)
+
+
+def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> None:
+    """Takes out headings with nothing kept before the next heading of the same or a higher level."""
+    # Going backwards: the level of the heading that the nearest content stands under, _NO_HEADING for content met
+    # since the last heading, 0 for none. A heading holds content if that level is lower in rank than its own.
+    below = 0
+    for index in range(len(elements) - 1, 0, -1):
+        element = elements[index]
+        if element.kind != "heading":
+            if kept[index]:
+                below = _NO_HEADING
+        elif below > element.level:
+            below = element.level
+        else:
+            kept[index] = False
+
+
+def kilt_record(page: Page) -> dict[str, Any]:
+    """Gives the KILT record of a page, keys in the released order.
+
+    ``anchors`` hold ``wikipedia_title`` and ``wikipedia_id`` where the target is an article of the snapshot;
+    ``categories`` is one string joined by commas; ids are strings; ``wikidata_info`` is left out without an item.
+    """
+    texts, places = kilt_texts(page)
+    anchors: list[dict[str, Any]] = []
+    for anchor in page.anchors:
+        place = places.get(anchor.element)
+        if place is None:
+            continue
+        paragraph_id, before = place
+        entry: dict[str, Any] = {
+            "text": anchor.text,
+            "href": urllib.parse.quote(anchor.written_target),
+            "paragraph_id": paragraph_id,
+            "start": anchor.start + before,
+            "end": anchor.end + before,
+        }
+        if anchor.target_page_id is not None:
+            entry["wikipedia_title"] = anchor.target_title
+            entry["wikipedia_id"] = str(anchor.target_page_id)
+        anchors.append(entry)
+    page_id = str(page.page_id)
+    record: dict[str, Any] = {
+        "_id": page_id,
+        "wikipedia_id": page_id,
+        "wikipedia_title": page.title,
+        "text": texts,
+        "anchors": anchors,
+        "categories": ",".join(page.categories),
+    }
+    if page.qid is not None:
+        record["wikidata_info"] = {"wikidata_id": page.qid}
+    record["history"] = {
+        "revid": page.revision_id,
+        "timestamp": page.timestamp,
+        "parentid": page.parent_revision_id or 0,
+        "pre_dump": True,
+        "pageid": page.page_id,
+        "url": page.url,
+    }
+    return record
+
+
+def write_kilt(
+    pages: Iterable[Page], sink: BinaryIO, *, on_progress: Callable[[int], None] | None = None
+) -> int:
+    """Writes one KILT record a line and gives the number of pages.
+
+    Args:
+        pages: in the order they are written.
+        sink: binary file.
+        on_progress: called now and then with the number of pages written so far.
+    """
+    n_pages = 0
+    for page in pages:
+        sink.write(orjson.dumps(kilt_record(page)))
+        sink.write(b"\n")
+        n_pages += 1
+        if on_progress is not None and n_pages % 1000 == 0:
+            on_progress(n_pages)
+    return n_pages

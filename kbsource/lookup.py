@@ -1,0 +1,164 @@
+"""Pages of a finished release by id, by title and by address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.records import Page
+from kbsource.release.layout import INDEX
+from kbsource.release.locations import Locations
+from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.release.reader import PagesReader
+from kbsource.site import Site
+from kbsource.title_index import TitleIndex
+from kbsource.titles import normalise_title
+from kbsource.urls import UrlParser
+
+
+class Found(NamedTuple):
+    """How a page was found, or why not.
+
+    Attributes:
+        by: ``id``, ``title`` or ``url``.
+        asked: what was asked for: the id, or the title in normal form.
+        title, page_id: the page; None when there is none.
+        fragment: section, from the address or from redirects on the way.
+        hops: redirects followed.
+        status: ``article``; ``ok`` or ``double`` through redirects; ``loop``, ``missing_target`` or
+            ``cross_namespace`` for redirects that reach no article; ``unknown``; ``not_released`` for an
+            article of the dump that was rejected.
+    """
+
+    by: str
+    asked: str
+    title: str | None
+    page_id: int | None
+    fragment: str | None
+    hops: int
+    status: str
+
+
+class KnowledgeSource:
+    """A finished release on a local disk; ``open`` gives one.
+
+    Memory stays flat: the index is memory-mapped, caches and open files are bounded. Iteration gives the
+    pages in the order of the release. Not for use by several threads at once; each may open its own.
+    """
+
+    def __init__(
+        self, manifest: Manifest, *, index: TitleIndex, locations: Locations, reader: PagesReader
+    ) -> None:
+        self.manifest = manifest
+        self.site: Site = manifest.site
+        self._parse_url = UrlParser(self.site).parse
+        self._index = index
+        self._locations = locations
+        self._reader = reader
+
+    @classmethod
+    def open(cls, path: str) -> KnowledgeSource:
+        """Opens a release.
+
+        Raises:
+            SetupError: the folder holds no finished release, or one of another version, or is not local.
+        """
+        if "://" in path:
+            raise SetupError(
+                f"{path}: lookups memory-map the release; copy it to a local disk and open it there"
+            )
+        manifest = read_manifest(path, LocalStorage())
+        index = os.path.join(path, INDEX)
+        return cls(
+            manifest,
+            index=TitleIndex.open(index),
+            locations=Locations(index),
+            reader=PagesReader(path, manifest),
+        )
+
+    def __enter__(self) -> KnowledgeSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the files; the source can still be used, and opens them again."""
+        self._reader.close()
+
+    def __len__(self) -> int:
+        """Gives the number of pages."""
+        return self.manifest.totals.articles
+
+    def __iter__(self) -> Iterator[Page]:
+        """Gives every page in the order of the release."""
+        return self._reader.pages()
+
+    def by_id(self, page_id: int) -> Page | None:
+        """Gives the page with a MediaWiki page id, None when the release has none."""
+        location = self._locations.page(page_id)
+        return None if location is None else self._reader.page(*location)
+
+    def by_title(self, title: str) -> Page | None:
+        """Gives the page that a title leads to, normalised and through redirects; None without one."""
+        return self._page(self._resolve_title(title, "title"))
+
+    def by_url(self, url: str) -> Page | None:
+        """Gives the page that an address of the wiki leads to, None when it leads to none."""
+        return self._page(self._resolve_url(url))
+
+    def by_qid(self, qid: str) -> Page | None:
+        """Gives the page that has a Wikidata item (``Q42``), None when none has."""
+        page_id = self._locations.page_of_qid(qid)
+        return None if page_id is None else self.by_id(page_id)
+
+    def resolve(self, wanted: int | str) -> Found:
+        """Gives how a page is found by id, title or address, without reading it.
+
+        A string with ``://`` is an address. A string of digits is a title where there is one (``1984``),
+        else an id.
+        """
+        if isinstance(wanted, int):
+            return self._resolve_id(wanted)
+        if "://" in wanted:
+            return self._resolve_url(wanted)
+        found = self._resolve_title(wanted, "title")
+        if found.status == "unknown" and wanted.isascii() and wanted.isdecimal():
+            return self._resolve_id(int(wanted))
+        return found
+
+    def get(self, wanted: int | str) -> Page | None:
+        """Gives the page that ``resolve`` finds, None when it finds none."""
+        return self._page(self.resolve(wanted))
+
+    def _page(self, found: Found) -> Page | None:
+        return None if found.page_id is None else self.by_id(found.page_id)
+
+    def _resolve_id(self, page_id: int) -> Found:
+        if self._locations.page(page_id) is None:
+            status = "unknown" if self._index.article_title(page_id) is None else "not_released"
+            return Found("id", str(page_id), None, None, None, 0, status)
+        return Found("id", str(page_id), self._index.article_title(page_id), page_id, None, 0, "article")
+
+    def _resolve_url(self, url: str) -> Found:
+        address = self._parse_url(url)
+        if address is None:
+            return Found("url", url, None, None, None, 0, "unknown")
+        if address.page_id is not None:
+            return self._resolve_id(address.page_id)
+        if address.title is None:
+            return Found("url", url, None, None, None, 0, "unknown")
+        found = self._resolve_title(address.title, "url")
+        return found._replace(fragment=address.fragment or found.fragment)
+
+    def _resolve_title(self, title: str, by: str) -> Found:
+        asked = normalise_title(title, self.site)
+        found = self._index.resolve(asked)
+        if found.page_id is None:
+            return Found(by, asked, None, None, None, found.hops, found.status)
+        if self._locations.page(found.page_id) is None:
+            return Found(by, asked, None, None, None, found.hops, "not_released")
+        return Found(by, asked, found.title, found.page_id, found.fragment, found.hops, found.status)

@@ -1,0 +1,236 @@
+"""The part of a verification that reads tables and index and compares them with each other."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kbsource.errors import SetupError
+from kbsource.redirects import redirect_rows
+from kbsource.release.findings import Findings
+from kbsource.release.layout import INDEX, MANIFEST, index_path
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations
+from kbsource.release.manifest import FileEntry, Manifest
+from kbsource.release.page_checks import check_pages
+from kbsource.release.writer import parquet_schema
+from kbsource.schema import TABLES
+from kbsource.title_index import ARTICLE, ARTICLES_FILE, TITLES_FILE, TitleIndex, title_keys
+
+# Steps after the title index was built: a page rejected there is known to the index, and links may lead to
+# it.
+_LATE_STAGES = pa.array(["parse", "resolve"])
+
+Ids = npt.NDArray[np.int64]
+
+
+def stored_schema(table: str) -> pa.Schema:
+    """Gives a table's schema as it is read back: Parquet keeps no timestamps in seconds."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, parquet_schema(table)).close()
+    return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema_arrow
+
+
+class TableChecks:
+    """Checks of one release; only files that are ``intact`` are read."""
+
+    def __init__(self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings) -> None:
+        self._folder, self._manifest, self._intact, self._found = folder, manifest, intact, found
+        self._schemas = {table: stored_schema(table) for table in TABLES}
+        self._index = self._open_index()
+        self._page_ids: list[Ids] = []
+        self._qids: list[Any] = []
+        self._statuses: Counter[str] = Counter()
+        self._late_ids: Ids = np.empty(0, np.int64)
+        self.n_pages = self.n_anchors = self.n_redirects = 0
+
+    def _open_index(self) -> TitleIndex | None:
+        files = [index_path(file) for file in (TITLES_FILE, ARTICLES_FILE)]
+        if not self._intact.issuperset(files):
+            return None  # the damaged file is already named
+        try:
+            return TitleIndex.open(os.path.join(self._folder, INDEX), cache_size=0)
+        except SetupError as error:
+            self._found.add(files[0], "unreadable", str(error))
+            return None
+
+    def _row_groups(self, entry: FileEntry, table: str) -> Iterator[pa.RecordBatch]:
+        """Gives a file's rows one row group at a time, after checking its columns and number of rows."""
+        if entry.file not in self._intact:
+            return
+        try:
+            with pq.ParquetFile(os.path.join(self._folder, entry.file), memory_map=True) as file:
+                if not file.schema_arrow.equals(self._schemas[table], check_metadata=False):
+                    self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
+                    return
+                if file.metadata.num_rows != entry.rows:
+                    n_rows = file.metadata.num_rows
+                    self._found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
+                for number in range(file.metadata.num_row_groups):
+                    group = file.read_row_group(number, use_threads=False).combine_chunks()
+                    yield from group.to_batches()
+        except (pa.ArrowInvalid, OSError) as error:
+            self._found.add(entry.file, "unreadable", str(error))
+
+    def check_pages_file(self, entry: FileEntry) -> None:
+        """Checks one shard; call it for every shard in order."""
+        ids: list[Ids] = [np.empty(0, np.int64)]
+        qids = [pa.array([], pa.string())]
+
+        def fault(rule: str, example: str, n_cases: int) -> None:
+            self._found.add(entry.file, rule, example, n_cases)
+
+        for batch in self._row_groups(entry, "pages"):
+            columns = check_pages(batch, self._index, fault)
+            ids.append(columns.page_ids)
+            qids.append(columns.qids)
+            self._statuses.update(columns.parse_statuses)
+            self.n_anchors += columns.n_anchors
+        page_ids = np.concatenate(ids)
+        self._page_ids.append(page_ids)
+        self._qids.append(_qid_numbers(pa.concat_arrays(qids)))
+        self.n_pages += len(page_ids)
+        if self._manifest.page_order == "by_page_id" and np.any(page_ids[1:] <= page_ids[:-1]):
+            self._found.add(entry.file, "page_order", "page ids do not ascend")
+
+    def check_other_tables(self) -> None:
+        """Checks redirects against the index, and the rejected against the counts."""
+        self._check_redirects()
+        reasons: Counter[str] = Counter()
+        late = []
+        for entry in self._manifest.tables["rejected"]:
+            for batch in self._row_groups(entry, "rejected"):
+                reasons.update(batch["reason"].to_pylist())
+                keys = batch["key"].filter(pc.is_in(batch["stage"], _LATE_STAGES)).to_pylist()
+                late += [int(key) for key in keys if key.isascii() and key.isdecimal()]
+        self._late_ids = np.array(late, np.int64)
+        expected = {reason: n for reason, n in self._manifest.totals.rejected.items() if n}
+        if self._is_intact("rejected") and dict(reasons) != expected:
+            self._found.add(MANIFEST, "counts", f"rejected by reason: {dict(reasons)}, expected {expected}")
+        for entry in self._manifest.tables["templates"]:
+            for _ in self._row_groups(entry, "templates"):
+                pass  # columns and rows are checked on the way
+
+    def _is_intact(self, table: str) -> bool:
+        return self._intact.issuperset(entry.file for entry in self._manifest.tables[table])
+
+    def _check_redirects(self) -> None:
+        """Compares the table with the index row by row, where both are intact."""
+        can_compare = self._index is not None and self._is_intact("redirects")
+        expected = redirect_rows(self._index) if self._index is not None else iter(())
+        names = TABLES["redirects"].names
+        for entry in self._manifest.tables["redirects"]:
+            for batch in self._row_groups(entry, "redirects"):
+                self.n_redirects += batch.num_rows
+                if not can_compare:
+                    continue
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    wanted = next(expected, None)
+                    if wanted is None or row != tuple(getattr(wanted, name) for name in names):
+                        title = None if wanted is None else wanted.title
+                        self._found.add(entry.file, "redirects_disagree", f"{row[1]!r}, not {title!r}")
+        if can_compare and next(expected, None) is not None:
+            last = self._manifest.tables["redirects"][-1].file
+            self._found.add(last, "redirects_disagree", "the index has more redirects")
+
+    def check_whole(self) -> None:
+        """Checks what only all shards together can show; call it last."""
+        page_ids = np.concatenate([*self._page_ids, np.empty(0, np.int64)])
+        self._check_unique(self._page_ids, "duplicate_page_id", "page id ")
+        self._check_unique([qids[qids >= 0] for qids in self._qids], "duplicate_qid", "Wikidata item Q")
+        if not self._is_intact("pages"):
+            return
+        expected = {status: n for status, n in self._manifest.parse_statuses.items() if n}
+        if dict(self._statuses) != expected:
+            self._found.add(
+                MANIFEST, "counts", f"by parse status: {dict(self._statuses)}, expected {expected}"
+            )
+        self._check_locations(page_ids)
+        if self._index is not None:
+            _check_titles(self._index, self._found)
+            if self._is_intact("rejected"):
+                self._check_articles(self._index, page_ids)
+
+    def _check_unique(self, shards: list[Ids], rule: str, what: str) -> None:
+        values = np.concatenate([*shards, np.empty(0, np.int64)])
+        order = np.argsort(values, kind="stable")
+        again = order[1:][values[order[1:]] == values[order[:-1]]]
+        ends = np.cumsum([len(shard) for shard in shards])
+        for position in again.tolist():
+            entry = self._manifest.tables["pages"][int(np.searchsorted(ends, position, side="right"))]
+            self._found.add(entry.file, rule, f"{what}{values[position]}")
+
+    def _check_locations(self, page_ids: Ids) -> None:
+        """Compares both files of locations with the pages."""
+        files = [index_path(file) for file in (PAGES_FILE, QIDS_FILE)]
+        if not self._intact.issuperset(files):
+            return
+        try:
+            locations = Locations(os.path.join(self._folder, INDEX))
+        except SetupError as error:
+            self._found.add(files[0], "unreadable", str(error))
+            return
+        sizes = [len(ids) for ids in self._page_ids]
+        shards = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.concatenate([*map(np.arange, sizes), np.empty(0, np.int64)])
+        order = np.argsort(page_ids, kind="stable")
+        if not _is_same(locations.pages(), [page_ids[order], shards[order], rows[order]]):
+            self._found.add(files[0], "index_disagrees", "other pages or places than the pages files have")
+        qids = np.concatenate([*self._qids, np.empty(0, np.int64)])
+        having = np.flatnonzero(qids >= 0)
+        having = having[np.argsort(qids[having], kind="stable")]
+        if not _is_same(locations.qids(), [qids[having], page_ids[having]]):
+            self._found.add(files[1], "index_disagrees", "other Wikidata items than the pages have")
+
+    def _check_articles(self, index: TitleIndex, page_ids: Ids) -> None:
+        """Checks that every article of the index is a page, or was rejected after the index was built."""
+        for batch in index.article_batches():
+            own = batch["page_id"].to_numpy()
+            lost = own[~np.isin(own, page_ids) & ~np.isin(own, self._late_ids)]
+            if len(lost):
+                example = f"page {lost[0]} is in the index, but neither in pages nor in rejected"
+                self._found.add(index_path(ARTICLES_FILE), "index_disagrees", example, len(lost))
+
+
+def _qid_numbers(qids: pa.Array) -> Ids:
+    """Gives the number of each item, -1 for none."""
+    numbers = pc.fill_null(pc.utf8_slice_codeunits(qids, 1).cast(pa.int64()), -1)
+    found: Ids = numbers.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _is_same(batches: Iterator[pa.RecordBatch], columns: list[Ids]) -> bool:
+    """Says whether batches hold exactly these columns."""
+    start = 0
+    for batch in batches:
+        stop = start + batch.num_rows
+        for stored, wanted in zip(batch.columns, columns, strict=True):
+            if not np.array_equal(stored.to_numpy(), wanted[start:stop]):
+                return False
+        start = stop
+    return start == len(columns[0])
+
+
+def _check_titles(index: TitleIndex, found: Findings) -> None:
+    """Checks the title index in itself: keys are the titles' and in order, chains end at articles."""
+    file = index_path(TITLES_FILE)
+    parts = [batch["status"].to_numpy() for batch in index.title_batches()]
+    statuses = np.concatenate([*parts, np.empty(0, np.int8)])
+    last = np.zeros(1, np.uint64)
+    for batch in index.title_batches():
+        keys = batch["key"].to_numpy()
+        before = np.concatenate([last, keys[:-1]])
+        if not np.array_equal(keys, title_keys(batch["title"])) or np.any(keys < before):
+            found.add(file, "index_disagrees", "keys that are not the titles', or out of order")
+        last = keys[-1:]
+        ends = batch["final_row"].to_numpy()
+        ends = ends[ends >= 0]
+        if np.any(ends >= len(statuses)) or np.any(statuses[ends[ends < len(statuses)]] != ARTICLE):
+            found.add(file, "index_disagrees", "a redirect that ends at no article")

@@ -1,0 +1,226 @@
+"""Parser functions and magic words: choices, letter case, strings, names of the page.
+
+Arguments are literal by the time they arrive here, so that choices can be made; what depends on other pages (whether
+one exists) is taken to be true. Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and
+Help:Magic_words.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+
+from kbsource.site import CANONICAL_NAMESPACES
+from kbsource.titles import upper_first
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, stripped
+from kbsource.wikitext.functions.expressions import evaluate, number_text
+
+_SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
+_LONGEST_PADDING = 500  # MediaWiki's own limit
+
+
+def if_filled(template: Template, page: PageFacts) -> str:
+    """Gives the second argument where the first is not empty, else the third: ``{{#if:}}``."""
+    values = stripped(template) + ["", "", ""]
+    return values[1] if values[0] else values[2]
+
+
+def if_equal(template: Template, page: PageFacts) -> str:
+    """Gives the third argument where the first two are equal, as numbers or as text, else the fourth."""
+    values = stripped(template) + ["", "", "", ""]
+    return values[2] if _is_same(values[0], values[1]) else values[3]
+
+
+def _is_same(first: str, second: str) -> bool:
+    if first == second:
+        return True
+    try:
+        return float(first) == float(second)
+    except ValueError:
+        return False
+
+
+def if_expression(template: Template, page: PageFacts) -> str:
+    """Gives the second argument where the expression is true, else the third."""
+    values = stripped(template) + ["", "", ""]
+    value = evaluate(values[0])
+    return values[1] if value else values[2]
+
+
+def if_exists(template: Template, page: PageFacts) -> str:
+    """Gives the second argument: the page asked for is taken to exist."""
+    values = stripped(template) + ["", ""]
+    return values[1]
+
+
+def if_error(template: Template, page: PageFacts) -> str:
+    """Gives the second argument where the first holds an error message, else the third or the first itself."""
+    values = stripped(template)
+    if values and 'class="error"' in values[0]:
+        return values[1] if len(values) > 1 else ""
+    return values[2] if len(values) > 2 else values[0] if values else ""
+
+
+def switch(template: Template, page: PageFacts) -> str:
+    """Gives the value of the case that equals the first argument, falling through cases without a value."""
+    values = stripped(template)
+    if not values:
+        return ""
+    subject, cases = values[0], values[1:]
+    is_found = False
+    default = ""
+    for position, case in enumerate(cases):
+        key, equals, value = case.partition("=")
+        key = key.strip()
+        if not equals:
+            is_found = is_found or _is_same(case, subject)
+            if position == len(cases) - 1:
+                return case
+            continue
+        if is_found or _is_same(key, subject):
+            return value.strip()
+        if key == "#default":
+            default = value.strip()
+    return default
+
+
+def expression(template: Template, page: PageFacts) -> str:
+    """Gives the value of an expression, or the expression itself where it has none."""
+    text = argument(template, 1)
+    value = evaluate(text)
+    return text if value is None else number_text(value)
+
+
+def lower(template: Template, page: PageFacts) -> str:
+    """Gives the argument in lower case."""
+    return argument(template, 1).lower()
+
+
+def upper(template: Template, page: PageFacts) -> str:
+    """Gives the argument in upper case."""
+    return argument(template, 1).upper()
+
+
+def first_lower(template: Template, page: PageFacts) -> str:
+    """Gives the argument with its first letter in lower case."""
+    text = argument(template, 1)
+    return text[:1].lower() + text[1:]
+
+
+def first_upper(template: Template, page: PageFacts) -> str:
+    """Gives the argument with its first letter in upper case."""
+    return upper_first(argument(template, 1), page.lang)
+
+
+def pad(template: Template, page: PageFacts, *, left: bool) -> str:
+    """Gives the argument filled up to a length with zeros or another text."""
+    values = stripped(template) + ["", "", ""]
+    text, filler = values[0], values[2] or "0"
+    wanted = min(int(values[1]), _LONGEST_PADDING) if values[1].isdecimal() and len(values[1]) < 9 else 0
+    missing = wanted - len(text)
+    if missing <= 0:
+        return text
+    padding = (filler * (missing // len(filler) + 1))[:missing]
+    return padding + text if left else text + padding
+
+
+def plural(template: Template, page: PageFacts) -> str:
+    """Gives the singular for one and the last form for other numbers."""
+    values = stripped(template)
+    if len(values) < 2:
+        return ""
+    return values[1] if values[0] in ("1", "-1") else values[-1]
+
+
+def tag(template: Template, page: PageFacts) -> str | None:
+    """Gives the content of a tag that shows text: ``{{#tag:poem|…}}``; None for all others."""
+    name = template.name.partition(":")[2].strip().lower()
+    return argument(template, 1) if name in _SHOWN_TAGS else None
+
+
+def page_name(template: Template, page: PageFacts, *, part: str = "page") -> str:
+    """Gives the title of the page, of the one named by the argument where there is one, or a part of it."""
+    title = argument(template, 1).replace("_", " ") or page.title
+    if part == "root":
+        return title.partition("/")[0]
+    if part == "sub":
+        return title.rpartition("/")[2]
+    if part == "base":
+        return title.rpartition("/")[0] or title
+    if part == "encoded":
+        return urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;~$-._")
+    return title
+
+
+def namespace_name(template: Template, page: PageFacts) -> str:
+    """Gives the canonical name of a namespace by its number."""
+    number = argument(template, 1)
+    if not number.removeprefix("-").isdecimal() or len(number) > 6:
+        return number
+    return CANONICAL_NAMESPACES.get(int(number), ("",))[0]
+
+
+def page_address(template: Template, page: PageFacts) -> str:
+    """Gives the address of a page with its query: ``{{fullurl:X|action=edit}}``."""
+    values = stripped(template) + ["", ""]
+    title = urllib.parse.quote(values[0].replace(" ", "_"), safe="/:(),!*'@;~$-._")
+    query = f"&{values[1]}" if values[1] else ""
+    return f"//{page.lang}.wikipedia.org/w/index.php?title={title}{query}"
+
+
+def url_encoded(template: Template, page: PageFacts) -> str:
+    """Gives the argument with percent escapes."""
+    style = argument(template, 2).upper()
+    text = argument(template, 1)
+    if style == "WIKI":
+        return urllib.parse.quote(text.replace(" ", "_"), safe="/:(),!*'@;~$-._")
+    return urllib.parse.quote(text, safe="") if style == "PATH" else urllib.parse.quote_plus(text)
+
+
+def length(template: Template, page: PageFacts) -> str:
+    """Gives the number of characters of the argument."""
+    return str(len(argument(template, 1)))
+
+
+def replaced(template: Template, page: PageFacts) -> str:
+    """Gives the first argument with the second replaced by the third."""
+    values = list(template.positional) + ["", "", ""]
+    return values[0].strip().replace(values[1] or " ", values[2])
+
+
+def part_of_text(template: Template, page: PageFacts) -> str:
+    """Gives a piece of the first argument by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
+    values = stripped(template) + ["", ""]
+    text = values[0]
+    numbers = [int(value) if value.removeprefix("-").isdecimal() and len(value) < 9 else 0 for value in values[1:3]]
+    start, size = numbers
+    text = text[start:]
+    if size > 0:
+        return text[:size]
+    return text[:size] if size < 0 else text
+
+
+def title_parts(template: Template, page: PageFacts) -> str:
+    """Gives some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``."""
+    values = stripped(template) + ["", "", ""]
+    parts = values[0].split("/")
+    count, first = (int(value) if value.removeprefix("-").isdecimal() and len(value) < 6 else 0 for value in values[1:3])
+    start = first - 1 if first > 0 else first
+    parts = parts[start:] if start else parts
+    if count:
+        parts = parts[:count]
+    return "/".join(parts)
+
+
+def message(template: Template, page: PageFacts) -> str:
+    """Gives the first argument as it is: interface messages and their kin are not known here."""
+    return argument(template, 1)
+
+
+def grammar(template: Template, page: PageFacts) -> str:
+    """Gives the word of ``{{grammar:case|word}}`` in its basic form."""
+    return argument(template, 2)
+
+
+def gendered(template: Template, page: PageFacts) -> str:
+    """Gives the first form of ``{{gender:user|he|she|they}}``."""
+    return argument(template, 2)

@@ -1,0 +1,158 @@
+"""Templates that one language edition has its own way with: centuries, ordinals, hours, quotations, flags."""
+
+from __future__ import annotations
+
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
+from kbsource.wikitext.functions.foreign import language_names
+from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
+from kbsource.wikitext.functions.quantities import number_with_unit
+
+
+def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:
+    """Gives the name of the template itself, with the arguments behind it: ``{{1er|mai}}``, ``{{XIXe siècle}}``."""
+    name = template.name[:1].lower() + template.name[1:] if lower else template.name
+    values = filled(template)
+    return NBSP.join([name + after, *values])
+
+
+def french_century(template: Template, page: PageFacts, *, word: str = "siècle", before_christ: bool = False) -> str:
+    """Gives ``XIXe siècle``, ``XVIIe et XVIIIe siècles``, ``XIe au XIIIe siècle``.
+
+    Source: https://fr.wikipedia.org/wiki/Modèle:S and Modèle:S2-, Modèle:Sp-.
+    """
+    pieces: list[str] = []
+    joints = 0
+    for value in filled(template):
+        if value in ("e", "er", "ère"):
+            continue
+        if value.isalpha() and value.isupper() and set(value) <= set("IVXLC"):
+            if pieces and pieces[-1] not in ("et", "au", "ou", "-", "à"):
+                pieces.append("et")
+                joints += 1
+            pieces.append(value + ("er" if value == "I" else "e"))
+        else:
+            pieces.append(value)
+    text = " ".join(pieces).replace(" - ", "-")
+    if not word:
+        return text
+    ending = "s" if joints else ""
+    christ = f" av.{NBSP}J.-C." if before_christ else ""
+    return f"{text}{NBSP}{word}{ending}{christ}" if text else ""
+
+
+def century(template: Template, page: PageFacts, *, before: str = "", after: str = "", linked: bool = False) -> str:
+    """Gives ``siglo XIX``, ``século XIX``, ``XIX век`` from the number."""
+    value = argument(template, 1)
+    text = f"{before}{value}{after}"
+    return link(text) if linked and value else text if value else ""
+
+
+def hours(template: Template, page: PageFacts) -> str:
+    """Gives ``18 h 30``, with seconds ``18 min 30 s``: ``{{heure|18|30}}``, ``{{durée|1|2|3}}``."""
+    values = stripped(template)
+    units = ("h", "min", "s")
+    pieces = []
+    for position, value in enumerate(values[:3]):
+        if value:
+            is_last_minutes = position == 1 and len([one for one in values[:3] if one]) == 2 and bool(values[0])
+            pieces.append(value if is_last_minutes else f"{value}{NBSP}{units[position]}")
+    return NBSP.join(pieces)
+
+
+def inserted(template: Template, page: PageFacts) -> str:
+    """Gives a phrase between dashes, the closing one left out where the sentence ends: ``{{incise|…|stop}}``."""
+    values = filled(template)
+    if not values:
+        return ""
+    text = f"–{NBSP}{values[0]}"
+    return text if len(values) > 1 and values[1].lower() in ("stop", "fin") else f"{text}{NBSP}–"
+
+
+def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
+    """Gives ``en allemand : Österreich``, ``englisch water``: the language's name and the text."""
+    values = filled(template)
+    if not code and values:
+        code, values = values[0], values[1:]
+    name = language_names(page.lang).get(code.lower(), "")
+    text = " ".join(values[:1])
+    separator = f"{NBSP}: " if page.lang == "fr" else " "
+    return f"{word}{name}{separator}''{text}''" if name and text else text
+
+
+def language_by_own_name(template: Template, page: PageFacts, *, word: str = "", cut: int = 1) -> str:
+    """Gives a language's name and a text where the template's name is the code with a mark: ``{{enS|water}}``."""
+    return in_language(template, page, code=template.name[: len(template.name) - cut].lower(), word=word)
+
+
+def work(template: Template, page: PageFacts) -> str:
+    """Gives an entry of a list of works: title, year, comment."""
+    named = template.named
+    title = named.get("titre", "") or named.get("title", "") or argument(template, 1)
+    year = named.get("année", "") or named.get("year", "")
+    text = f"{year} : {title}" if year and title else title or year
+    comment = named.get("commentaire", "")
+    return f"{text}. {comment}" if comment else text
+
+
+def french_link(template: Template, page: PageFacts) -> str:
+    """Gives ``{{lien|langue=en|trad=Foreign|fr=Title|texte=shown}}`` as a link."""
+    title = argument(template, 0, "fr") or argument(template, 1) or argument(template, 0, "trad")
+    label = argument(template, 0, "texte") or argument(template, 2, default=title)
+    return link(title, label) if title else shown(template)
+
+
+def temperature(template: Template, page: PageFacts) -> str:
+    """Gives ``0,85 °C`` of value and unit."""
+    values = filled(template)
+    if not values:
+        return ""
+    unit = values[1] if len(values) > 1 else "°C"
+    return f"{format_number(values[0], page.lang)}{NBSP}{unit}"
+
+
+def prefixed_unit(template: Template, page: PageFacts) -> str:
+    """Gives ``1 234 km`` of value, prefix and unit: ``{{M|1234|k|m}}``."""
+    values = stripped(template) + ["", "", ""]
+    unit = values[1] + values[2]
+    exponent = template.named.get("e", "")
+    head = Template(template.name, (values[0],), {"e": exponent} if exponent else {})
+    text = number_with_unit(head, page)
+    return f"{text}{NBSP}{unit}" if unit else text
+
+
+def elevation(template: Template, page: PageFacts) -> str:
+    """Gives ``2962 m ü. NHN`` of a height and the code of the reference level."""
+    values = filled(template)
+    if not values:
+        return ""
+    level = values[1].partition("-")[0].upper() if len(values) > 1 else ""
+    words = {"DE": " ü. NHN", "AT": " ü. A.", "CH": " ü. M.", "IT": " s.l.m."}
+    number = parse_number(values[0], page.lang)
+    text = number.shown if number is not None and len(values[0]) > 4 else values[0]
+    return f"{text}{NBSP}m{words.get(level, '')}"
+
+
+def paragraph_of_law(template: Template, page: PageFacts, *, sign: str = "§") -> str:
+    """Gives ``§ 1 BGB``."""
+    values = filled(template)
+    return f"{sign}{NBSP}{' '.join(values[:2])}" if values else sign
+
+
+def invisible(template: Template, page: PageFacts) -> str | None:
+    """Gives nothing: figures that only align numbers in a column."""
+    return None
+
+
+def russian_link(template: Template, page: PageFacts) -> str:
+    """Gives ``{{нп5|Название|текст|en|Foreign}}`` as a link."""
+    title = argument(template, 1, "есть")
+    return link(title, argument(template, 2, "текст", default=title)) if title else shown(template)
+
+
+def with_words(template: Template, page: PageFacts, *, before: str = "", after: str = "", digits: bool = False) -> str:
+    """Gives the first argument between fixed words: ``nº 82``, ``120 p.``."""
+    values = filled(template)
+    if not values:
+        return (before + after).strip()
+    value = format_number(values[0], page.lang) if digits else values[0]
+    return f"{before}{value}{after}"

@@ -1,0 +1,1 @@
+"""One module per command of ``kbsource``: its arguments, and what it prints."""

@@ -1,0 +1,1 @@
+"""Transforms that several jobs use."""
