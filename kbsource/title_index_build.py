@@ -276,7 +276,7 @@ def _title_order(table: pa.Table) -> tuple[npt.NDArray[np.int64], int]:
     order = np.lexsort((-page_ids, is_redirect, keys))
     same = np.concatenate([[False], keys[order][1:] == keys[order][:-1], [False]])
     n_shadowed = 0
-    starts, ends = np.flatnonzero(same[1:] & ~same[:-1]), np.flatnonzero(same[:-1] & ~same[1:])
+    starts, ends = np.flatnonzero(same[1:] & ~same[:-1]), np.flatnonzero(same[:-1] & ~same[1:]) + 1
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         rows = order[start:end]
         found = table["title"].take(rows).to_pylist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
 from collections.abc import Sequence
@@ -44,8 +46,7 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     if runner == "local":
         return [*_LOCAL, *beam_args]
     if runner == "local-multi":
-        count = workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        threads = [f"--direct_num_workers={count}", "--direct_running_mode=multi_threading"]
+        threads = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_threading"]
         return [*_LOCAL, *threads, *beam_args]
     if runner not in known_runners():
         presets = ", ".join(PRESETS)
@@ -53,6 +54,13 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
             f"--runner {runner}: no preset ({presets}) and no runner of Beam ({', '.join(known_runners())})."
         )
     return [f"--runner={runner}", *beam_args]
+
+
+def n_cores() -> int:
+    """Gives the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def known_runners() -> list[str]:
@@ -66,16 +74,29 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
     """Gives Beam's options for flags.
 
     Raises:
-        SetupError: a flag that Beam does not know.
+        SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    options = PipelineOptions(list(flags), save_main_session=False)
+    options = PipelineOptions(list(flags))
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            known = options.get_all_options()
+            given = options.get_all_options(retain_unknown_options=True)
+    except SystemExit as error:
+        reason = complaint.getvalue().strip().rpartition("error: ")[2]
+        raise SetupError(f"Beam does not take these options: {reason}") from error
+    if unknown := sorted(set(given) - set(known)):
+        raise SetupError(
+            f"Neither kbsource nor Beam has an option --{unknown[0]}. See kbsource build --help, and Beam's pipeline "
+            "options for the runner."
+        )
     return options
 
 
 def quiet_beam() -> None:
-    """Silences what Beam's machinery logs below a warning, and warnings that no user can act on."""
-    logging.getLogger().setLevel(logging.WARNING)
-    for name in ("apache_beam", "apache_beam.runners", "root"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    """Silences what Beam's machinery logs below an error: none of it is for the user of a command."""
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    # Parts of Beam log through the root logger.
+    logging.getLogger().setLevel(logging.ERROR)

@@ -1,10 +1,11 @@
 """bzip2 files block by block, from any byte on.
 
-A bzip2 file is one or more streams; a stream is a header, blocks that decode on their own, and a trailer. Blocks and
-trailers begin with a 48-bit magic at any bit, so a reader that starts in the middle finds the next block by its
-magic, wraps the block as a stream of its own and lets ``bz2`` decode it and check its CRC.
+A bzip2 file is one or more streams; a stream is a header, blocks that decode on their own, and a trailer.
+Blocks and trailers begin with a 48-bit magic at any bit, so a reader that starts in the middle finds the
+next block by its magic, wraps the block as a stream of its own and lets ``bz2`` decode it and check its CRC.
 
-Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
+Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec
+    (splitting).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ STREAM_HEADER = re.compile(rb"BZh[1-9]")
 
 _MAGIC_BITS = 48
 _CRC_BITS = 32
-# A block holds at most 900,000 bytes; the worst that the Huffman stage of an encoder makes of them stays below this.
+# A block holds at most 900,000 bytes; the worst that the Huffman stage of an encoder makes of them stays
+# below this.
 _MAX_BLOCK_BYTES = 1_250_000
 _WINDOW_BYTES = 1 << 20
 
@@ -42,8 +44,8 @@ class Damage:
 
     Attributes:
         offset: byte of the file where it begins.
-        owner: offset of the block that the place belongs to, or that comes before it: whoever reads that block
-            reports the damage.
+        owner: offset of the block that the place belongs to, or that comes before it: whoever reads that
+            block reports the damage.
         reason: ``damaged_block``, ``trailing_garbage`` (bytes that are no stream after the end of one) or
             ``truncated`` (the file ends inside a stream).
         detail: what was seen.
@@ -65,10 +67,12 @@ class _Magic(NamedTuple):
 
 
 def _magic_keys() -> dict[int, tuple[tuple[int, int, bool], ...]]:
-    """Gives, for every 16-bit value that shows a magic, how far back the magic begins, its shift and its kind.
+    """Gives, for every 16-bit value that shows a magic, how far back the magic begins, its shift and its
+    kind.
 
-    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for shift 0).
-    Their first or their second pair stands at an even place: looking at the pairs at even places finds it.
+    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for
+    shift 0). Their first or their second pair stands at an even place: looking at the pairs at even places
+    finds it.
     """
     keys: dict[int, list[tuple[int, int, bool]]] = {}
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
@@ -88,7 +92,7 @@ _MAGIC_MASK = (1 << _MAGIC_BITS) - 1
 
 
 def find_magics(data: bytes) -> list[tuple[int, bool]]:
-    """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
+##FIX     """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
     pairs = np.frombuffer(data, dtype="<u2", count=len(data) // 2)
     found: list[tuple[int, bool]] = []
     for index in np.flatnonzero(_IS_KEY[pairs]).tolist():
@@ -172,7 +176,7 @@ class _Window:
         return value & ((1 << (end - start)) - 1)
 
     def decode(self, start: int, end: int) -> bytes | None:
-        """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
+##FIX         """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
         length = end - start
         bits = self._bits(start, end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
@@ -189,13 +193,14 @@ class _Window:
         return data if decoder.eof and not decoder.unused_data else None
 
     def decode_last(self, start: int) -> bytes | None:
-        """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
+##FIX         """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
         length = 8 * self.end - start
         bits = self._bits(start, 8 * self.end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
             return None
-        # The decoder reads whole bytes, and after the block only those of a magic in the making. So the odd bits at
-        # the end are left out; when they belong to the block they are filled up instead, and what fills is not read.
+        # The decoder reads whole bytes, and after the block only those of a magic in the making. So the odd
+        # bits at the end are left out; when they belong to the block they are filled up instead, and what
+        # fills is not read.
         odd = length % 8
         left_out = (bits >> odd).to_bytes(length >> 3, "big")
         filled_up = (bits << (-length % 8)).to_bytes((length + 7) >> 3, "big")
@@ -215,7 +220,7 @@ def _decode_unfinished(data: bytes) -> bytes | None:
 
 
 def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
-    """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
+##FIX     """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
     window = _Window(file, max(0, magic.byte - _MAX_BLOCK_BYTES))
     before: list[_Magic] = []
     after: list[_Magic] = []
@@ -234,10 +239,12 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 
 
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
-    """Yields every block whose magic begins at byte ``start`` or later, and every damage between them, in order.
+    """Yields every block whose magic begins at byte ``start`` or later, and every damage between them, in
+    order.
 
-    It goes on to the end of the file; whoever reads a range stops at the first item of another owner. Reading from
-    any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.
+    It goes on to the end of the file; whoever reads a range stops at the first item of another owner.
+    Reading from any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset)
+    is ``start`` or later.
 
     Args:
         file: seekable, holding the compressed bytes.
@@ -283,8 +290,8 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
 def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
     """Gives how many magics the block takes up, and its data; (1, None) when it cannot be decoded.
 
-    What looks like the next magic may stand inside the block by chance, so on failure the block is tried up to the
-    magics after it, as far as a block can reach.
+    What looks like the next magic may stand inside the block by chance, so on failure the block is tried up
+    to the magics after it, as far as a block can reach.
     """
     count = 1
     while following := window.magic(count):
@@ -298,7 +305,7 @@ def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
 
 
 def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage | None:
-    """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
+##FIX     """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
     end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
     rest = window.peek(end, len(b"BZh9") + 6)
     if not rest:
@@ -333,7 +340,8 @@ def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not given.
 
     Returns:
-        The bytes, and the reason of the damage that is the last item of the file, None when it ends as it should.
+        The bytes, and the reason of the damage that is the last item of the file, None when it ends as it
+        should.
     """
     reach = 1 << 16
     while True:

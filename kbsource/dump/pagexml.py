@@ -1,7 +1,7 @@
 """The XML of one page -> RawPage.
 
-Pages as Wikimedia's exporters write them are read by two patterns (``fastxml``); everything else, and everything that
-is wrong, goes through lxml, which decides. Both give the same.
+Pages as Wikimedia's exporters write them are read by two patterns (``fastxml``); everything else, and
+everything that is wrong, goes through lxml, which decides. Both give the same.
 
 Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down to 0.3.
 """
@@ -131,7 +131,8 @@ class XmlPageReader:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
             # The first error of the log is what is wrong; the exception tells of the last.
-            first = next((entry for entry in list(error.error_log) if entry.level >= etree.ErrorLevels.ERROR), None)
+            log = list(error.error_log)  # type: ignore[call-overload]  # lxml-stubs leave out that it is
+            iterable first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
             raise RecordError(reason, first.message if first else str(error)) from None
 
@@ -203,9 +204,9 @@ def _revision(element: etree._Element) -> Revision:
 def text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
     """Says why a ``<text>`` element does not hold the text: a reason slug, or "" when it does.
 
-    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length (``bytes``)
-    and address (``id``) of a text that is elsewhere; an empty page is written with ``bytes="0"`` or, up to 0.10,
-    without either.
+    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length
+    (``bytes``) and address (``id``) of a text that is elsewhere; an empty page is written with ``bytes="0"``
+    or, up to 0.10, without either.
     """
     if "deleted" in attributes:
         return "text_deleted"
@@ -246,7 +247,8 @@ class PageAssembler:
         """Gives the page as of its best revision.
 
         Raises:
-            RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.
+            RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or
+                ``text_missing``.
         """
         if n_revisions == 0:
             raise RecordError("missing_field", "revision")

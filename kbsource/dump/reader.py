@@ -17,7 +17,7 @@ from kbsource.records import BadRecord, RawPage
 from kbsource.site import Site
 
 # The root's end tag and the white space around it fit in many times over.
-_TAIL_BYTES = 1 << 14
+TAIL_BYTES = 1 << 14
 _DETAIL_CHARS = 1000
 
 
@@ -102,7 +102,7 @@ class _Ending:
                 self.damage = None
                 data = item.data
                 self.tail = (
-                    data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (self.tail + data)[-_TAIL_BYTES:]
+                    data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self.tail + data)[-TAIL_BYTES:]
                 )
             yield item
 
@@ -113,7 +113,7 @@ def _missing_end(dump_range: DumpRange, file: BinaryIO, ending: _Ending) -> str:
         tail, damage = ending.tail, ending.damage
     else:
         tail, damage = read_tail(
-            file, compression=dump_range.compression, size=dump_range.n_bytes, count=_TAIL_BYTES
+            file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES
         )
     return describe_missing_end(tail, damage, has_root=dump_range.has_root, prefix=dump_range.prefix)
 

@@ -15,8 +15,8 @@ def check_page(page: Page) -> None:
     """Raises where a page breaks a law.
 
     Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
-    ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables and
-    infoboxes name an element; links in cells and infobox values lie within their text.
+    ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
+    and infoboxes name an element; links in cells and infobox values lie within their text.
 
     Raises:
         RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every

@@ -21,7 +21,7 @@ from kbsource.schema import SCHEMA_VERSION, TABLES
 
 GROUP_ROWS = 128
 GROUP_CHARS = 1 << 19
-"""A row group holds at most so many pages and about so much text: one is read in 2.5-4 ms, 2 of them fixed."""
+"""A row group holds at most so many pages and about so much text: one is read in 2.5-4 ms."""
 
 SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000

@@ -14,7 +14,7 @@ TRAIL_STOP = "\x01"  # directly after ]] where something was cut: no link trail 
 CUT = "\x02"  # something was cut here; keeps quotes and brackets on both sides apart
 HEADING = "\x03"  # begins a heading line; the level as a digit follows
 LIST = "\x04"  # around the prefix of a list line
-FRAGMENT = "\n\x05"  # between the body and the fragments (cells, infobox values) walked with it
+FRAGMENT = "\n\x05\n"  # between the body and the fragments (cells, infobox values) walked with it
 PLACE = "\x06"  # a line of its own: "\x06T3" or "\x06I0", the place of a table or an infobox
 PRE = "\x07"  # begins a line of preformatted text
 # Until the braces are done, and before any line is marked, the same characters serve for what came out of a template:

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kbsource.languages import Language, language
+from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import Target, TargetParser
@@ -112,7 +112,7 @@ class WikitextParser:
     """
 
     def __init__(self, site: Site, *, events: Events = default_events, is_direct: bool = True) -> None:
-        self._language: Language = language(site.lang)
+        self._language: Language = site.language_facts
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
         self._renderer = TemplateRenderer(site.lang)

@@ -9,10 +9,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kbsource.wikitext.markers import PLACE
+from kbsource.wikitext.markers import CUT, PLACE
 
 # Every alternative begins with the newline before the line, so that the search leaps from line to line.
 _TABLE_LINE = re.compile(r"\n[ \t:*#\x02]*\{\|[^\n]*|\n[ \t\x02]*\|\}|\n=[^\n]*=[ \t\x02]*(?=\n|\Z)")
+_LINE_MARKS = frozenset("*#:;=-")
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 
 
@@ -129,7 +130,10 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         line = line.replace("!!", "||")
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece)
-        cell = RawCell(content.strip(), is_header)
+        content = content.strip()
+        if content[:1] in _LINE_MARKS:
+            content = CUT + content  # not at the start of a line, so no list and no heading
+        cell = RawCell(content, is_header)
         if attributes and "span" in attributes.lower():
             for key, value in _SPAN.findall(attributes):
                 if key.lower() == "colspan":

@@ -20,11 +20,48 @@ from kbsource.records import (
     TemplateUse,
 )
 
-WORDS = tuple(
-    """the of and in city river mathematician language was born university century Zürich naïve 北京 war treaty
-    kingdom Łódź island railway opened population district émigré composer theory football season written
-    𝔘nicode species genus family award film album station parliament election""".split()
-)
+WORDS = [  # some of more than one byte a letter
+    "the",
+    "of",
+    "and",
+    "in",
+    "city",
+    "river",
+    "mathematician",
+    "language",
+    "was",
+    "born",
+    "university",
+    "century",
+    "Zürich",
+    "naïve",
+    "北京",
+    "war",
+    "treaty",
+    "kingdom",
+    "Łódź",
+    "island",
+    "railway",
+    "opened",
+    "population",
+    "district",
+    "émigré",
+    "composer",
+    "theory",
+    "football",
+    "season",
+    "written",
+    "𝔘nicode",
+    "species",
+    "genus",
+    "family",
+    "award",
+    "film",
+    "album",
+    "station",
+    "parliament",
+    "election",
+]
 
 
 def title_of(number: int) -> str:

@@ -1,0 +1,224 @@
+"""Templates that carry values are rendered, others are left out knowingly: one use in, its wikitext out.
+
+The rules are data (``rules/*.toml``) over pure functions (``functions/``). Everything is decided by the name and the
+arguments alone: no template source is read, and "now" is the time of the revision.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from kbsource.titles import clean_title, upper_first
+from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.rulebook import Rule, RuleBook, magic, rule_book
+
+__all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name", "split_template"]
+
+_BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
+_BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
+_NO_TITLE = re.compile(r"[\[\]{}<>\n|]")
+_LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
+
+
+class Rendering(NamedTuple):
+    """What stands in the page for one use of a template.
+
+    Attributes:
+        outcome: ``rendered``, ``dropped`` (known to say nothing of value), ``unknown`` or ``infobox``.
+        wikitext: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered.
+        is_block: the wikitext must stand on lines of its own.
+    """
+
+    outcome: str
+    wikitext: str
+    is_block: bool = False
+
+
+_FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
+
+
+class TemplateRenderer:
+    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process."""
+
+    __slots__ = ("_find", "_page")
+
+    def __init__(self, lang: str, *, page_title: str = "", timestamp: str = "") -> None:
+        """Makes a renderer.
+
+        Args:
+            lang: language code of the wiki; one without rules of its own has the English ones.
+            page_title: title of the page, for ``{{PAGENAME}}``.
+            timestamp: ISO time of the revision, which is "now" for ``{{age}}``, ``{{CURRENTYEAR}}`` and their kin.
+        """
+        self._find = _finder(lang)
+        self._page = PageFacts(lang, page_title, timestamp)
+
+    def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
+        """Gives a renderer for another page of the same wiki."""
+        return TemplateRenderer(self._page.lang, page_title=page_title, timestamp=timestamp)
+
+    def render(self, template: Template) -> Rendering:
+        """Gives what stands for the use; never fails on wrong or missing arguments."""
+        rule = self._find(template.name)
+        if rule.function is None:
+            return _FIXED[rule.outcome]
+        text = rule.function(template, self._page, **rule.parameters)
+        if text is None:
+            return _FIXED["dropped"]
+        return Rendering("rendered", text, rule.is_block)
+
+
+class _Finder:
+    """Finds rules by name and remembers them.
+
+    A class rather than a function because the cache belongs to a language.
+    """
+
+    def __init__(self, book: RuleBook) -> None:
+        self.find = lru_cache(maxsize=1 << 16)(book.find)
+
+
+@cache
+def _finder(lang: str) -> lru_cache[Rule]:  # type: ignore[type-arg]
+    return _Finder(rule_book(lang)).find
+
+
+@lru_cache(maxsize=1 << 16)
+def normalise_template_name(name: str, lang: str) -> str:
+    """Gives a template's name without namespace, with spaces for underscores and its first letter upper.
+
+    A name with another namespace (``User:X/Y``) keeps it.
+    """
+    title = clean_title(name).lstrip(":").lstrip(" ")
+    prefix, colon, rest = title.partition(":")
+    while colon:
+        folded = prefix.strip().casefold()
+        if folded not in magic().template_prefixes and folded not in magic().modifiers:
+            break
+        title = rest.strip()
+        prefix, colon, rest = title.partition(":")
+    return upper_first(title, lang)
+
+
+def split_template(inner: str, lang: str = "en") -> Template | None:
+    """Gives name and arguments of what stands between ``{{`` and ``}}``; inner templates must be rendered already.
+
+    Pipes and equals signs inside of ``[[…]]`` do not count. Parser functions come with their canonical English name
+    (``#if``, ``formatnum:``), what follows the colon as first argument and all arguments positional and as they are;
+    ``{{#tag:ref|…}}`` has the tag in its name.
+
+    Args:
+        inner: wikitext between the braces.
+        lang: language of the wiki, for the case of the first letter.
+
+    Returns:
+        None where this can be no template, as its name is empty or holds characters that no title has: MediaWiki
+        shows the braces then.
+    """
+    parts = _split_at_pipes(inner)
+    head = parts[0]
+    if ":" in head:
+        found = _parser_function(head, parts)
+        if found is not None:
+            return found
+    elif len(parts) == 1:
+        variable = magic().variables.get(head.strip())
+        if variable is not None:
+            return Template(variable, (), {})
+    if _NO_TITLE.search(head.strip()):
+        return None
+    name = normalise_template_name(head, lang)
+    if not name:
+        return None
+    if len(parts) == 1:
+        return Template(name, (), {})
+    return _with_arguments(name, parts)
+
+
+def _split_at_pipes(inner: str) -> list[str]:
+    """Gives the pieces between the pipes that are not inside of a closed ``[[…]]``."""
+    if "[[" not in inner:
+        return inner.split("|")
+    pipes: list[int] = []
+    opened: list[int] = []  # for every open bracket the number of pipes before it
+    for match in _BRACKET_OR_PIPE.finditer(inner):
+        token = match.group()
+        if token == "|":
+            pipes.append(match.start())
+        elif token == "[[":
+            opened.append(len(pipes))
+        elif opened:
+            del pipes[opened.pop() :]
+    parts: list[str] = []
+    start = 0
+    for pipe in pipes:
+        parts.append(inner[start:pipe])
+        start = pipe + 1
+    parts.append(inner[start:])
+    return parts
+
+
+def _parser_function(head: str, parts: list[str]) -> Template | None:
+    """Gives the use of a parser function; None when the word before the colon names none."""
+    words = head.lstrip()
+    facts = magic()
+    prefix, _, first = words.partition(":")
+    while prefix.strip().casefold() in facts.modifiers and ":" in first:
+        prefix, _, first = first.lstrip().partition(":")
+    name = facts.functions.get(prefix.strip().casefold())
+    if name is None:
+        return None
+    arguments = (first, *parts[1:])
+    if name == "#tag":
+        return Template(f"#tag:{first.strip().lower()}", arguments[1:], {})
+    return Template(name, arguments, {})
+
+
+def _with_arguments(name: str, parts: list[str]) -> Template:
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    numbered: dict[int, str] | None = None
+    for part in parts[1:]:
+        if "=" not in part:
+            positional.append(part)
+            continue
+        key, equals, value = part.partition("=")
+        if "[[" in key:
+            key, equals, value = _partition_outside_links(part)
+            if not equals:
+                positional.append(part)
+                continue
+        key = key.strip()
+        if key.isdecimal() and key.isascii() and key[0] != "0" and len(key) < 5:
+            numbered = numbered or {}
+            numbered[int(key)] = value.strip()
+        else:
+            named[key] = value.strip()
+    if numbered:
+        for number in sorted(numbered):
+            missing = number - len(positional)
+            if missing > _LARGEST_GAP:
+                named[str(number)] = numbered[number]
+                continue
+            positional.extend([""] * missing)
+            positional[number - 1] = numbered[number]
+    return Template(name, tuple(positional), named)
+
+
+def _partition_outside_links(part: str) -> tuple[str, str, str]:
+    """Gives what stands before and behind the first equals sign that is not inside of a closed ``[[…]]``."""
+    signs: list[int] = []
+    opened: list[int] = []
+    for match in _BRACKET_OR_EQUALS.finditer(part):
+        token = match.group()
+        if token == "=":
+            signs.append(match.start())
+        elif token == "[[":
+            opened.append(len(signs))
+        elif opened:
+            del signs[opened.pop() :]
+    if not signs:
+        return part, "", ""
+    return part[: signs[0]], "=", part[signs[0] + 1 :]

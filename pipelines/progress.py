@@ -1,0 +1,130 @@
+"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TextIO
+
+from kbsource.beat import Beat
+from kbsource.files import LocalStorage, join
+
+_REDRAW_S = 0.5
+_LOG_S = 30.0
+
+
+class Done(NamedTuple):
+    """Work done: bytes of the total, and pages."""
+
+    n_bytes: int
+    n_pages: int
+
+
+class Progress:
+    """Shows one stage after the other."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._is_terminal = self._stream.isatty()
+
+    @contextmanager
+    def stage(self, name: str, total_bytes: int, poll: Callable[[], Done]) -> Iterator[None]:
+        """Shows how far a stage has come while the body runs, and at its end that it is done.
+
+        Args:
+            name: name of the stage.
+            total_bytes: bytes to do.
+            poll: says what is done; called from another thread, again and again.
+        """
+        started, is_over = time.monotonic(), threading.Event()
+        thread = threading.Thread(
+            target=self._watch, args=(name, total_bytes, poll, started, is_over), daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            self._end(thread, is_over)
+            raise
+        done = poll()
+        self._end(thread, is_over)
+        self.note(stage_line(name, done, elapsed_s=time.monotonic() - started))
+
+    def note(self, message: str) -> None:
+        """Shows a line that stays."""
+        start = "\r\x1b[K" if self._is_terminal else ""
+        self._stream.write(f"{start}{message}\n")
+        self._stream.flush()
+
+    def _watch(
+        self, name: str, total_bytes: int, poll: Callable[[], Done], started: float, is_over: threading.Event
+    ) -> None:
+        while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
+            line = progress_line(name, poll(), total_bytes=total_bytes, elapsed_s=time.monotonic() - started)
+            self._stream.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
+            self._stream.flush()
+
+    def _end(self, thread: threading.Thread, is_over: threading.Event) -> None:
+        is_over.set()
+        thread.join()
+        if self._is_terminal:
+            self._stream.write("\r\x1b[K")
+
+
+def progress_line(name: str, done: Done, *, total_bytes: int, elapsed_s: float) -> str:
+    """Gives one line: bytes done of bytes to do, pages per second and the time that is left.
+
+    >>> progress_line("scan", Done(50_000_000, 9_000), total_bytes=200_000_000, elapsed_s=10)
+    'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
+    """
+    n_bytes = min(done.n_bytes, total_bytes)
+    share = n_bytes / total_bytes if total_bytes else 1.0
+    left = f"{clock(elapsed_s * (1 - share) / share)} left" if n_bytes else "time left unknown"
+    rate = f", {done.n_pages / elapsed_s:,.0f} pages/s" if done.n_pages and elapsed_s else ""
+    return f"{name}: {size(n_bytes)} of {size(total_bytes)} ({share:.0%}){rate}, {left}".replace("%)", " %)")
+
+
+def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
+    """Gives the line that ends a stage.
+
+    >>> stage_line("pages", Done(0, 1200), elapsed_s=61)
+    'pages: 1,200 pages in 1:01'
+    """
+    return f"{name}: {done.n_pages:,} pages in {clock(elapsed_s)}" if done.n_pages else f"{name}: {clock(elapsed_s)}"
+
+
+def clock(seconds: float) -> str:
+    """Gives a duration as minutes and seconds, or hours too.
+
+    >>> clock(75), clock(3700)
+    ('1:15', '1:01:40')
+    """
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def size(n_bytes: float) -> str:
+    """Gives a number of bytes in a unit that suits it.
+
+    >>> size(999), size(1_500_000), size(22_300_000_000)
+    ('999 bytes', '1.5 MB', '22.3 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:.1f} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def beats_of(staging: str, kind: str) -> Callable[[], Done]:
+    """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind."""
+    storage = LocalStorage()
+
+    def poll() -> Done:
+        readings = [Beat.open(path).read() for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
+        return Done(sum(one.bytes_done for one in readings), sum(one.pages_done for one in readings))
+
+    return poll

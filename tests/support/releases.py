@@ -1,0 +1,124 @@
+"""Whole releases made from made-up pages, for tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from kbsource.files import LocalStorage
+from kbsource.records import BadRecord, Page
+from kbsource.redirects import redirect_rows
+from kbsource.release.commit import commit_release
+from kbsource.release.layout import begin_release, shard_path
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
+from kbsource.release.manifest import Code, Counts, Dump, InputFile, Manifest
+from kbsource.release.writer import ShardWriter, write_small_table
+from kbsource.site import Site
+from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
+from kbsource.title_index_build import TITLE_ROWS, build_title_index
+
+CODE = Code(kbsource="0", python="3", pyarrow="0", mwparserfromhell="0", sha256="0" * 64)
+
+
+class TitleRow(NamedTuple):
+    """One row of the titles table."""
+
+    page_id: int
+    title: str
+    revision_id: int = 1
+    is_redirect: bool = False
+    target_title: str | None = None
+    target_namespace: int | None = None
+    target_fragment: str | None = None
+    source: int = 0
+
+
+def redirect_to(page_id: int, title: str, target: str, *, fragment: str | None = None) -> TitleRow:
+    """Gives a redirect to a title of the main namespace."""
+    return TitleRow(page_id, title, 1, True, target, 0, fragment)
+
+
+def title_batches(rows: Iterable[TitleRow], *, size: int = 10_000) -> Iterator[pa.RecordBatch]:
+    """Gives rows as batches of the titles table, numbered in their order."""
+    pending: list[TitleRow] = []
+    for source, row in enumerate(rows):
+        pending.append(row._replace(source=source))
+        if len(pending) == size:
+            yield _batch(pending)
+            pending = []
+    yield _batch(pending)
+
+
+def _batch(rows: Sequence[TitleRow]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(TITLE_ROWS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, TITLE_ROWS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=TITLE_ROWS)
+
+
+def write_release(
+    folder: Path,
+    pages: Iterable[Page],
+    *,
+    titles: Iterable[TitleRow],
+    rejected: Sequence[BadRecord] = (),
+    rows_per_shard: int = 100,
+    n_shards: int = 2,
+) -> Manifest:
+    """Writes a finished release under ``folder / "release"`` and gives its manifest.
+
+    Args:
+        folder: also takes scratch files.
+        pages: pages in order; the last shard takes what is left over. Their ``redirects`` are filled in.
+        titles: rows of the title index: all pages, and redirects.
+    """
+    storage = LocalStorage()
+    output, index_folder = str(folder / "release"), str(folder / "index")
+    begin_release(output, storage)
+    report = build_title_index(title_batches(titles), index_folder, scratch=str(folder / "scratch"))
+    index = TitleIndex.open(index_folder)
+    source = iter(pages)
+    entries, statuses = [], Counter[str]()
+    for shard in range(n_shards):
+        with ShardWriter(output, shard_path("pages", shard, n_shards), storage) as writer:
+            for page in islice(source, rows_per_shard if shard < n_shards - 1 else None):
+                writer.add(replace(page, redirects=index.redirects_to(page.page_id)))
+                statuses[page.parse_status] += 1
+        entries.append(writer.entry)
+    locations = write_locations(output, [entry.file for entry in entries], index_folder, storage=storage)
+    counts = Counts(
+        pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
+        articles=locations.n_pages,
+        redirects=report.n_titles - report.n_articles,
+        other_namespaces=3,
+        rejected=dict(Counter(bad.reason for bad in rejected)),
+    )
+    manifest = Manifest(
+        code=CODE,
+        inputs=(InputFile("dump.xml", 10, "0" * 64),),
+        dump=Dump("20190801", "0.10", Site(dbname="enwiki").to_json()),
+        options={"limit_pages": None},
+        tables={
+            "pages": tuple(entries),
+            "redirects": write_small_table(redirect_rows(index), output, "redirects", storage=storage),
+            "rejected": write_small_table(rejected, output, "rejected", storage=storage),
+            "templates": write_small_table([], output, "templates", storage=storage),
+        },
+        index=publish_index(
+            index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage
+        ),
+        counts={"dump.xml": counts},
+        totals=counts,
+        parse_statuses=dict(statuses),
+        unknown_templates=(),
+        qid_conflicts=(),
+        findings={"duplicate_titles": report.n_shadowed},
+        page_order=locations.page_order,
+    )
+    commit_release(output, manifest, storage=storage)
+    return manifest

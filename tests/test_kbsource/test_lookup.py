@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.lookup import KnowledgeSource
+from kbsource.release import reader
+from tests.support.pages import synthetic_pages, title_of
+from tests.support.releases import TitleRow, redirect_to, write_release
+
+N_PAGES = 300
+PAGES = list(synthetic_pages(N_PAGES, n_paragraphs=2))
+TITLES = [
+    *(TitleRow(page.page_id, page.title) for page in PAGES),
+    TitleRow(5000, "1984"),
+    redirect_to(5001, "First", title_of(0), fragment="Life"),
+    redirect_to(5002, "Début", "First"),
+    redirect_to(5003, "Gone", "Not there"),
+    redirect_to(5004, "To a rejected one", "Rejected"),
+    TitleRow(5005, "Rejected"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lookup")
+    elements = (PAGES[0].elements[0]._replace(text="1984"),)
+    number_page = replace(
+        PAGES[0], page_id=5000, title="1984", qid="Q5000", elements=elements, anchors=(), tables=()
+    )
+    pages = [*PAGES, replace(number_page, infoboxes=())]
+    write_release(folder, pages, titles=TITLES, rows_per_shard=140)
+    return folder / "release"
+
+
+@pytest.fixture
+def source(folder: Path) -> Iterator[KnowledgeSource]:
+    with KnowledgeSource.open(str(folder)) as source:
+        yield source
+
+
+def test_every_page_is_found_by_its_id(source: KnowledgeSource) -> None:
+    for page in PAGES[1:]:
+        assert source.by_id(page.page_id) == page
+    assert source.by_id(2) is None
+
+
+def test_iteration_gives_every_page_in_order(source: KnowledgeSource) -> None:
+    found = list(source)
+    assert [page.page_id for page in found] == [*(page.page_id for page in PAGES), 5000]
+    assert found[1:-1] == PAGES[1:]
+    assert len(source) == N_PAGES + 1
+
+
+def test_a_page_knows_the_redirects_that_lead_to_it(source: KnowledgeSource) -> None:
+    page = source.by_id(1)
+    assert page is not None
+    assert page.redirects == ("Début", "First")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "page_id"),
+    [
+        (title_of(7), 22),
+        ("article_7__of " + title_of(7).rsplit(" ", 1)[1], 22),
+        ("first", 1),
+        ("Début", 1),
+        ("De\u0301but", 1),
+        ("Gone", None),
+        ("Unknown", None),
+        ("Rejected", None),
+    ],
+)
+def test_a_title_is_normalised_and_followed(
+    source: KnowledgeSource, wanted: str, page_id: int | None
+) -> None:
+    page = source.by_title(wanted)
+    assert (page.page_id if page else None) == page_id
+
+
+@pytest.mark.parametrize(
+    ("url", "page_id"),
+    [
+        ("https://en.wikipedia.org/wiki/First#Work", 1),
+        ("https://en.wikipedia.org/wiki/D%C3%A9but", 1),
+        ("https://en.wikipedia.org/w/index.php?title=First&oldid=3", 1),
+        ("https://en.wikipedia.org/?curid=22", 22),
+        ("https://de.wikipedia.org/wiki/First", None),
+        ("https://en.wikipedia.org/wiki/Unknown", None),
+    ],
+)
+def test_an_address_leads_to_its_page(source: KnowledgeSource, url: str, page_id: int | None) -> None:
+    page = source.by_url(url)
+    assert (page.page_id if page else None) == page_id
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by", "page_id", "fragment", "hops", "status"),
+    [
+        (22, "id", 22, None, 0, "article"),
+        ("22", "id", 22, None, 0, "article"),
+        ("1984", "title", 5000, None, 0, "article"),
+        (2, "id", None, None, 0, "unknown"),
+        (5005, "id", None, None, 0, "not_released"),
+        ("Rejected", "title", None, None, 0, "not_released"),
+        ("To a rejected one", "title", None, None, 1, "not_released"),
+        ("début", "title", 1, "Life", 2, "double"),
+        ("Gone", "title", None, None, 1, "missing_target"),
+        ("https://en.wikipedia.org/wiki/First#Work", "url", 1, "Work", 1, "ok"),
+        ("https://en.wikipedia.org/wiki/First", "url", 1, "Life", 1, "ok"),
+    ],
+)
+def test_resolve_says_how(
+    source: KnowledgeSource,
+    wanted: int | str,
+    by: str,
+    page_id: int | None,
+    fragment: str | None,
+    hops: int,
+    status: str,
+) -> None:
+    found = source.resolve(wanted)
+    assert (found.by, found.page_id, found.fragment, found.hops, found.status) == (
+        by,
+        page_id,
+        fragment,
+        hops,
+        status,
+    )
+    page = source.get(wanted)
+    assert (page.page_id if page else None) == page_id
+
+
+def test_an_item_leads_to_its_page(source: KnowledgeSource) -> None:
+    page = source.by_qid("Q1007")
+    assert page is not None
+    assert page.page_id == 22
+    assert source.by_qid("Q999999") is None
+    assert source.by_qid("nonsense") is None
+
+
+def test_the_site_is_the_releases(source: KnowledgeSource) -> None:
+    assert source.site.dbname == "enwiki"
+
+
+def test_few_files_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "OPEN_FILES", 1)
+    monkeypatch.setattr(reader, "ROW_GROUPS", 1)
+    with KnowledgeSource.open(str(folder)) as source:
+        for page in [*PAGES[1::50], *PAGES[:0:-50]]:
+            assert source.by_id(page.page_id) == page
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/release", "/no/such/folder"])
+def test_what_is_no_local_release_is_refused(path: str) -> None:
+    with pytest.raises(SetupError, match=path):
+        KnowledgeSource.open(path)
+
+
+def test_lookups_do_not_import_beam() -> None:
+    code = "import sys, kbsource.lookup, kbsource.release.verify; sys.exit('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from kbsource.page_props import PageProps, QidConflict, build_page_props
+
+
+def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
+    rows = [
+        (7, "wikibase_item", "Q42"),
+        (3, "disambiguation", ""),
+        (5, "defaultsort", "Q1"),
+        (9, "wikibase_item", "q7"),
+        (9, "disambiguation", ""),
+    ]
+    report = build_page_props(iter(rows), str(tmp_path))
+    props = PageProps.open(str(tmp_path))
+    assert [props.qid(page_id) for page_id in (3, 5, 7, 9, 10)] == [None, None, "Q42", "Q7", None]
+    assert [props.is_disambiguation(page_id) for page_id in (3, 5, 7, 9, 10)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert (report.n_rows, report.n_qids, report.n_disambiguations) == (5, 2, 2)
+
+
+def test_of_two_pages_with_one_item_the_lower_id_has_it(tmp_path: Path) -> None:
+    rows = [(9, "wikibase_item", "Q1"), (4, "wikibase_item", "Q1"), (6, "wikibase_item", "Q1")]
+    report = build_page_props(rows, str(tmp_path))
+    props = PageProps.open(str(tmp_path))
+    assert [props.qid(page_id) for page_id in (4, 6, 9)] == ["Q1", None, None]
+    assert report.conflicts == (QidConflict("Q1", 4, 6), QidConflict("Q1", 4, 9))
+
+
+def test_pages_that_are_no_articles_take_no_item_from_one(tmp_path: Path) -> None:
+    rows = [(4, "wikibase_item", "Q1"), (9, "wikibase_item", "Q1"), (4, "disambiguation", "")]
+    report = build_page_props(rows, str(tmp_path), is_article=lambda page_ids: page_ids == 9)
+    assert PageProps.open(str(tmp_path)).qid(9) == "Q1"
+    assert (report.n_not_articles, report.conflicts) == (2, ())
+
+
+@pytest.mark.parametrize("value", ["", "Q", "42", "Q0", "Q042", "P31", "Q4294967296", "Q1 "])
+def test_what_is_no_item_id_is_counted(tmp_path: Path, value: str) -> None:
+    report = build_page_props([(1, "wikibase_item", value)], str(tmp_path))
+    assert report.n_invalid_qids == 1
+    assert PageProps.open(str(tmp_path)).qid(1) is None
+
+
+def test_an_impossible_page_id_stops_the_job(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="-1"):
+        build_page_props([(-1, "disambiguation", "")], str(tmp_path))
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 6)), unique=True, max_size=20))
+def test_no_item_has_two_pages_and_the_lowest_claim_wins(claims: list[tuple[int, int]]) -> None:
+    rows = [(page_id, "wikibase_item", f"Q{number}") for page_id, number in claims]
+    with TemporaryDirectory() as folder:
+        report = build_page_props(rows, folder)
+        props = PageProps.open(folder)
+        won = {number: min(page for page, claimed in claims if claimed == number) for _, number in claims}
+        expected = {
+            page: min((n for n, winner in won.items() if winner == page), default=None) for page, _ in claims
+        }
+        for page_id, number in expected.items():
+            assert props.qid(page_id) == (None if number is None else f"Q{number}")
+        assert len(report.conflicts) == len(claims) - len(won)
+
+
+def test_article_test_gets_plain_ids(tmp_path: Path) -> None:
+    seen: list[np.dtype[np.int64]] = []
+    build_page_props(
+        [(4_000_000_000, "wikibase_item", "Q4000000000")],
+        str(tmp_path),
+        is_article=lambda page_ids: (seen.append(page_ids.dtype), page_ids == 4_000_000_000)[1],
+    )
+    assert PageProps.open(str(tmp_path)).qid(4_000_000_000) == "Q4000000000"
+    assert set(seen) == {np.dtype(np.int64)}

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.release.commit import commit_release
+from kbsource.release.layout import BUILDING, MANIFEST, begin_release
+from kbsource.release.manifest import (
+    Counts,
+    Manifest,
+    check_counts,
+    code_facts,
+    read_manifest,
+    sum_counts,
+    write_manifest,
+)
+from tests.support.pages import synthetic_pages, title_of
+from tests.support.releases import TitleRow, write_release
+
+STORAGE = LocalStorage()
+
+
+def release(folder: Path) -> Manifest:
+    titles = [TitleRow(1 + 3 * number, title_of(number)) for number in range(4)]
+    return write_release(folder, synthetic_pages(4, n_paragraphs=1), titles=titles, rows_per_shard=2)
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    manifest = release(tmp_path)
+    assert read_manifest(str(tmp_path / "release"), STORAGE) == manifest
+
+
+def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
+    release(tmp_path)
+    content = (tmp_path / "release" / MANIFEST).read_text("utf-8")
+    value = json.loads(content)
+    assert content == json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    assert str(tmp_path) not in content
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda value: value | {"format": "other"}, "format 'other'"),
+        (lambda value: value | {"schema_version": 99}, "schema version 99"),
+        (lambda value: value | {"extra": 1}, "extra"),
+        (lambda value: {name: one for name, one in value.items() if name != "inputs"}, "inputs"),
+        (lambda value: value | {"inputs": {}}, "inputs"),
+        (lambda value: value | {"totals": value["totals"] | {"articles": "4"}}, "totals: articles"),
+        (lambda value: value | {"page_order": "other"}, "changed since"),
+        (lambda value: value | {"tables": {}}, "table pages is missing"),
+        (lambda value: [value], "not a manifest"),
+        (lambda value: {"name": "package.json"}, "not a manifest"),
+    ],
+)
+def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, message: str) -> None:  # type: ignore[no-untyped-def]
+    release(tmp_path)
+    path = tmp_path / "release" / MANIFEST
+    path.write_text(json.dumps(spoil(json.loads(path.read_bytes()))))
+    with pytest.raises(SetupError, match=message):
+        read_manifest(str(tmp_path / "release"), STORAGE)
+
+
+def test_no_manifest_is_no_release(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="no finished release"):
+        read_manifest(str(tmp_path), STORAGE)
+
+
+COUNTS = Counts(10, 5, 2, 2, {"a": 1})
+
+
+def test_counts_add_up() -> None:
+    assert sum_counts([COUNTS, Counts(1, 0, 0, 0, {"b": 1})]) == Counts(11, 5, 2, 2, {"a": 1, "b": 1})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pages_read": 999},
+        {"articles": 3},
+        {"redirects": 9},
+        {"rejected": {"lost": 1}},
+        {"pages_read": 8, "articles": 5},
+    ],
+)
+def test_counts_that_do_not_add_up_stop_the_job(tmp_path: Path, changes: dict[str, object]) -> None:
+    manifest = release(tmp_path)
+    check_counts(manifest)
+    wrong = replace(manifest.totals, **changes)  # type: ignore[arg-type]
+    with pytest.raises(SetupError, match="do not add up"):
+        check_counts(replace(manifest, totals=wrong, counts={"dump.xml": wrong}))
+
+
+def test_totals_are_the_sum_of_the_inputs(tmp_path: Path) -> None:
+    manifest = release(tmp_path)
+    with pytest.raises(SetupError, match="not the sum"):
+        check_counts(replace(manifest, counts=manifest.counts | {"more.xml": COUNTS}))
+
+
+def test_code_facts_name_versions_and_sources() -> None:
+    facts = code_facts()
+    assert facts == code_facts()
+    assert len(facts.sha256) == 64
+    assert facts.python.count(".") == 1
+
+
+def test_a_fresh_folder_is_marked_as_unfinished(tmp_path: Path) -> None:
+    begin_release(str(tmp_path / "new [1]"), STORAGE)
+    assert [path.name for path in (tmp_path / "new [1]").iterdir()] == [BUILDING]
+
+
+def test_an_unfinished_build_is_cleaned(tmp_path: Path) -> None:
+    output = str(tmp_path)
+    begin_release(output, STORAGE)
+    for name in ("pages/pages-00000-of-00001.parquet", "_staging/articles/00000.arrow", "index/titles.arrow"):
+        with STORAGE.open_write(f"{output}/{name}") as file:
+            file.write(b"half")
+    begin_release(output, STORAGE)
+    assert [path.name for path in tmp_path.iterdir()] == [BUILDING]
+
+
+def test_a_finished_release_is_never_overwritten(tmp_path: Path) -> None:
+    release(tmp_path)
+    with pytest.raises(SetupError, match="never overwritten"):
+        begin_release(str(tmp_path / "release"), STORAGE)
+
+
+@pytest.mark.parametrize("is_unfinished", [False, True])
+def test_foreign_files_are_neither_removed_nor_built_over(tmp_path: Path, is_unfinished: bool) -> None:
+    if is_unfinished:
+        begin_release(str(tmp_path), STORAGE)
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(SetupError, match=r"thesis\.tex"):
+        begin_release(str(tmp_path), STORAGE)
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def unfinished(folder: Path) -> tuple[str, Manifest]:
+    manifest = release(folder)
+    output = folder / "release"
+    (output / MANIFEST).unlink()
+    (output / BUILDING).write_bytes(b"")
+    (output / "_staging").mkdir()
+    (output / "_staging" / "left.arrow").write_bytes(b"")
+    return str(output), manifest
+
+
+def test_a_commit_leaves_the_release_alone(tmp_path: Path) -> None:
+    output, manifest = unfinished(tmp_path)
+    commit_release(output, manifest, storage=STORAGE)
+    names = {path.name for path in Path(output).iterdir()}
+    assert names == {"pages", "redirects", "rejected", "templates", "index", MANIFEST}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: (folder / "pages/pages-00001-of-00002.parquet").unlink(), "was not written"),
+        (lambda folder: (folder / "pages/stray.parquet").write_bytes(b""), "no part of the release"),
+        (lambda folder: (folder / "index/titles.arrow").write_bytes(b"short"), "has 5 bytes"),
+    ],
+)
+def test_a_commit_that_finds_something_wrong_makes_no_release(tmp_path: Path, spoil, message: str) -> None:  # type: ignore[no-untyped-def]
+    output, manifest = unfinished(tmp_path)
+    spoil(Path(output))
+    with pytest.raises(SetupError, match=message):
+        commit_release(output, manifest, storage=STORAGE)
+    assert not (Path(output) / MANIFEST).exists()
+
+
+def test_a_commit_checks_the_counts(tmp_path: Path) -> None:
+    output, manifest = unfinished(tmp_path)
+    with pytest.raises(SetupError, match="do not add up"):
+        commit_release(output, replace(manifest, parse_statuses={}), storage=STORAGE)
+    write_manifest(manifest, output, STORAGE)

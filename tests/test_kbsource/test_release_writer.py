@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.errors import RecordError
+from kbsource.files import LocalStorage, sha256_of
+from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, InfoboxField, Page, Table
+from kbsource.release.columns import (
+    batch_to_pages,
+    pages_to_batch,
+    rows_to_batch,
+    timestamp_seconds,
+    timestamp_text,
+)
+from kbsource.release.laws import check_page
+from kbsource.release.writer import GROUP_CHARS, ShardWriter, write_small_table
+from kbsource.schema import PAGES, REJECTED
+from tests.support.pages import pages, synthetic_pages
+
+STORAGE = LocalStorage()
+FILE = "pages/pages-00000-of-00001.parquet"
+PAGE = next(synthetic_pages(1))
+
+
+@given(st.lists(pages(), max_size=4))
+def test_pages_come_back_as_they_were(some: list[Page]) -> None:
+    batch = pages_to_batch(some)
+    batch.validate(full=True)
+    assert batch_to_pages(batch) == some
+    assert batch_to_pages(batch.slice(1)) == some[1:]
+
+
+@given(st.lists(pages(), max_size=4))
+def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:
+    rows = [dict(zip(PAGES.names, row, strict=True)) for row in map(_plain, some)]
+    for got, row in zip(pages_to_batch(some).to_pylist(), rows, strict=True):
+        got["timestamp"] = f"{got['timestamp']:%Y-%m-%dT%H:%M:%SZ}".zfill(20)
+        assert got == row
+
+
+def _plain(page: Page) -> Iterator[object]:
+    for name in PAGES.names:
+        yield _dictionary(getattr(page, name))
+
+
+def _dictionary(value: object) -> object:
+    if hasattr(value, "_asdict"):
+        return {name: _dictionary(one) for name, one in value._asdict().items()}
+    return [_dictionary(one) for one in value] if isinstance(value, tuple) else value
+
+
+@given(pages())
+def test_pages_that_keep_the_laws_pass(page: Page) -> None:
+    check_page(page)
+
+
+def _anchor(page: Page, **changes: int | str) -> Page:
+    return replace(page, anchors=(page.anchors[0]._replace(**changes), *page.anchors[1:]))
+
+
+def _text(page: Page, text: str) -> Page:
+    return replace(page, elements=(*page.elements, Element("paragraph", 0, None, "", (), text)))
+
+
+def _cell(page: Page, start: int, end: int) -> Page:
+    cell = Cell("text", False, 1, 1, (CellLink(start, end, "T", None, None),))
+    return replace(page, tables=(Table(0, None, (), ((cell,),)),))
+
+
+BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
+    ("offset_law", lambda page: _anchor(page, text="other")),
+    ("offset_law", lambda page: _anchor(page, start=page.anchors[0].start + 1)),
+    ("offset_law", lambda page: _anchor(page, end=page.anchors[0].end - 1)),
+    ("offset_law", lambda page: _anchor(page, element=99)),
+    ("offset_law", lambda page: _anchor(page, element=-1)),
+    ("offset_law", lambda page: _anchor(page, start=0, end=999, text=page.elements[1].text)),
+    ("offset_law", lambda page: _anchor(page, start=5, end=4, text="")),
+    ("offset_law", lambda page: _anchor(page, start=-1, end=-1, text="")),
+    ("page_law", lambda page: replace(page, anchors=page.anchors[::-1])),
+    ("page_law", lambda page: replace(page, elements=(), anchors=())),
+    ("page_law", lambda page: replace(page, elements=page.elements[1:], anchors=())),
+    ("page_law", lambda page: replace(page, elements=(*page.elements, page.elements[0]))),
+    ("page_law", lambda page: _text(page, "two\nlines")),
+    ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
+    ("page_law", lambda page: replace(page, tables=(page.tables[0]._replace(element=99),))),
+    ("page_law", lambda page: replace(page, infoboxes=(page.infoboxes[0]._replace(element=-1),))),
+    ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("", False, 0, 1, ()),),)),))),
+    ("offset_law", lambda page: _cell(page, 0, 5)),
+    ("offset_law", lambda page: _cell(page, 3, 2)),
+    (
+        "offset_law",
+        lambda page: replace(
+            page, infoboxes=(Infobox(0, "I", (InfoboxField("n", "", (CellLink(0, 1, "T", None, None),)),)),)
+        ),
+    ),
+    ("bad_timestamp", lambda page: replace(page, timestamp="2019-02-31T00:00:00Z")),
+    ("bad_timestamp", lambda page: replace(page, timestamp="2019-02-01")),
+]
+
+
+@pytest.mark.parametrize(("reason", "spoil"), BROKEN)
+def test_a_page_that_breaks_a_law_is_not_written(
+    tmp_path: Path, reason: str, spoil: Callable[[Page], Page]
+) -> None:
+    other = replace(PAGE, page_id=2)
+    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
+        with pytest.raises(RecordError) as caught:
+            writer.add(spoil(PAGE))
+        writer.add(other)
+    assert caught.value.reason == reason
+    assert pq.read_table(tmp_path / FILE)["page_id"].to_pylist() == [2]
+
+
+def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
+    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
+        for page in synthetic_pages(300, n_paragraphs=2):
+            writer.add(page)
+    entry = writer.entry
+    path = tmp_path / FILE
+    assert (entry.file, entry.rows, entry.bytes) == (FILE, 300, path.stat().st_size)
+    assert entry.sha256 == sha256_of(STORAGE, str(path))
+    file = pq.ParquetFile(path)
+    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [128, 128, 44]
+    assert [page for batch in file.iter_batches() for page in batch_to_pages(batch)] == list(
+        synthetic_pages(300, n_paragraphs=2)
+    )
+    column = file.metadata.row_group(0).column(0)
+    assert column.compression == "ZSTD"
+    assert column.has_column_index
+    assert (column.statistics.min, column.statistics.max) == (1, 382)
+
+
+def test_row_groups_stay_small_when_pages_are_large(tmp_path: Path) -> None:
+    large = _text(PAGE, "x" * (GROUP_CHARS // 2))
+    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
+        for page_id in range(1, 5):
+            writer.add(replace(large, page_id=page_id))
+    metadata = pq.ParquetFile(tmp_path / FILE).metadata
+    assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [1, 1, 1, 1]
+
+
+def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
+    entries = []
+    for folder in ("a", "b"):
+        with ShardWriter(str(tmp_path / folder), FILE, STORAGE) as writer:
+            for page in synthetic_pages(20):
+                writer.add(page)
+        entries.append(writer.entry)
+    assert entries[0] == entries[1]
+
+
+def test_an_empty_shard_is_a_file_with_columns(tmp_path: Path) -> None:
+    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
+        pass
+    assert writer.entry.rows == 0
+    assert pq.read_table(tmp_path / FILE).column_names == PAGES.names
+
+
+def test_a_failing_shard_leaves_no_file(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        ShardWriter(str(tmp_path), FILE, STORAGE) as writer,
+    ):
+        writer.add(PAGE)
+        raise ZeroDivisionError
+    assert list((tmp_path / "pages").iterdir()) == []
+
+
+BAD = [BadRecord("read", str(number), "broken", "d", "dump.xml", number) for number in range(7)]
+
+
+@pytest.mark.parametrize(("rows_per_file", "sizes"), [(3, [3, 3, 1]), (7, [7]), (100, [7]), (1, [1] * 7)])
+def test_a_small_table_is_cut_into_files_of_equal_size(
+    tmp_path: Path, rows_per_file: int, sizes: list[int]
+) -> None:
+    entries = write_small_table(
+        iter(BAD), str(tmp_path), "rejected", storage=STORAGE, rows_per_file=rows_per_file
+    )
+    assert [entry.rows for entry in entries] == sizes
+    names = [f"rejected/rejected-{number:05d}-of-{len(sizes):05d}.parquet" for number in range(len(sizes))]
+    assert [entry.file for entry in entries] == names
+    assert sorted(path.name for path in (tmp_path / "rejected").iterdir()) == [name[9:] for name in names]
+    rows = [row for name in names for row in pq.read_table(tmp_path / name).to_pylist()]
+    assert rows == rows_to_batch(BAD, REJECTED).to_pylist()
+
+
+def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:
+    (entry,) = write_small_table([], str(tmp_path), "redirects", storage=STORAGE)
+    assert (entry.file, entry.rows) == ("redirects/redirects-00000-of-00001.parquet", 0)
+
+
+@given(st.datetimes().map(lambda when: when.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)))
+def test_timestamps_come_back(timestamp: str) -> None:
+    assert timestamp_text(timestamp_seconds(timestamp)) == timestamp

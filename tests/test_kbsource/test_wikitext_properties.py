@@ -1,0 +1,132 @@
+"""Laws that hold for every wikitext: offsets, no leaks of working marks, the same by every way, linear work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kbsource.site import Site
+from kbsource.wikitext.events import parser_events, tokenizer_events
+from kbsource.wikitext.markers import ANY_CONTROL
+from kbsource.wikitext.parse import ParsedText, WikitextParser
+
+PIECES = st.sampled_from(
+    """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === \n \n\n * # : ; < > <ref> </ref> <ref/> <!-- -->
+    <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
+    Category:b fr:c word Word, é 漢字 𝒳 _ __TOC__ ~~~~ ---- infobox {{Infobox|a= {{convert|5|km}} {{nowrap| =
+    <math>x_{1}}</math> <pre> </pre> \t \u00a0 {{!}} -{ }-""".split(" ")
+)
+WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_size=40).map("".join)
+
+DIRECT = WikitextParser(Site())
+TOKENIZER = WikitextParser(Site(), events=tokenizer_events, is_direct=False)
+PUBLIC = WikitextParser(Site(), events=parser_events, is_direct=False)
+
+
+def check_laws(parsed: ParsedText) -> None:
+    for anchor in parsed.anchors:
+        assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
+        assert anchor.text == anchor.text.strip() != ""
+    for element in parsed.elements[1:]:
+        assert element.text == element.text.strip() != ""
+        assert "\n" not in element.text
+        assert not ANY_CONTROL.search(element.text)
+    contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
+    contents += [content for infobox in parsed.infoboxes for _, content in infobox.fields]
+    for content in contents:
+        assert not ANY_CONTROL.search(content.text)
+        assert all(0 <= link.start < link.end <= len(content.text) for link in content.links)
+
+
+@settings(max_examples=600, deadline=None)
+@given(WIKITEXT)
+@example("[[a|b [[c]] d]]{{x|[[y}}]]")
+@example("{|\n| [[a\n| b]]\n|}")
+def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
+    check_laws(DIRECT.parse(wikitext, title="T"))
+
+
+@settings(max_examples=400, deadline=None)
+@given(WIKITEXT)
+def test_the_public_parser_gives_the_same(wikitext: str) -> None:
+    direct = DIRECT.parse(wikitext, title="T")
+    assert TOKENIZER.parse(wikitext, title="T") == direct
+    assert PUBLIC.parse(wikitext, title="T") == direct
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_at_all(text: str) -> None:
+    check_laws(DIRECT.parse(text, title="T"))
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "unclosed templates": lambda n: "{{a|" * n,
+    "unclosed parameters": lambda n: "{{{a|" * n,
+    "unclosed links": lambda n: "[[a|" * n,
+    "unclosed plain links": lambda n: "[[a" * n,
+    "links without target": lambda n: "[[" * n,
+    "unclosed external links": lambda n: "[http://a " * n,
+    "external links closed once": lambda n: "[http://a " * n + "]",
+    "unclosed references": lambda n: "<ref>" * n,
+    "unfinished references": lambda n: "<ref name=" * n,
+    "unclosed comments": lambda n: "<!-- " * n,
+    "unclosed tags around links": lambda n: "<div>[[" * n,
+    "unclosed table rows": lambda n: "{|\n" + "|-\n| {{small|a || b\n" * n,
+    "nested tables": lambda n: "{|\n|\n" * n,
+    "quotes": lambda n: "''a'''b" * n,
+    "apostrophes": lambda n: "'" * n,
+    "signs": lambda n: "=" * n,
+    "signs apart": lambda n: "= " * n,
+    "list": lambda n: "*" * n + " a",
+    "terms": lambda n: ";" + "[a" * n,
+    "colons": lambda n: "a:" * n,
+    "cuts and spaces": lambda n: "<ref/> " * n,
+    "parentheses": lambda n: "(<ref/>;" * n,
+    "spaces": lambda n: " " * n + "a",
+    "underscores": lambda n: "_" * n,
+    "entities": lambda n: "&amp" * n,
+    "closers": lambda n: "]]}}|}" * n,
+    "nested links": lambda n: "[[a|" * n + "]]" * n,
+    "nested templates": lambda n: "{{nowrap|" * n + "}}" * n,
+    "nested unknown templates": lambda n: "{{x|" * n + "y" + "}}" * n,
+    "newlines": lambda n: "\n" * n,
+    "words": lambda n: "a [[b]] c " * n,
+}
+
+
+def python_work(parser: WikitextParser, wikitext: str) -> int:
+    """Counts the lines of Python executed: work, not seconds."""
+    count = 0
+
+    def tracer(frame: object, event: str, argument: object) -> object:
+        nonlocal count
+        count += 1
+        return tracer
+
+    previous = sys.gettrace()
+    sys.settrace(tracer)  # type: ignore[arg-type]
+    try:
+        parser.parse(wikitext, title="T")
+    finally:
+        sys.settrace(previous)
+    return count
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_wikitext_takes_linear_work(name: str) -> None:
+    parser = WikitextParser(Site())
+    make = HOSTILE[name]
+    small, large = python_work(parser, make(200)), python_work(parser, make(1600))
+    assert large <= 12 * small + 2000, f"{name}: {small} lines for 200, {large} for 1600"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_wikitext_of_a_megabyte_ends_and_obeys_the_laws(name: str) -> None:
+    make = HOSTILE[name]
+    n = 200_000 // max(len(make(1)), 1)
+    check_laws(WikitextParser(Site()).parse(make(n), title="T"))

@@ -1,0 +1,81 @@
+"""Tables and infoboxes: structure, texts and links of their cells, and where they stand."""
+
+from __future__ import annotations
+
+from kbsource.site import Site
+from kbsource.wikitext.parse import ParsedTable, ParsedText, WikitextParser
+
+
+def parse(wikitext: str) -> ParsedText:
+    return WikitextParser(Site()).parse(wikitext, title="T")
+
+
+def texts(table: ParsedTable) -> list[list[str]]:
+    return [[cell.content.text for cell in row] for row in table.rows]
+
+
+def test_rows_headers_caption_and_attributes() -> None:
+    (table,) = parse(
+        'a\n{| class="wikitable"\n|+ The \'\'caption\'\'\n! Name !! style="x" | Age\n|-\n'
+        '| colspan="2" | [[Ann]] || 5\n|- style="y"\n! scope="row" | Bob\n| rowspan=3 | 7\n|}\nb'
+    ).tables
+    assert table.caption == "The caption"
+    assert texts(table) == [["Name", "Age"], ["Ann", "5"], ["Bob", "7"]]
+    assert [[cell.is_header for cell in row] for row in table.rows] == [[True, True], [False, False], [True, False]]
+    assert table.rows[1][0].colspan == 2
+    assert table.rows[2][1].rowspan == 3
+    assert table.element == 1
+
+
+def test_links_in_cells_have_offsets_in_the_cell() -> None:
+    (table,) = parse("{|\n| see [[Ann|her]] and [[bus]]es\n* [[x]]\n* y\n|}").tables
+    content = table.rows[0][0].content
+    assert content.text == "see her and buses\nx\ny"
+    assert [(content.text[link.start : link.end], link.target.title) for link in content.links] == [
+        ("her", "Ann"),
+        ("buses", "Bus"),
+        ("x", "X"),
+    ]
+
+
+def test_a_nested_table_follows_the_one_it_stands_in() -> None:
+    outer, inner = parse("{|\n| a\n{|\n| b\n|}\n| c\n|}").tables
+    assert texts(outer) == [["a", "c"]]
+    assert texts(inner) == [["b"]]
+
+
+def test_pipes_of_links_do_not_divide_cells() -> None:
+    (table,) = parse("{|\n| [[a|b]] c || align=right | [[d|e]]\n|}").tables
+    assert texts(table) == [["b c", "e"]]
+
+
+def test_a_link_over_two_cells_is_no_link() -> None:
+    (table,) = parse("{|\n| [[a || b]]\n| c\n|}").tables
+    assert texts(table) == [["a", "b", "c"]]
+
+
+def test_an_html_table_is_a_table() -> None:
+    parsed = parse("x<table><tr><th>A</th></tr><tr><td colspan=2>b [[c]]</td></tr></table>y")
+    (table,) = parsed.tables
+    assert texts(table) == [["A"], ["b c"]]
+    assert [element.text for element in parsed.elements[1:]] == ["x", "y"]
+
+
+def test_infobox_fields_are_text_with_links() -> None:
+    parsed = parse("{{Infobox town\n| name = '''Ar'''\n| region = [[North|the north]]\n| empty =\n| list =\n* a\n* [[b]]\n}}\nText.")
+    (infobox,) = parsed.infoboxes
+    assert infobox.name == "Infobox town"
+    assert [(name, content.text) for name, content in infobox.fields] == [
+        ("name", "Ar"),
+        ("region", "the north"),
+        ("list", "a\nb"),
+    ]
+    region = infobox.fields[1][1]
+    assert [region.text[link.start : link.end] for link in region.links] == ["the north"]
+    assert infobox.element == 0
+    assert [element.text for element in parsed.elements[1:]] == ["Text."]
+
+
+def test_a_template_in_a_cell_is_rendered() -> None:
+    (table,) = parse("{|\n| {{nowrap|a b}} {{!}} c\n|}").tables
+    assert "c" in texts(table)[0][0]
