@@ -23,8 +23,8 @@ _ONLY_MARKS = re.compile(r"[.\-\s]*")
 def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
     """Gives KILT's paragraphs and where each element of the page went.
 
-    The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text, each
-    ending in a newline. Left out, as KILT leaves them out: headings with nothing below them, items indented by
+    The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text,
+    each ending in a newline. Left out, as KILT leaves them out: headings with nothing below them, items indented by
     ``:``, lines wholly in parentheses, lines of dots and dashes, and lines that begin with a brace or pipe.
 
     Returns:

@@ -30,7 +30,7 @@ ELEMENT = pa.struct(
         _field("level", pa.int8(), "1 title, 1-6 heading, 0 paragraph, depth from 1 for items"),
         _field("ordinal", pa.int32(), "number of a numbered item", nullable=True),
         _field("marker", pa.string(), "list prefix as written, else empty"),
-        _field("section", pa.list_(pa.string()), "headings it stands under, outermost first; a heading ends its own path"),
+        _field("section", pa.list_(pa.string()), "headings above it, outermost first; a heading ends its own path"),
         _field("text", pa.string(), "the text, without newlines"),
     ]
 )

@@ -58,9 +58,7 @@ class BuildOptions:
         if self.page_timeout_s <= 0:
             raise SetupError(f"--page-timeout is {self.page_timeout_s:g}; give a number of seconds above 0.")
         if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(
-                f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB."
-            )
+            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
         if self.range_bytes is not None and self.range_bytes < 1:
             raise SetupError(f"--range-bytes is {self.range_bytes}; give at least 1.")
 

@@ -17,10 +17,11 @@ _LOG_S = 30.0
 
 
 class Done(NamedTuple):
-    """Work done: bytes of the total, and pages."""
+    """Work done: bytes of those to do, and pages."""
 
     n_bytes: int
-    n_pages: int
+    total_bytes: int
+    n_pages: int = 0
 
 
 class Progress:
@@ -31,18 +32,15 @@ class Progress:
         self._is_terminal = self._stream.isatty()
 
     @contextmanager
-    def stage(self, name: str, total_bytes: int, poll: Callable[[], Done]) -> Iterator[None]:
+    def stage(self, name: str, poll: Callable[[], Done]) -> Iterator[None]:
         """Shows how far a stage has come while the body runs, and at its end that it is done.
 
         Args:
             name: name of the stage.
-            total_bytes: bytes to do.
             poll: says what is done; called from another thread, again and again.
         """
         started, is_over = time.monotonic(), threading.Event()
-        thread = threading.Thread(
-            target=self._watch, args=(name, total_bytes, poll, started, is_over), daemon=True
-        )
+        thread = threading.Thread(target=self._watch, args=(name, poll, started, is_over), daemon=True)
         thread.start()
         try:
             yield
@@ -59,11 +57,9 @@ class Progress:
         self._stream.write(f"{start}{message}\n")
         self._stream.flush()
 
-    def _watch(
-        self, name: str, total_bytes: int, poll: Callable[[], Done], started: float, is_over: threading.Event
-    ) -> None:
+    def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:
         while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
-            line = progress_line(name, poll(), total_bytes=total_bytes, elapsed_s=time.monotonic() - started)
+            line = progress_line(name, poll(), elapsed_s=time.monotonic() - started)
             self._stream.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
             self._stream.flush()
 
@@ -74,23 +70,23 @@ class Progress:
             self._stream.write("\r\x1b[K")
 
 
-def progress_line(name: str, done: Done, *, total_bytes: int, elapsed_s: float) -> str:
+def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
     """Gives one line: bytes done of bytes to do, pages per second and the time that is left.
 
-    >>> progress_line("scan", Done(50_000_000, 9_000), total_bytes=200_000_000, elapsed_s=10)
+    >>> progress_line("scan", Done(50_000_000, 200_000_000, 9_000), elapsed_s=10)
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
     """
-    n_bytes = min(done.n_bytes, total_bytes)
-    share = n_bytes / total_bytes if total_bytes else 1.0
+    n_bytes = min(done.n_bytes, done.total_bytes)
+    share = n_bytes / done.total_bytes if done.total_bytes else 1.0
     left = f"{clock(elapsed_s * (1 - share) / share)} left" if n_bytes else "time left unknown"
     rate = f", {done.n_pages / elapsed_s:,.0f} pages/s" if done.n_pages and elapsed_s else ""
-    return f"{name}: {size(n_bytes)} of {size(total_bytes)} ({share:.0%}){rate}, {left}".replace("%)", " %)")
+    return f"{name}: {size(n_bytes)} of {size(done.total_bytes)} ({share:.0%}){rate}, {left}".replace("%)", " %)")
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
     """Gives the line that ends a stage.
 
-    >>> stage_line("pages", Done(0, 1200), elapsed_s=61)
+    >>> stage_line("pages", Done(0, 0, 1200), elapsed_s=61)
     'pages: 1,200 pages in 1:01'
     """
     return f"{name}: {done.n_pages:,} pages in {clock(elapsed_s)}" if done.n_pages else f"{name}: {clock(elapsed_s)}"
@@ -119,12 +115,13 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
-def beats_of(staging: str, kind: str) -> Callable[[], Done]:
+def beats_of(staging: str, kind: str, *, total_bytes: int) -> Callable[[], Done]:
     """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind."""
     storage = LocalStorage()
 
     def poll() -> Done:
         readings = [Beat.open(path).read() for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
-        return Done(sum(one.bytes_done for one in readings), sum(one.pages_done for one in readings))
+        n_bytes = sum(one.bytes_done for one in readings)
+        return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings))
 
     return poll

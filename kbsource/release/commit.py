@@ -19,19 +19,11 @@ def commit_release(output: str, manifest: Manifest, *, storage: Storage) -> None
     check_counts(manifest)
     listed = {entry.file: entry.bytes for entries in manifest.tables.values() for entry in entries}
     listed.update({entry.file: entry.bytes for entry in manifest.index})
-    found = {
-        file
-        for file in stored_files(output, storage)
-        if file != BUILDING and not file.startswith(f"{STAGING}/")
-    }
+    found = {file for file in stored_files(output, storage) if file != BUILDING and not file.startswith(f"{STAGING}/")}
     if missing := sorted(set(listed) - found):
-        raise SetupError(
-            f"{output}: {missing[0]} was not written ({len(missing)} files missing); build again"
-        )
+        raise SetupError(f"{output}: {missing[0]} was not written ({len(missing)} files missing); build again")
     if extra := sorted(found - set(listed)):
-        raise SetupError(
-            f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); build again"
-        )
+        raise SetupError(f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); build again")
     for file, n_bytes in sorted(listed.items()):
         size = storage.size(join(output, file))
         if size != n_bytes:

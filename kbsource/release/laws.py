@@ -66,9 +66,7 @@ def _check_anchors(page: Page, texts: list[str]) -> None:
         if texts[number][start:end] != text or not 0 <= start <= end <= len(texts[number]):
             raise RecordError("offset_law", f"anchor {text!r} at [{start}, {end}) of element {number}")
         if (number, start) < last:
-            raise RecordError(
-                "page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order"
-            )
+            raise RecordError("page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order")
         last = (number, start)
 
 
@@ -80,6 +78,4 @@ def _check_place(element: int, what: str, n_elements: int) -> None:
 def _check_links(links: Sequence[CellLink], length: int) -> None:
     for link in links:
         if not 0 <= link.start <= link.end <= length:
-            raise RecordError(
-                "offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}"
-            )
+            raise RecordError("offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}")

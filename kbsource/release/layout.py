@@ -50,9 +50,7 @@ def begin_release(output: str, storage: Storage) -> str:
     """
     files = stored_files(output, storage)
     if MANIFEST in files:
-        raise SetupError(
-            f"{output}: holds a finished release, which is never overwritten; choose another folder"
-        )
+        raise SetupError(f"{output}: holds a finished release, which is never overwritten; choose another folder")
     if BUILDING in files:
         clear_unfinished(output, storage)
         files = stored_files(output, storage)

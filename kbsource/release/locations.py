@@ -79,9 +79,7 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, storage: 
     _write_sorted(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, pages, "page id ")
     items_and_pages = _joined(qids, np.int64), _joined(claimants, np.int64)
     _write_sorted(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, items_and_pages, "Wikidata item Q")
-    return LocationsReport(
-        len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped"
-    )
+    return LocationsReport(len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped")
 
 
 def _joined(parts: list[Any], type_: type[np.generic]) -> npt.NDArray[Any]:
@@ -94,21 +92,15 @@ def _write_sorted(path: str, schema: pa.Schema, columns: Sequence[npt.NDArray[An
     keys = columns[0][order]
     repeated = keys[1:][keys[1:] == keys[:-1]]
     if len(repeated):
-        raise SetupError(
-            f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build"
-        )
+        raise SetupError(f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build")
     with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for start in range(0, len(order), BATCH_ROWS):
             rows = order[start : start + BATCH_ROWS]
-            writer.write_batch(
-                pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema)
-            )
+            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema))
     os.replace(f"{path}.tmp", path)
 
 
-def publish_index(
-    folder: str, files: Sequence[str], output: str, *, storage: Storage
-) -> tuple[IndexFile, ...]:
+def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:
     """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
     entries = []
     for name in sorted(files):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST
@@ -177,7 +178,7 @@ def _json(value: object) -> bytes:
 def code_facts() -> Code:
     """Gives the versions of this installation and the hash of its source files."""
     return Code(
-        kbsource=importlib.metadata.version("kbsource"),
+        kbsource=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
         pyarrow=importlib.metadata.version("pyarrow"),
         mwparserfromhell=importlib.metadata.version("mwparserfromhell"),

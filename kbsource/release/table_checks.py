@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 from kbsource.errors import SetupError
 from kbsource.redirects import redirect_rows
 from kbsource.release.findings import Findings
+from kbsource.release.index_checks import index_faults
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations
 from kbsource.release.manifest import FileEntry, Manifest
 from kbsource.release.page_checks import check_pages
 from kbsource.release.writer import parquet_schema
 from kbsource.schema import TABLES
-from kbsource.title_index import ARTICLE, ARTICLES_FILE, TITLES_FILE, TitleIndex, title_keys
+from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 
 # Steps after the title index was built: a page rejected there is known to the index, and links may lead to
 # it.
@@ -56,10 +57,14 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return None  # the damaged file is already named
         try:
-            return TitleIndex.open(os.path.join(self._folder, INDEX), cache_size=0)
+            index = TitleIndex.open(os.path.join(self._folder, INDEX), cache_size=0)
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return None
+        faults = index_faults(index)
+        for file, fault in faults:
+            self._found.add(file, "index_disagrees", fault)
+        return None if faults else index
 
     def _row_groups(self, entry: FileEntry, table: str) -> Iterator[pa.RecordBatch]:
         """Gives a file's rows one row group at a time, after checking its columns and number of rows."""
@@ -149,14 +154,10 @@ class TableChecks:
             return
         expected = {status: n for status, n in self._manifest.parse_statuses.items() if n}
         if dict(self._statuses) != expected:
-            self._found.add(
-                MANIFEST, "counts", f"by parse status: {dict(self._statuses)}, expected {expected}"
-            )
+            self._found.add(MANIFEST, "counts", f"by parse status: {dict(self._statuses)}, expected {expected}")
         self._check_locations(page_ids)
-        if self._index is not None:
-            _check_titles(self._index, self._found)
-            if self._is_intact("rejected"):
-                self._check_articles(self._index, page_ids)
+        if self._index is not None and self._is_intact("rejected"):
+            self._check_articles(self._index, page_ids)
 
     def _check_unique(self, shards: list[Ids], rule: str, what: str) -> None:
         values = np.concatenate([*shards, np.empty(0, np.int64)])
@@ -216,21 +217,3 @@ def _is_same(batches: Iterator[pa.RecordBatch], columns: list[Ids]) -> bool:
                 return False
         start = stop
     return start == len(columns[0])
-
-
-def _check_titles(index: TitleIndex, found: Findings) -> None:
-    """Checks the title index in itself: keys are the titles' and in order, chains end at articles."""
-    file = index_path(TITLES_FILE)
-    parts = [batch["status"].to_numpy() for batch in index.title_batches()]
-    statuses = np.concatenate([*parts, np.empty(0, np.int8)])
-    last = np.zeros(1, np.uint64)
-    for batch in index.title_batches():
-        keys = batch["key"].to_numpy()
-        before = np.concatenate([last, keys[:-1]])
-        if not np.array_equal(keys, title_keys(batch["title"])) or np.any(keys < before):
-            found.add(file, "index_disagrees", "keys that are not the titles', or out of order")
-        last = keys[-1:]
-        ends = batch["final_row"].to_numpy()
-        ends = ends[ends >= 0]
-        if np.any(ends >= len(statuses)) or np.any(statuses[ends[ends < len(statuses)]] != ARTICLE):
-            found.add(file, "index_disagrees", "a redirect that ends at no article")

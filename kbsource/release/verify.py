@@ -70,9 +70,7 @@ def verify_release(path: str, *, on_progress: Callable[[int, int], None] | None 
     checks.check_whole()
     sizes = [entry.bytes for entries in manifest.tables.values() for entry in entries]
     sizes += [entry.bytes for entry in manifest.index]
-    return VerifyReport(
-        found.sorted(), len(sizes), sum(sizes), checks.n_pages, checks.n_anchors, checks.n_redirects
-    )
+    return VerifyReport(found.sorted(), len(sizes), sum(sizes), checks.n_pages, checks.n_anchors, checks.n_redirects)
 
 
 class _Progress:

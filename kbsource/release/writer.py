@@ -37,9 +37,7 @@ _STATISTICS = ["page_id", "title", "qid", "revision_id", "timestamp"]
 
 def parquet_schema(table: str) -> pa.Schema:
     """Gives a table's schema with its version in the metadata, as it is written."""
-    return TABLES[table].with_metadata(
-        {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
-    )
+    return TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
 
 
 def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF
+from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP, single_spaces
 
 MAX_LINK_DEPTH = 12
 _SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:"
@@ -24,6 +24,8 @@ _BRACKET = re.compile(
     r"|\[\[()"  # 7: an opener that can open nothing
 )
 _TARGET, _LABEL, _OPENER, _CLOSER, _EXTERNAL, _SINGLE = 1, 2, 3, 4, 5, 6
+# A trail stop whose closer was dropped.
+_STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _PLAIN_OPEN = LITERAL_OF["["]
 
 
@@ -50,7 +52,7 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
     spans, edits = _match(text)
     if edits:
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
-        text = _apply(text, edits)
+        text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
         spans, edits = _match(text)
         assert not edits, "a repaired text matches"
     pieces: list[tuple[str, str, str | None, str]] = []
@@ -81,21 +83,21 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
         start, end = match.span()
         if start < external_end:
             continue
-        if kind == _TARGET or kind == _LABEL:
+        if kind in (_TARGET, _LABEL):
             if not stack:
-                spans.append((start, end, *match.group(1, 2)))
+                spans.append((start, end, match.group(1), match.group(2)))
         elif kind == _OPENER:
             if len(stack) < MAX_LINK_DEPTH:
                 stack.append((start, end))
             else:
-                _unlink(edits, start, end)
+                _unlink(text, edits, start, end)
         elif kind == _CLOSER:
             if not stack:
                 edits.append(_Edit(start, end, "", True))
                 continue
             opener, after = stack.pop()
             if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
-                _unlink(edits, opener, after)
+                _unlink(text, edits, opener, after)
                 edits.append(_Edit(start, end, "", False))
             elif not stack:
                 spans.append((opener, end, "", None))
@@ -115,9 +117,9 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
                 continue  # no parser sees it
             edits.append(_Edit(start, end, _PLAIN_OPEN, False))
         else:
-            edits.append(_Edit(start, end, "", True))
+            _drop_opener(text, edits, start)
     for opener, after in stack:
-        _unlink(edits, opener, after)
+        _unlink(text, edits, opener, after)
     return spans, edits
 
 
@@ -149,8 +151,13 @@ def _spans_blocks(text: str, opener: int, after: int, closer: int) -> bool:
     return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
 
 
-def _unlink(edits: list[_Edit], opener: int, after: int) -> None:
-    edits.append(_Edit(opener, opener + 2, "", True))
+def _drop_opener(text: str, edits: list[_Edit], start: int) -> None:
+    # After another bracket a space must stay, or the two sides would open something new.
+    edits.append(_Edit(start, start + 2, " " if text[start - 1 : start] == "[" else "", True))
+
+
+def _unlink(text: str, edits: list[_Edit], opener: int, after: int) -> None:
+    _drop_opener(text, edits, opener)
     edits.append(_Edit(after - 1, after, " ", False))
 
 

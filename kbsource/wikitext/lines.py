@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP
+from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
 
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
@@ -17,7 +17,6 @@ _EMPTY_PARENTHESES = re.compile(r"\([ ,;:]*\x02[ \x02,;:]*\)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
 _CUTS = re.compile(r"\x02\x02+")
 _CUTS_AND_SPACES = re.compile(r"\x02(?: \x02?)+")
-_SPACES = re.compile("  +")
 _GAP_BEFORE_MARK = re.compile(r"\x02 ?(?=[,.)])")
 
 
@@ -134,4 +133,4 @@ def tidy(text: str) -> str:
             text = text.replace(f" {CUT}{CUT}", "")
         text = text.replace(CUT, "")
     text = text.replace("\t", " ").replace("\u00a0", " ")
-    return _SPACES.sub(" ", text)
+    return single_spaces(text)

@@ -57,3 +57,11 @@ def holds_literals(text: str) -> bool:
 def holds_controls(text: str) -> bool:
     """Says whether a character is there that no XML document can hold."""
     return any(map(text.__contains__, _FORBIDDEN))
+
+
+_SPACES = re.compile("  +")
+
+
+def single_spaces(text: str) -> str:
+    """Gives the text with every run of spaces as one."""
+    return _SPACES.sub(" ", text)

@@ -205,14 +205,14 @@ class _Page:
             )
         rendering = self._renderer.render(template)
         outcome = rendering.outcome
+        if outcome != "rendered" and _HEADING_IN_TEMPLATE.search(inner):
+            self.losses["broken_markup"] += 1  # a section inside: the braces belong to different pieces
+            return inner
         if outcome == "infobox":
             fields = [(name, value) for name, value in template.named.items() if value]
             self.templates[template.name, "rendered"] += 1
             self._infoboxes.append((template.name, fields))
             return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
-        if outcome != "rendered" and _HEADING_IN_TEMPLATE.search(inner):
-            self.losses["broken_markup"] += 1  # a section inside: the braces belong to different pieces
-            return inner
         self.templates[template.name, outcome] += 1
         if outcome != "rendered":
             places = _PLACE_LINE.findall(inner) if PLACE in inner else ()

@@ -20,13 +20,14 @@ from kbsource.dump.check import CheckReport, Finding, check_dump
 from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, Storage, base_name, join, sha256_of
+from kbsource.files import LocalStorage, base_name, join, sha256_of
 from kbsource.release.commit import commit_release
 from kbsource.release.layout import begin_release
 from kbsource.release.manifest import InputFile, Manifest
 from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report
 from kbsource.site import Site
 from kbsource.staging import ScanReport, read_report, write_json
+from kbsource.title_index import TitleIndex
 from kbsource.titles import normalise_title
 from pipelines.options import BuildOptions
 from pipelines.progress import Done, Progress, beats_of
@@ -154,6 +155,197 @@ class _Build:
                 inputs=inputs,
                 options=options.data_options(),
             )
-            missing = self._titles_not_found(titles, indexes)
+            missing = _titles_not_found(titles, TitleIndex.open(folder))
         commit_release(self._output, manifest, storage=storage)
         return manifest, missing
+
+    def _check(self, paths: Sequence[str]) -> CheckReport:
+        """Checks and hashes the dump."""
+        done = 0
+
+        def add(n_bytes: int) -> None:
+            nonlocal done
+            done += n_bytes
+
+        total = sum(self._storage.size(path) for path in paths)
+        with self._progress.stage("check", lambda: Done(done, total)):
+            report = check_dump(paths, self._storage, on_progress=add)
+        fatal = fatal_findings(report, allow_truncated=self._options.allow_truncated)
+        for finding in report.findings:
+            if finding.severity != "info" and finding not in fatal:
+                self._progress.note(f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip())
+        if fatal:
+            raise BadDumpError(fatal)
+        return report
+
+    def _site(self, report: CheckReport) -> Site:
+        assert report.header is not None  # a dump without a readable head has an error
+        site, path = report.header.site, self._options.siteinfo
+        return site if path is None else merge_siteinfo_json(site, read_siteinfo_json(path, storage_for(path)))
+
+    def _titles(self, site: Site) -> frozenset[str] | None:
+        path = self._options.only_titles
+        if path is None:
+            return None
+        storage = storage_for(path)
+        if not storage.exists(path):
+            raise SetupError(f"{path} does not exist; give a file with one title a line after --only-titles.")
+        with storage.open_read(path) as file:
+            try:
+                lines = file.read().decode("utf-8-sig").splitlines()
+            except UnicodeDecodeError as error:
+                raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
+        titles = frozenset(normalise_title(line, site) for line in lines if line.strip())
+        if not titles:
+            raise SetupError(f"{path} holds no title; write one a line.")
+        return titles
+
+    def _ranges(self, paths: Sequence[str]) -> list[DumpRange]:
+        n_bytes = sum(self._storage.size(path) for path in paths)
+        range_bytes = self._options.range_bytes or range_size(n_bytes)
+        if self._options.limit_pages is not None:
+            range_bytes = max(n_bytes, 1)
+        return plan_ranges(paths, self._storage, range_bytes=range_bytes)
+
+    def _inputs(self, report: CheckReport) -> list[InputFile]:
+        """Gives the files read, for the manifest."""
+        inputs = [InputFile(one.name, one.n_bytes, one.sha256) for one in report.inputs]
+        for path in (self._options.page_props, self._options.siteinfo, self._options.only_titles):
+            if path is not None:
+                storage = storage_for(path)
+                if not storage.exists(path):
+                    raise SetupError(f"{path} does not exist; check the path, or leave the option out.")
+                inputs.append(InputFile(base_name(path), storage.size(path), sha256_of(storage, path)))
+        return inputs
+
+    def _scan(self, staging: str, ranges: Sequence[DumpRange]) -> list[ScanReport]:
+        numbers = [0] if self._options.limit_pages is not None else range(len(ranges))
+        tasks = [{"kind": SCAN, "staging": staging, "number": number} for number in numbers]
+        sizes = [one.end - one.start for one in ranges]
+        self._run_tasks(staging, tasks, sizes, page_timeout_s=None)
+        reports = [read_report(self._storage, staging, part) for part in range(len(ranges))]
+        self._check_rejects(reports, (), None)
+        return reports
+
+    def _index(self, staging: str, folder: str, scans: Sequence[ScanReport]) -> Indexes:
+        self._progress.note("index: titles, redirects and page_props")
+        page_props = self._options.page_props
+        indexes = build_indexes(
+            scans,
+            storage_for(staging, page_props or staging),
+            staging=staging,
+            folder=folder,
+            scratch=os.path.join(os.path.dirname(folder), "scratch"),
+            page_props=page_props,
+        )
+        if not is_local(staging):
+            for name in index_files(has_page_props=page_props is not None):
+                target = join(staging, "index", name)
+                copy_file(LocalStorage(), os.path.join(folder, name), self._storage, target)
+        return indexes
+
+    def _pages(
+        self, staging: str, scans: Sequence[ScanReport], indexes: Indexes
+    ) -> tuple[list[Shard], list[ShardReport]]:
+        shards = plan_shards([chunk for report in scans for chunk in report.chunks])
+        tasks = [
+            {
+                "kind": PAGES,
+                "staging": staging,
+                "number": shard.number,
+                "shard": shard.to_json(),
+                "skipped": [
+                    source
+                    for part in dict.fromkeys(chunk.part for chunk in shard.chunks)
+                    for source in indexes.skipped.get(part, ())
+                ],
+            }
+            for shard in shards
+        ]
+        sizes = [shard.raw_bytes for shard in shards]
+        self._run_tasks(staging, tasks, sizes, page_timeout_s=self._options.page_timeout_s)
+        return shards, [read_shard_report(self._storage, staging, shard.number) for shard in shards]
+
+    def _run_tasks(
+        self,
+        staging: str,
+        tasks: Sequence[Mapping[str, Any]],
+        sizes: Sequence[int],
+        *,
+        page_timeout_s: float | None,
+    ) -> None:
+        """Runs one pipeline of tasks of one kind to its end.
+
+        Args:
+            staging: staging folder.
+            tasks: of one kind.
+            sizes: bytes of work by number of the task, for the progress shown.
+            page_timeout_s: seconds that one page may take.
+
+        Raises:
+            SetupError: a task could not be done.
+        """
+        import apache_beam as beam
+
+        from pipelines.transforms.run_tasks import RunTasks, Work, failures
+
+        kind = tasks[0]["kind"]
+        work = Work("pipelines.tasks:run_task", staging, page_timeout_s, self._options.worker_memory_bytes)
+        poll = (
+            beats_of(staging, kind, total_bytes=sum(sizes))
+            if is_local(staging)
+            else self._reports_of(staging, kind, sizes)
+        )
+        with self._progress.stage(kind, poll):
+            pipeline = beam.Pipeline(options=self._beam_options)
+            _ = pipeline | kind >> RunTasks(tasks, work)
+            pipeline.run().wait_until_finish()
+        if failed := failures(staging):
+            raise DataError(failed[0])
+
+    def _reports_of(self, staging: str, kind: str, sizes: Sequence[int]) -> Any:
+        folder = "scan" if kind == SCAN else "shards"
+
+        def poll() -> Done:
+            found = self._storage.glob(join(staging, folder, "*.json"))
+            return Done(sum(sizes[int(base_name(path).partition(".")[0])] for path in found), sum(sizes))
+
+        return poll
+
+    def _check_rejects(
+        self, scans: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes | None
+    ) -> None:
+        rejected: Counter[str] = Counter()
+        for report in scans:
+            rejected.update(report.rejected)
+        for shard in shards:
+            for reasons in shard.rejected.values():
+                rejected.update(reasons)
+        if indexes is not None:
+            rejected.update(record.reason for record, _ in indexes.dropped)
+        check_rejects(
+            rejected,
+            sum(report.n_pages for report in scans),
+            max_share=self._options.max_rejects,
+            allow_truncated=self._options.allow_truncated,
+        )
+
+
+def _check_names(paths: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
+    if repeated:
+        raise SetupError(f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them.")
+
+
+def _titles_not_found(titles: frozenset[str] | None, index: TitleIndex) -> tuple[str, ...]:
+    return tuple(sorted(title for title in titles or () if index.find(title) is None))
+
+
+@contextmanager
+def _local_folder(staging: str) -> Iterator[str]:
+    """Gives a local folder for the index: in the staging folder, or a temporary one where that is remote."""
+    if is_local(staging):
+        yield join(staging, "index")
+    else:
+        with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
+            yield os.path.join(folder, "index")

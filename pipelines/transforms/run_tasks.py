@@ -74,9 +74,7 @@ class _RunTask(beam.DoFn):
         if failures(work.staging):
             return
         if self._guard is None:
-            self._guard = Guard(
-                work.function, page_timeout_s=work.page_timeout_s, memory_bytes=work.memory_bytes
-            )
+            self._guard = Guard(work.function, page_timeout_s=work.page_timeout_s, memory_bytes=work.memory_bytes)
         task = json.loads(element)
         name = task_name(task)
         try:

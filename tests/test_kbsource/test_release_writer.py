@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import RecordError
@@ -29,7 +29,8 @@ FILE = "pages/pages-00000-of-00001.parquet"
 PAGE = next(synthetic_pages(1))
 
 
-@given(st.lists(pages(), max_size=4))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(pages(), max_size=3))
 def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     batch = pages_to_batch(some)
     batch.validate(full=True)
@@ -37,7 +38,8 @@ def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     assert batch_to_pages(batch.slice(1)) == some[1:]
 
 
-@given(st.lists(pages(), max_size=4))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(pages(), max_size=3))
 def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:
     rows = [dict(zip(PAGES.names, row, strict=True)) for row in map(_plain, some)]
     for got, row in zip(pages_to_batch(some).to_pylist(), rows, strict=True):
@@ -56,6 +58,7 @@ def _dictionary(value: object) -> object:
     return [_dictionary(one) for one in value] if isinstance(value, tuple) else value
 
 
+@settings(max_examples=60, deadline=None)
 @given(pages())
 def test_pages_that_keep_the_laws_pass(page: Page) -> None:
     check_page(page)
@@ -106,9 +109,7 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
 
 
 @pytest.mark.parametrize(("reason", "spoil"), BROKEN)
-def test_a_page_that_breaks_a_law_is_not_written(
-    tmp_path: Path, reason: str, spoil: Callable[[Page], Page]
-) -> None:
+def test_a_page_that_breaks_a_law_is_not_written(tmp_path: Path, reason: str, spoil: Callable[[Page], Page]) -> None:
     other = replace(PAGE, page_id=2)
     with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
         with pytest.raises(RecordError) as caught:
@@ -163,13 +164,15 @@ def test_an_empty_shard_is_a_file_with_columns(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / FILE).column_names == PAGES.names
 
 
-def test_a_failing_shard_leaves_no_file(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ZeroDivisionError),
-        ShardWriter(str(tmp_path), FILE, STORAGE) as writer,
-    ):
+def _fail_half_way(folder: Path) -> None:
+    with ShardWriter(str(folder), FILE, STORAGE) as writer:
         writer.add(PAGE)
         raise ZeroDivisionError
+
+
+def test_a_failing_shard_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        _fail_half_way(tmp_path)
     assert list((tmp_path / "pages").iterdir()) == []
 
 
@@ -177,12 +180,8 @@ BAD = [BadRecord("read", str(number), "broken", "d", "dump.xml", number) for num
 
 
 @pytest.mark.parametrize(("rows_per_file", "sizes"), [(3, [3, 3, 1]), (7, [7]), (100, [7]), (1, [1] * 7)])
-def test_a_small_table_is_cut_into_files_of_equal_size(
-    tmp_path: Path, rows_per_file: int, sizes: list[int]
-) -> None:
-    entries = write_small_table(
-        iter(BAD), str(tmp_path), "rejected", storage=STORAGE, rows_per_file=rows_per_file
-    )
+def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_file: int, sizes: list[int]) -> None:
+    entries = write_small_table(iter(BAD), str(tmp_path), "rejected", storage=STORAGE, rows_per_file=rows_per_file)
     assert [entry.rows for entry in entries] == sizes
     names = [f"rejected/rejected-{number:05d}-of-{len(sizes):05d}.parquet" for number in range(len(sizes))]
     assert [entry.file for entry in entries] == names

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kbsource.title_index
@@ -25,9 +25,7 @@ from tests.support.releases import TitleRow, redirect_to, title_batches
 ARTICLES = [TitleRow(5, "Earth"), TitleRow(3, "Łódź"), TitleRow(9, "AC/DC")]
 
 
-def build(
-    folder: Path, rows: Sequence[TitleRow], *, size: int = 10_000
-) -> tuple[TitleIndex, TitleIndexReport]:
+def build(folder: Path, rows: Sequence[TitleRow], *, size: int = 10_000) -> tuple[TitleIndex, TitleIndexReport]:
     report = build_title_index(title_batches(rows, size=size), str(folder / "i"), scratch=str(folder / "s"))
     return TitleIndex.open(str(folder / "i")), report
 
@@ -105,9 +103,7 @@ def test_an_entry_says_what_the_redirect_itself_names(tmp_path: Path) -> None:
 
 def test_titles_that_lead_to_a_page_are_sorted(tmp_path: Path) -> None:
     index, _ = build(tmp_path, ARTICLES + REDIRECTS)
-    assert index.redirects_to(5) == tuple(
-        sorted(["Terra", "Tellus", "World", *(f"Chain {n}" for n in range(12))])
-    )
+    assert index.redirects_to(5) == tuple(sorted(["Terra", "Tellus", "World", *(f"Chain {n}" for n in range(12))]))
     assert index.redirects_to(3) == ()
 
 
@@ -176,9 +172,7 @@ def test_keys_are_the_titles_hashes(titles: list[str]) -> None:
 
 
 def test_two_titles_with_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "kbsource.title_index_build.title_keys", lambda titles: np.full(len(titles), 1, np.uint64)
-    )
+    monkeypatch.setattr("kbsource.title_index_build.title_keys", lambda titles: np.full(len(titles), 1, np.uint64))
     monkeypatch.setattr(kbsource.title_index, "title_hash", lambda title: 1)
     index, _ = build(tmp_path, ARTICLES + REDIRECTS)
     assert index.resolve("AC/DC").page_id == 9
@@ -217,9 +211,7 @@ def title_rows(draw: st.DrawFn) -> TitleRow:
         return TitleRow(page_id, title, revision)
     target = draw(st.none() | NAMES)
     namespace = None if target is None else draw(st.sampled_from([0, 0, 0, 0, 12]))
-    return TitleRow(
-        page_id, title, revision, True, target, namespace, draw(st.none() | st.just(f"f{page_id}"))
-    )
+    return TitleRow(page_id, title, revision, True, target, namespace, draw(st.none() | st.just(f"f{page_id}")))
 
 
 def slow_index(rows: list[TitleRow]) -> dict[str, TitleRow]:
@@ -254,6 +246,7 @@ def slow_resolve(title: str, titles: dict[str, TitleRow]) -> Resolution:
         title = row.target_title
 
 
+@settings(deadline=None)
 @given(st.lists(title_rows(), max_size=25), st.integers(1, 5))
 def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: int) -> None:
     titles = slow_index(rows)
@@ -262,9 +255,7 @@ def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: i
         expected = {title: slow_resolve(title, titles) for title in [*titles, "T0", "Other"]}
         assert {title: index.resolve(title) for title in expected} == expected
         for page_id in range(1, 15):
-            leading = sorted(
-                t for t, row in titles.items() if row.is_redirect and expected[t].page_id == page_id
-            )
+            leading = sorted(t for t, row in titles.items() if row.is_redirect and expected[t].page_id == page_id)
             assert index.redirects_to(page_id) == tuple(leading)
         assert report.n_titles == len({row.page_id for row in rows})
         assert report.n_dropped == len(rows) - report.n_titles

@@ -34,6 +34,7 @@ def check_laws(parsed: ParsedText) -> None:
     for element in parsed.elements[1:]:
         assert element.text == element.text.strip() != ""
         assert "\n" not in element.text
+        assert "  " not in element.text
         assert not ANY_CONTROL.search(element.text)
     contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
     contents += [content for infobox in parsed.infoboxes for _, content in infobox.fields]
@@ -46,6 +47,8 @@ def check_laws(parsed: ParsedText) -> None:
 @given(WIKITEXT)
 @example("[[a|b [[c]] d]]{{x|[[y}}]]")
 @example("{|\n| [[a\n| b]]\n|}")
+@example("[[[http://x.y")
+@example("[[[http://x.y|a")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
 

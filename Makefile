@@ -1,0 +1,63 @@
+# make demo, make test: all that is needed is python3 >= 3.11 and a package index.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := kbsource/demo/miniwiki-20260101
+DEMO_OUT := demo-out
+
+help:
+	@echo "make demo    build, verify and show the embedded mini-wiki"
+	@echo "make test    the whole test suite"
+	@echo "make check   format, lint, types, import contracts, documentation, tests"
+	@echo "make bench   the measurements of benchmarks/"
+	@echo "make docs    write docs/tables.md and docs/commands.md from the code"
+	@echo "make clean   remove the environment and everything that was built"
+
+# The environment is made anew when the dependencies change.
+$(STAMP): pyproject.toml constraints.txt
+	@python=$$(for name in python3.13 python3.12 python3.11 python3 python; do \
+	    if command -v $$name > /dev/null && $$name -c \
+	        'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
+	    then command -v $$name; break; fi; done); \
+	if [ -z "$$python" ]; then \
+	    echo "kbsource needs Python 3.11, 3.12 or 3.13 with its venv module, and none is on the PATH." >&2; \
+	    echo "Install one (Debian and Ubuntu: apt install python3 python3-venv) and try again." >&2; exit 1; fi; \
+	echo "making the environment in $(VENV)/ with $$python"; \
+	rm -rf $(VENV); "$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	rm -rf $(DEMO_OUT)
+	$(BIN)/kbsource build --dump $(DEMO)-pages-articles-multistream.xml.bz2 \
+	    --page-props $(DEMO)-page_props.sql.gz --output $(DEMO_OUT)/release --max-rejects 0.05
+	$(BIN)/kbsource verify $(DEMO_OUT)/release
+	$(BIN)/kbsource show $(DEMO_OUT)/release "Halvane Isles"
+	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m pytest
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) $(DEMO_OUT) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	    .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

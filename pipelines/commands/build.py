@@ -1,0 +1,165 @@
+"""``kbsource build``: a dump becomes a release."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from pipelines.commands.common import Command, facts_table
+from pipelines.progress import clock, size
+
+if TYPE_CHECKING:
+    from pipelines.jobs.build import BuildSummary
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--dump",
+        action="append",
+        required=True,
+        metavar="PATTERN",
+        help="file or pattern of the dump; may be given several times; quote patterns",
+    )
+    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a build that was killed")
+    add("--page-props", metavar="FILE", help="page_props.sql.gz of the same date: Wikidata items, disambiguation")
+    add("--siteinfo", metavar="FILE", help="siteinfo as JSON from the wiki's API: aliases of namespaces")
+    add("--limit-pages", type=int, metavar="N", help="only the first N pages of the dump, of all namespaces")
+    add(
+        "--only-titles",
+        metavar="FILE",
+        help="only the articles whose titles the file lists, one a line, and the redirects that lead to them",
+    )
+    add("--as-of", metavar="TIME", help="of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z")
+    add(
+        "--max-rejects",
+        type=float,
+        default=0.001,
+        metavar="SHARE",
+        help="highest share of the pages that may be rejected (default: %(default)s)",
+    )
+    add("--allow-truncated", action="store_true", help="build from a dump that breaks off what can be read")
+    add(
+        "--page-timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="longest time for one page, which is then extracted in a simpler way (default: %(default)g)",
+    )
+    add(
+        "--worker-memory",
+        type=int,
+        default=4096,
+        metavar="MB",
+        help="most memory that one working process may allocate (default: %(default)s)",
+    )
+    add(
+        "--range-bytes",
+        type=int,
+        metavar="N",
+        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
+    )
+    add(
+        "--runner",
+        default="local",
+        metavar="NAME",
+        help="local: one working process; local-multi: all cores; or a runner of Beam (default: %(default)s)",
+    )
+    add("--workers", type=int, metavar="N", help="working processes for local-multi (default: one per core)")
+    add("--json", action="store_true", help="the summary as one JSON object")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from pipelines.jobs.build import BadDumpError, build
+    from pipelines.options import BuildOptions
+    from pipelines.progress import Progress
+    from pipelines.runners import beam_flags
+
+    options = BuildOptions(
+        dump=tuple(args.dump),
+        output=args.output,
+        page_props=args.page_props,
+        siteinfo=args.siteinfo,
+        only_titles=args.only_titles,
+        limit_pages=args.limit_pages,
+        as_of=args.as_of,
+        max_rejects=args.max_rejects,
+        allow_truncated=args.allow_truncated,
+        page_timeout_s=args.page_timeout,
+        worker_memory_bytes=args.worker_memory << 20,
+        range_bytes=args.range_bytes,
+    )
+    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
+    try:
+        summary = build(options, flags=flags, progress=Progress())
+    except BadDumpError as error:
+        for finding in error.findings:
+            print(f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip(), file=sys.stderr)
+        raise
+    print(_summary_json(summary) if args.json else _summary_text(summary))
+    return 0
+
+
+def _summary_json(summary: BuildSummary) -> str:
+    manifest = summary.manifest
+    value = {
+        "output": summary.output,
+        "seconds": round(summary.seconds, 1),
+        "counts": dataclasses.asdict(manifest.totals),
+        "parse_statuses": manifest.parse_statuses,
+        "findings": manifest.findings,
+        "qid_conflicts": len(manifest.qid_conflicts),
+        "titles_not_found": list(summary.titles_not_found),
+        "bytes": {name: sum(one.bytes for one in entries) for name, entries in manifest.tables.items()},
+    }
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _summary_text(summary: BuildSummary) -> str:
+    manifest = summary.manifest
+    totals, findings = manifest.totals, manifest.findings
+    rows: list[tuple[str, object]] = [
+        ("pages read", totals.pages_read),
+        ("  articles", totals.articles),
+        ("  redirects", totals.redirects),
+        ("  other namespaces", totals.other_namespaces),
+        ("  rejected", totals.n_rejected),
+        *((f"    {reason}", count) for reason, count in sorted(totals.rejected.items())),
+    ]
+    rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
+    rows += [
+        ("anchors", findings.get("anchors", 0)),
+        ("  resolved", findings.get("anchors_resolved", 0)),
+        ("disambiguation pages", findings.get("disambiguation_pages", 0)),
+        ("with a Wikidata item", findings.get("pages_with_item", 0)),
+    ]
+    rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
+    rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
+    n_bytes = sum(entry.bytes for entries in manifest.tables.values() for entry in entries)
+    rows += [("tables", size(n_bytes)), ("wall time", clock(summary.seconds))]
+    lines = [facts_table(rows)]
+    if missing := summary.titles_not_found:
+        lines.append(f"\n{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
+    lines.append(f"\nThe release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}")
+    return "\n".join(lines)
+
+
+COMMAND = Command(
+    name="build",
+    summary="build a release from a dump",
+    description="Builds a release: Parquet tables of pages, redirects, templates and rejected records, an index, and\n"
+    "manifest.json, which is written last. Any option that is not listed here is passed to Beam as it is.",
+    examples=(
+        "kbsource build --dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml.bz2' \\\n"
+        "      --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 \\\n"
+        "      --runner local-multi",
+        "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output /tmp/try",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+    takes_beam_flags=True,
+)

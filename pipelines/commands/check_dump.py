@@ -1,0 +1,68 @@
+"""``kbsource check-dump``: is a dump complete and sound?"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from pipelines.commands.common import Command
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dump", nargs="+", metavar="PATTERN", help="files of one dump, or patterns; quote patterns")
+    parser.add_argument(
+        "--deep", action="store_true", help="decode everything: every page, the index against the content"
+    )
+    parser.add_argument("--json", action="store_true", help="findings as one JSON object")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from kbsource.dump.check import check_dump
+    from kbsource.dump.ranges import expand_inputs
+    from pipelines.progress import Done, Progress
+    from pipelines.storage import storage_for
+
+    storage = storage_for(*args.dump)
+    paths = expand_inputs(args.dump, storage)
+    total = sum(storage.size(path) for path in paths) * (2 if args.deep else 1)
+    done = 0
+
+    def add(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+
+    with Progress().stage("check", lambda: Done(done, total)):
+        report = check_dump(paths, storage, deep=args.deep, on_progress=add)
+    if args.json:
+        value = {
+            "ok": not report.has_errors,
+            "files": [dataclasses.asdict(one) for one in report.inputs],
+            "findings": [dataclasses.asdict(one) for one in report.findings],
+        }
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+        return 1 if report.has_errors else 0
+    for finding in report.findings:
+        place = f"{finding.file}: " if finding.file else ""
+        print(f"{finding.severity.upper():7} {place}{finding.message}")
+        if finding.remedy:
+            print(f"        {finding.remedy}")
+    n_errors = sum(one.severity == "error" for one in report.findings)
+    n_warnings = sum(one.severity == "warning" for one in report.findings)
+    verdict = "The dump is in order" if not n_errors else "The dump is not in order"
+    print(f"{verdict}: {len(paths)} files, {n_errors} errors, {n_warnings} warnings.")
+    return 1 if n_errors else 0
+
+
+COMMAND = Command(
+    name="check-dump",
+    summary="say whether a dump is complete and sound",
+    description="Checks a dump without building anything: sizes and checksums, head and end of every file, parts that\n"
+    "belong together, index. Every finding says what it means and what to do. Exit code 1 when there are errors.",
+    examples=(
+        "kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml.bz2'",
+        "kbsource check-dump --deep --json dumps/ltgwiki-20261001-pages-articles.xml.gz",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,133 @@
+"""``kbsource show``: one page of a release, for reading."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+from pipelines.commands.common import Command, facts_table
+
+if TYPE_CHECKING:
+    from kbsource.lookup import Found
+    from kbsource.records import Element, Page
+
+_WIDTH = 100
+_PARAGRAPHS = 3
+_FIELDS = 12
+_MISSES = {
+    "unknown": "the dump has no such page",
+    "loop": "its redirects run in a circle",
+    "missing_target": "it redirects to a page that the dump does not have",
+    "cross_namespace": "it redirects to a page outside of the articles",
+    "not_released": "the article was rejected; see the table rejected/",
+}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release")
+    parser.add_argument("page", metavar="PAGE", help="title, page id or URL")
+    parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
+    parser.add_argument("--json", action="store_true", help="the whole row as one JSON object")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from kbsource.lookup import KnowledgeSource
+
+    with KnowledgeSource.open(args.release) as source:
+        found = source.resolve(args.page)
+        page = source.by_id(found.page_id) if found.page_id is not None else None
+    if page is None:
+        reason = _MISSES.get(found.status, found.status)
+        print(f"kbsource show: no page for {args.page!r} in {args.release}: {reason}.", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(_as_json(page), ensure_ascii=False, indent=2))
+    else:
+        print(page_text(page, found, full=args.full))
+    return 0
+
+
+def _as_json(page: Page) -> object:
+    """Gives the row as the table has it: records as objects, sequences as arrays."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, tuple) and hasattr(value, "_asdict"):
+            return {name: plain(one) for name, one in value._asdict().items()}
+        return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+    return {field.name: plain(getattr(page, field.name)) for field in dataclasses.fields(page)}
+
+
+def page_text(page: Page, found: Found, *, full: bool) -> str:
+    """Gives a page for reading: facts, then its outline and the beginning of the text, or all of it."""
+    parts = [f"{page.title}\n{'=' * min(len(page.title), _WIDTH)}", facts_table(_facts(page, found))]
+    if full:
+        parts += [_element_text(element) for element in page.elements[1:]]
+    else:
+        paragraphs = [element for element in page.elements if element.kind == "paragraph"]
+        parts += [_wrapped(element.text, "") for element in paragraphs[:_PARAGRAPHS]]
+        if outline := [f"{'  ' * len(one.section)}{one.text}" for one in page.elements if one.kind == "heading"]:
+            parts.append("Sections\n" + "\n".join(outline))
+    for infobox in page.infoboxes:
+        shown = [(f"  {field.name}", textwrap.shorten(field.text, 80)) for field in infobox.fields[:_FIELDS]]
+        more = len(infobox.fields) - len(shown)
+        rest = f"\n  and {more} more" if more else ""
+        parts.append(f"{infobox.name}\n{facts_table(shown)}{rest}")
+    return "\n\n".join(parts)
+
+
+def _facts(page: Page, found: Found) -> list[tuple[str, object]]:
+    n_resolved = sum(anchor.target_page_id is not None for anchor in page.anchors)
+    rows: list[tuple[str, object]] = [
+        ("page id", str(page.page_id)),
+        ("Wikidata item", page.qid or "none"),
+        ("revision", f"{page.revision_id} of {page.timestamp}"),
+        ("permanent link", page.url),
+        ("parsed", page.parse_status),
+        ("elements", len(page.elements)),
+        ("anchors", f"{len(page.anchors):,}, {n_resolved:,} of them to articles of the release"),
+        ("tables", len(page.tables)),
+        ("infoboxes", len(page.infoboxes)),
+    ]
+    if found.hops:
+        rows.insert(0, ("found as", f"{found.asked}, over {found.hops} redirect{'s' if found.hops > 1 else ''}"))
+    if page.is_disambiguation:
+        rows.append(("disambiguation", "yes"))
+    for name, values in (("categories", page.categories), ("redirects", page.redirects)):
+        if values:
+            rows.append((name, textwrap.shorten("; ".join(values), _WIDTH)))
+    if page.losses:
+        rows.append(("not carried over", ", ".join(f"{loss.kind} {loss.count:,}" for loss in page.losses)))
+    return rows
+
+
+def _element_text(element: Element) -> str:
+    if element.kind == "heading":
+        return f"{'#' * element.level} {element.text}"
+    if element.kind == "list_item":
+        mark = f"{element.ordinal}." if element.ordinal is not None else "-"
+        return _wrapped(element.text, f"{'  ' * (element.level - 1)}{mark} ")
+    return _wrapped(element.text, "")
+
+
+def _wrapped(text: str, start: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+
+
+COMMAND = Command(
+    name="show",
+    summary="show one page of a release",
+    description="Shows one page: facts, the beginning of the text, the sections, infoboxes. The page is named by its\n"
+    "title (redirects are followed), its page id or its URL. Exit code 1 when there is none.",
+    examples=(
+        'kbsource show releases/enwiki-20261001 "Alan Turing"',
+        "kbsource show releases/enwiki-20261001 1208 --full",
+        "kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)
