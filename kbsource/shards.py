@@ -281,5 +281,6 @@ def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
     for table in tables:
         grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"])
         total = grouped.aggregate([("uses", "sum"), ("pages", "sum")])
-        merged = total.select(["name", "outcome", "uses_sum", "pages_sum"]).cast(TEMPLATES)
+        columns = [total[name] for name in ("name", "outcome", "uses_sum", "pages_sum")]
+        merged = pa.Table.from_arrays(columns, schema=TEMPLATES)
     return merged.sort_by([("name", "ascending"), ("outcome", "ascending")])

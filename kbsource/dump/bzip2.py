@@ -92,7 +92,7 @@ _MAGIC_MASK = (1 << _MAGIC_BITS) - 1
 
 
 def find_magics(data: bytes) -> list[tuple[int, bool]]:
-##FIX     """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
+    """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
     pairs = np.frombuffer(data, dtype="<u2", count=len(data) // 2)
     found: list[tuple[int, bool]] = []
     for index in np.flatnonzero(_IS_KEY[pairs]).tolist():
@@ -176,7 +176,7 @@ class _Window:
         return value & ((1 << (end - start)) - 1)
 
     def decode(self, start: int, end: int) -> bytes | None:
-##FIX         """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
+        """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
         length = end - start
         bits = self._bits(start, end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
@@ -193,7 +193,7 @@ class _Window:
         return data if decoder.eof and not decoder.unused_data else None
 
     def decode_last(self, start: int) -> bytes | None:
-##FIX         """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
+        """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
         length = 8 * self.end - start
         bits = self._bits(start, 8 * self.end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
@@ -220,7 +220,7 @@ def _decode_unfinished(data: bytes) -> bytes | None:
 
 
 def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
-##FIX     """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
+    """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
     window = _Window(file, max(0, magic.byte - _MAX_BLOCK_BYTES))
     before: list[_Magic] = []
     after: list[_Magic] = []
@@ -305,15 +305,11 @@ def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
 
 
 def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage | None:
-##FIX     """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
+    """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
     end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
     rest = window.peek(end, len(b"BZh9") + 6)
     if not rest:
-        return (
-            Damage(window.end, owner, "truncated", "the file ends inside a trailer")
-            if window.end < end
-            else None
-        )
+        return Damage(window.end, owner, "truncated", "the file ends inside a trailer") if window.end < end else None
     following = window.magic(1)
     has_header = STREAM_HEADER.match(rest) is not None
     if has_header and following and following.bit == 8 * (end + 4):
@@ -321,9 +317,7 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
     if len(rest) < len(b"BZh9") + 6 and _begins_stream(rest):
         return Damage(window.end, owner, "truncated", "the file ends inside a stream header")
     if has_header:
-        return Damage(
-            end + 4, owner, "damaged_block", "a stream's first block does not begin where it should"
-        )
+        return Damage(end + 4, owner, "damaged_block", "a stream's first block does not begin where it should")
     until = following.byte if following else "the end of the file"
     return Damage(end, owner, "trailing_garbage", f"bytes {end} to {until} are no bzip2 stream")
 

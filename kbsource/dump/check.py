@@ -104,9 +104,7 @@ def check_dump(
     for path in paths:
         name = base_name(path)
         if not storage.exists(path):
-            findings.append(
-                Finding("error", name, "missing_file", f"{path} does not exist.", "Check the path.")
-            )
+            findings.append(Finding("error", name, "missing_file", f"{path} does not exist.", "Check the path."))
             continue
         try:
             found, sha256 = _check_sums(path, storage, on_progress)
@@ -117,9 +115,7 @@ def check_dump(
         inputs.append(InputFile(path, name, storage.size(path), sha256))
         try:
             header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
-            dump_range = plan_ranges(
-                [path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema
-            )[0]
+            dump_range = plan_ranges([path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
         except SetupError as error:
             findings.append(Finding("error", name, "unreadable", str(error)))
             continue
@@ -136,9 +132,7 @@ def check_dump(
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
 
-def _check_sums(
-    path: str, storage: Storage, on_progress: Callable[[int], None] | None
-) -> tuple[list[Finding], str]:
+def _check_sums(path: str, storage: Storage, on_progress: Callable[[int], None] | None) -> tuple[list[Finding], str]:
     name = base_name(path)
     published = find_published(path, storage)
     algorithms = {algorithm for algorithm, _, _ in published.digests} | {"sha256"}
@@ -146,14 +140,12 @@ def _check_sums(
     found: list[Finding] = []
     n_bytes = storage.size(path)
     if published.n_bytes not in (None, n_bytes):
-        message = (
-            f"It has {n_bytes:,} bytes, dumpstatus.json says {published.n_bytes:,}: it is not all there."
-        )
+        message = f"It has {n_bytes:,} bytes, dumpstatus.json says {published.n_bytes:,}: it is not all there."
         found.append(Finding("error", name, "size_mismatch", message, _AGAIN))
     for algorithm, digest, list_name in published.digests:
         if digests[algorithm] != digest:
-            message = f"Its {algorithm} is {digests[algorithm]}, {list_name} says {digest}: it is not the
-            published file." found.append(Finding("error", name, "checksum_mismatch", message, _AGAIN))
+            message = f"Its {algorithm} is {digests[algorithm]}, {list_name} says {digest}: it is another file."
+            found.append(Finding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
         message = f"By dumpstatus.json the job that writes it is not done ({published.unfinished_job})."
         found.append(Finding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
@@ -177,21 +169,15 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: S
     if not header.has_siteinfo:
         site = header.site
         message = f"It has no <siteinfo>: namespaces are taken to be those of {site.dbname or site.lang}."
-        yield Finding(
-            "warning", name, "no_siteinfo", message, "Use the file as published, or check the language."
-        )
+        yield Finding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
         yield Finding("info", name, "no_schema_version", "It does not say which export schema it is of.")
     records = [
         record
-        for record in islice(
-            read_range(dump_range, storage, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES
-        )
+        for record in islice(read_range(dump_range, storage, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
         if isinstance(record, BadRecord) or record.namespace == 0
     ]
-    if records and all(
-        isinstance(record, BadRecord) and record.reason == "text_missing" for record in records
-    ):
+    if records and all(isinstance(record, BadRecord) and record.reason == "text_missing" for record in records):
         message = "Its pages have no texts: it is a stubs dump."
         yield Finding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
 
@@ -202,9 +188,7 @@ def _check_end(name: str, dump_range: DumpRange, storage: Storage) -> Iterator[F
         yield Finding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with storage.open_read(dump_range.path) as file:
-        tail, damage = read_tail(
-            file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES
-        )
+        tail, damage = read_tail(file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES)
     missing = describe_missing_end(tail, damage, has_root=dump_range.has_root, prefix=dump_range.prefix)
     if missing:
         message = f"It is truncated: {missing}. Pages are missing."
@@ -229,21 +213,21 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
             for entry in read_index(index_path, storage):
                 n_entries += 1
                 if entry.page_id <= page_id or entry.offset < offset:
-                    message = f"Its entry {n_entries} ({entry.page_id}) does not come after the one before
-                    ({page_id})." yield Finding("error", index_name, "index_order", message, remedy)
+                    message = f"Its entry {n_entries} ({entry.page_id}) does not come after {page_id}."
+                    yield Finding("error", index_name, "index_order", message, remedy)
                     return
                 page_id = entry.page_id
                 if entry.offset == offset:
                     continue
                 offset = entry.offset
                 if offset >= n_bytes:
-                    message = f"It points to byte {offset:,} of {name}, which has {n_bytes:,}: the dump is
-                    truncated." yield Finding("error", index_name, "index_beyond_end", message, remedy)
+                    message = f"It points to byte {offset:,} of {name}, which has {n_bytes:,}: the dump is truncated."
+                    yield Finding("error", index_name, "index_beyond_end", message, remedy)
                     return
                 file.seek(offset)
                 if not STREAM_START.match(file.read(10)):
-                    message = f"It points to byte {offset:,} of {name}, where no stream begins: they do not
-                    belong together." yield Finding("error", index_name, "index_mismatch", message, remedy)
+                    message = f"It points to byte {offset:,} of {name}, where no stream begins: another dump's index."
+                    yield Finding("error", index_name, "index_mismatch", message, remedy)
                     return
     except (RecordError, SetupError) as error:
         yield Finding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", remedy)
@@ -264,19 +248,11 @@ def _check_content(
     n_pages: Counter[str] = Counter()
     rejects: dict[str, tuple[int, BadRecord]] = {}
     comparison = _IndexComparison(read_index(index_path, storage) if index_path else iter(()))
-    records = read_range(
-        dump_range, storage, header.site, text_namespaces=frozenset(), on_progress=on_progress
-    )
+    records = read_range(dump_range, storage, header.site, text_namespaces=frozenset(), on_progress=on_progress)
     try:
         for record in records:
             if isinstance(record, RawPage):
-                kind = (
-                    "other"
-                    if record.namespace
-                    else "articles"
-                    if record.redirect_title is None
-                    else "redirects"
-                )
+                kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
                 n_pages[kind] += 1
                 comparison.add(record.page_id, record.title)
             else:
@@ -286,9 +262,7 @@ def _check_content(
                     comparison.add(int(record.key), None)
         comparison.finish()
     except RecordError as error:
-        yield Finding(
-            "error", base_name(index_path or ""), "unreadable_index", f"The index cannot be read: {error}"
-        )
+        yield Finding("error", base_name(index_path or ""), "unreadable_index", f"The index cannot be read: {error}")
     message = (
         f"{n_pages.total():,} pages: {n_pages['articles']:,} articles, {n_pages['redirects']:,} redirects, "
         f"{n_pages['other']:,} of other namespaces."
@@ -339,9 +313,7 @@ class _IndexComparison:
 
     def _note(self, kind: str, page_id: int) -> None:
         self._counts[kind] += 1
-        examples = {"not_read": self._not_read, "not_indexed": self._not_indexed, "retitled": self._retitled}[
-            kind
-        ]
+        examples = {"not_read": self._not_read, "not_indexed": self._not_indexed, "retitled": self._retitled}[kind]
         if len(examples) < 5:
             examples.append(page_id)
 
@@ -353,9 +325,7 @@ class _IndexComparison:
             ("retitled", self._retitled, f"of its pages have another title in {name}"),
         ):
             if self._counts[kind]:
-                message = (
-                    f"{self._counts[kind]:,} {words}, the first with id {', '.join(map(str, examples))}."
-                )
+                message = f"{self._counts[kind]:,} {words}, the first with id {', '.join(map(str, examples))}."
                 remedy = "Download the index and the dump again, from the same date."
                 yield Finding("error", index_name, f"index_{kind}", message, remedy)
 
@@ -409,6 +379,4 @@ def _check_parts(paths: Sequence[str]) -> Iterator[Finding]:
     for page_id, count in sorted(by_page.items()):
         if count > 1:
             message = f"The history of page {page_id} is in {count} files: the page would come {count} times."
-            yield Finding(
-                "error", "", "page_in_parts", message, "Give the file with its newest revisions only."
-            )
+            yield Finding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")

@@ -91,9 +91,7 @@ def _add_status(published: Published, data: bytes, name: str, path: str) -> None
             if job.get("status") != "done":
                 published.unfinished_job = f"{job_name}: {job.get('status')}"
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise SetupError(
-            f"{path} is not a dumpstatus.json as published ({error!r}). Download or remove it."
-        ) from error
+        raise SetupError(f"{path} is not a dumpstatus.json as published ({error!r}). Download or remove it.") from error
 
 
 def hash_file(

@@ -19,7 +19,7 @@ STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
 
 
 class IndexEntry(NamedTuple):
-##FIX     """One line: the byte at which the stream with the page begins, the page's id, its title as written in XML."""
+    """One line: the byte at which the stream with the page begins, the page's id, its title as written in XML."""
 
     offset: int
     page_id: int

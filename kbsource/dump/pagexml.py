@@ -131,8 +131,8 @@ class XmlPageReader:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
             # The first error of the log is what is wrong; the exception tells of the last.
-            log = list(error.error_log)  # type: ignore[call-overload]  # lxml-stubs leave out that it is
-            iterable first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
+            log = list(error.error_log)  # type: ignore[call-overload]  # iterable, though not by lxml-stubs
+            first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
             raise RecordError(reason, first.message if first else str(error)) from None
 
@@ -218,9 +218,7 @@ def text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
 class PageAssembler:
     """Makes RawPages of what was read: picks the revision, decides the namespace, checks the text."""
 
-    def __init__(
-        self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None
-    ) -> None:
+    def __init__(self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None) -> None:
         """Prepares for one file; see ``reader.read_range`` for the arguments."""
         self._site = site
         self._file = file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kbsource.files import base_name
 
@@ -61,12 +62,8 @@ def gaps_and_overlaps(parts: Iterable[Part]) -> tuple[list[str], list[str]]:
     overlaps: list[str] = []
     if ordered and ordered[0].first_id > 1:
         gaps.append(f"page ids 1 to {ordered[0].first_id - 1}")
-    for before, after in zip(ordered, ordered[1:], strict=False):
-        if (
-            before.last_revision is not None
-            and after.first_revision is not None
-            and before.first_id == after.first_id
-        ):
+    for before, after in pairwise(ordered):
+        if before.last_revision is not None and after.first_revision is not None and before.first_id == after.first_id:
             if after.first_revision <= before.last_revision:
                 overlaps.append(f"{before.name} and {after.name}")
         elif after.first_id <= before.last_id:

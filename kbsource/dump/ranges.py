@@ -108,9 +108,7 @@ def expand_inputs(patterns: Sequence[str], storage: Storage) -> list[str]:
         else:
             found = [path for path in storage.glob(pattern) if not _COMPANION.search(base_name(path))]
         if not found:
-            raise SetupError(
-                f"No dump file matches {pattern!r}. Check the path; quote patterns in the shell."
-            )
+            raise SetupError(f"No dump file matches {pattern!r}. Check the path; quote patterns in the shell.")
         paths.update(dict.fromkeys(sorted(found, key=natural_key)))
     return list(paths)
 

@@ -101,9 +101,7 @@ class _Ending:
             else:
                 self.damage = None
                 data = item.data
-                self.tail = (
-                    data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self.tail + data)[-TAIL_BYTES:]
-                )
+                self.tail = data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self.tail + data)[-TAIL_BYTES:]
             yield item
 
 
@@ -112,9 +110,7 @@ def _missing_end(dump_range: DumpRange, file: BinaryIO, ending: _Ending) -> str:
     if dump_range.compression == "gzip" or dump_range.encoding != UTF8:
         tail, damage = ending.tail, ending.damage
     else:
-        tail, damage = read_tail(
-            file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES
-        )
+        tail, damage = read_tail(file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES)
     return describe_missing_end(tail, damage, has_root=dump_range.has_root, prefix=dump_range.prefix)
 
 

@@ -27,9 +27,7 @@ _NAME = rb"(?:([A-Za-z_][\w.-]*):)?"
 _BEFORE_ROOT = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
 _ROOT = re.compile(rb"<" + _NAME + rb"mediawiki((?:\s[^>]*)?)>")
 _PAGE = re.compile(rb"<" + _NAME + rb"page[\s/>]")
-_SITEINFO = re.compile(
-    rb"<(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>(.*?)</(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>", re.DOTALL
-)
+_SITEINFO = re.compile(rb"<(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>(.*?)</(?:[A-Za-z_][\w.-]*:)?siteinfo\s*>", re.DOTALL)
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _EXPORT = re.compile(r"/export-(\d+\.\d+)/?\Z")
 _FILE_DBNAME = re.compile(
@@ -152,9 +150,7 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
     try:
         tree = etree.fromstring(b"<head" + declared + b">" + siteinfo + b"</head>", parser)[0]
     except etree.XMLSyntaxError as error:
-        raise SetupError(
-            f"{path}: the <siteinfo> is no well-formed XML ({error}). Download the file again."
-        ) from error
+        raise SetupError(f"{path}: the <siteinfo> is no well-formed XML ({error}). Download the file again.") from error
     facts: dict[str, str] = {}
     namespaces: dict[int, str] = {}
     for element in tree.iter("{*}*"):
@@ -197,9 +193,7 @@ def read_siteinfo_json(path: str, storage: Storage) -> dict[str, Any]:
     try:
         value = orjson.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
     except (ValueError, OSError, EOFError) as error:
-        raise SetupError(
-            f"{path} is no siteinfo JSON ({error}). Download it again or leave it out."
-        ) from error
+        raise SetupError(f"{path} is no siteinfo JSON ({error}). Download it again or leave it out.") from error
     if not isinstance(value, dict) or not isinstance(value.get("query"), dict):
         raise SetupError(f'{path} is no answer of meta=siteinfo: it has no "query". Leave it out.')
     return value

@@ -71,9 +71,7 @@ class PageSplitter:
         self._marks: list[tuple[int, int, bool]] = []
         self._open_at = -1  # offset of the open page; -1 when none is open
         self._is_in_parts = False
-        self._position = (
-            0  # in the buffer: what of the open page was not handed on; without one, what was not searched
-        )
+        self._position = 0  # in the buffer: what of the open page was not handed on; without one, what was not searched
         self._searched = 0  # in the buffer: the end of the open page was not found before this
 
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:

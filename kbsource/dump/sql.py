@@ -42,9 +42,7 @@ _ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
 
 
-def read_rows(
-    path: str, storage: Storage, columns: Sequence[str]
-) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
     """Yields the named columns of every row, in the order of the file.
 
     Numbers come as int or float, NULL as None, strings as the bytes they stand for. A row that cannot be read comes
@@ -114,9 +112,7 @@ class _SqlReader:
         self._damage: Damage | None = None
         self._table: bytes | None = None
         self._table_columns: list[bytes] = []
-        self._window = (
-            _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
-        )
+        self._window = _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
         self._file = storage.open_read(path)
         self._pieces = iter_pieces(self._file, compression=compression_of(self._file.read(8), path))
 
@@ -134,9 +130,7 @@ class _SqlReader:
         elif self._damage is not None:
             yield self._reject("truncated_sql", self._damage.detail)
         if self._table is None:
-            raise SetupError(
-                f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again."
-            )
+            raise SetupError(f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again.")
 
     def _reject(self, reason: str, detail: str) -> BadRecord:
         return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
@@ -213,11 +207,7 @@ class _SqlReader:
         if self._table not in (None, opening[1]):
             raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
         self._table = opening[1]
-        named = (
-            [name.strip(b" `\r\n\t") for name in opening[2].split(b",")]
-            if opening[2]
-            else self._table_columns
-        )
+        named = [name.strip(b" `\r\n\t") for name in opening[2].split(b",")] if opening[2] else self._table_columns
         pattern, pick = self._row_pattern(named)
         self._position = opening.end()
         while True:
@@ -237,9 +227,7 @@ class _SqlReader:
 
     def _take_rows(self, pattern: re.Pattern[bytes]) -> Sequence[tuple[bytes, ...]]:
         """Gives the groups of the next rows of the statement, none when the next one cannot be read."""
-        end = min(
-            self._buffer.find(b";\n", self._position) + 1 or len(self._buffer), self._position + self._window
-        )
+        end = min(self._buffer.find(b";\n", self._position) + 1 or len(self._buffer), self._position + self._window)
         found = pattern.findall(self._buffer, self._position, end)
         taken = b"".join([row[0] for row in found])
         if not self._buffer.startswith(taken, self._position):

@@ -94,9 +94,7 @@ def encoding_of(head: bytes, path: str) -> str:
     try:
         encoding = codecs.lookup(name).name
     except LookupError as error:
-        raise SetupError(
-            f"{path} declares the encoding {name!r}, which is not known. Convert it to UTF-8."
-        ) from error
+        raise SetupError(f"{path} declares the encoding {name!r}, which is not known. Convert it to UTF-8.") from error
     return UTF8 if encoding in (UTF8, "ascii") else encoding
 
 

@@ -19,11 +19,11 @@ _SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet:
 _BRACKET = re.compile(
     r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|(?:([^\[\]\n]*)\]\]|()))"  # 1, 2: a plain link; 3: an opener with its bar
     r"|\]\]()"
-    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+()"  # 5: an external link's opener
-    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 6: the first of three, or a single one
-    r"|\[\[()"  # 7: an opener that can open nothing
+    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\]()|())"  # 5: a whole external link; 6: its opener
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 7: the first of three, or a single one
+    r"|\[\[()"  # 8: an opener that can open nothing
 )
-_TARGET, _LABEL, _OPENER, _CLOSER, _EXTERNAL, _SINGLE = 1, 2, 3, 4, 5, 6
+_TARGET, _LABEL, _OPENER, _CLOSER, _EXTERNAL, _EXTERNAL_OPENER, _SINGLE = 1, 2, 3, 4, 5, 6, 7
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _PLAIN_OPEN = LITERAL_OF["["]
@@ -54,7 +54,8 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
         text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
         spans, edits = _match(text)
-        assert not edits, "a repaired text matches"
+        if edits:
+            raise ValueError("brackets of a repaired text do not match")
     pieces: list[tuple[str, str, str | None, str]] = []
     position = 0
     for start, end, target, label in spans:
@@ -75,14 +76,11 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
     edits: list[_Edit] = []
     spans: list[tuple[int, int, str, str | None]] = []
     stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
-    external_end = -1
-    bracket = _Next(text, "]")
-    newline = _Next(text, "\n")
+    closers = _Next(text, "]]]")
+    newlines = _Next(text, "\n")
     for match in _BRACKET.finditer(text):
         kind = match.lastindex
         start, end = match.span()
-        if start < external_end:
-            continue
         if kind in (_TARGET, _LABEL):
             if not stack:
                 spans.append((start, end, match.group(1), match.group(2)))
@@ -102,12 +100,11 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
             elif not stack:
                 spans.append((opener, end, "", None))
         elif kind == _EXTERNAL:
-            closer, line_end = bracket.after(start), newline.after(start)
-            if closer < line_end and text.find("[", end, closer) < 0:
-                external_end = closer + 1
-                if not stack:
-                    spans.append((start, external_end, "", None))
-            elif closer < line_end and (closer := text.find("]]]", end, line_end)) >= 0:
+            if not stack:
+                spans.append((start, end, "", None))
+        elif kind == _EXTERNAL_OPENER:
+            closer = closers.after(end)
+            if closer < newlines.after(end):
                 edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
                 edits.append(_Edit(closer + 2, closer + 3, "", False))
             else:
@@ -124,18 +121,18 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
 
 
 class _Next:
-    """Finds the next occurrence of a character; looks at every part of the text once."""
+    """Finds the next occurrence of a string; looks at every part of the text once."""
 
-    def __init__(self, text: str, character: str) -> None:
+    def __init__(self, text: str, wanted: str) -> None:
         self._text = text
-        self._character = character
+        self._wanted = wanted
         self._from = self._at = -1
 
     def after(self, position: int) -> int:
         """Gives its place at or after ``position``, or the length of the text; positions only grow."""
         if not self._from <= position <= self._at:
             self._from = position
-            self._at = self._text.find(self._character, position)
+            self._at = self._text.find(self._wanted, position)
             if self._at < 0:
                 self._at = len(self._text)
         return self._at

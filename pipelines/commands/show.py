@@ -101,7 +101,7 @@ def _facts(page: Page, found: Found) -> list[tuple[str, object]]:
         if values:
             rows.append((name, textwrap.shorten("; ".join(values), _WIDTH)))
     if page.losses:
-        rows.append(("not carried over", ", ".join(f"{loss.kind} {loss.count:,}" for loss in page.losses)))
+        rows.append(("not carried over", ", ".join(f"{kind} {count:,}" for kind, count in page.losses)))
     return rows
 
 

@@ -110,8 +110,8 @@ class _Build:
         self._progress = progress
         self._output = options.output.rstrip("/") or "/"
         self._storage = storage_for(self._output, *options.dump)
-        self._beam_options = pipeline_options(flags)
         quiet_beam()
+        self._beam_options = pipeline_options(flags)
 
     def run(self) -> tuple[Manifest, tuple[str, ...]]:
         options, storage = self._options, self._storage

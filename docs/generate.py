@@ -1,0 +1,126 @@
+"""Writes docs/tables.md and docs/commands.md from the code; ``--check`` says whether they are current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from kbsource.reasons import FALLBACKS, REASONS
+from kbsource.schema import SCHEMA_VERSION, TABLES
+from pipelines.cli import COMMANDS
+from pipelines.commands.common import Command
+from pipelines.runners import PRESETS
+
+FOLDER = Path(__file__).resolve().parent
+
+TABLE_HEADS = {
+    "pages": "One row per article: main namespace, not a redirect; disambiguation and list pages included. In the order "
+    "of the dump. Spans are half-open `[start, end)` in Unicode code points.",
+    "redirects": "One row per redirect page of the main namespace, by title in code-point order.",
+    "rejected": "One row per page, or damaged place of a file, that could not be used.",
+    "templates": "How often each template is used, by outcome, sorted by name.",
+}
+
+
+def tables_page() -> str:
+    """Gives docs/tables.md."""
+    parts = [
+        "# Tables",
+        f"Written by `docs/generate.py` from `kbsource/schema.py`, schema version {SCHEMA_VERSION}. Columns may be null "
+        "only where it says so.",
+    ]
+    for name, schema in TABLES.items():
+        parts += [f"## {name}", TABLE_HEADS[name], _table(("column", "type", "meaning"), _rows(schema, ""))]
+    parts += [
+        "## Reasons of rejection",
+        _table(("reason", "meaning"), ((f"`{one}`", meaning) for one, meaning in REASONS.items())),
+        "## Values of parse_status",
+        _table(("value", "meaning"), ((f"`{one}`", meaning) for one, meaning in FALLBACKS.items())),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands_page() -> str:
+    """Gives docs/commands.md."""
+    parts = [
+        "# Commands",
+        "Written by `docs/generate.py` from the argument parsers. [manual.md](manual.md) explains more.",
+    ]
+    for command in COMMANDS:
+        parts += _command(command)
+    parts += [
+        "## Runners",
+        _table(("`--runner`", "meaning"), ((f"`{name}`", meaning) for name, meaning in PRESETS.items())),
+        "Every other name is passed to Beam, which must know it.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _command(command: Command) -> Iterator[str]:
+    parser = argparse.ArgumentParser(prog=f"kbsource {command.name}", add_help=False)
+    command.add_arguments(parser)
+    yield f"## kbsource {command.name}"
+    yield command.description.replace("\n", " ")
+    rows = []
+    for action in parser._actions:
+        name = ", ".join(f"`{option}`" for option in action.option_strings)
+        value = action.metavar if isinstance(action.metavar, str) else action.dest
+        takes_value = action.nargs != 0
+        shown = f"{name} {value}" if name and takes_value else name or f"`{value}`"
+        meaning = (action.help or "") % {"default": action.default}
+        rows.append((shown, "yes" if action.required else "", meaning))
+    yield _table(("argument", "required", "meaning"), rows)
+    yield "```\n" + "\n".join(command.examples) + "\n```"
+
+
+def _rows(fields: pa.Schema | pa.StructType, indent: str) -> Iterator[tuple[str, str, str]]:
+    for field in fields:
+        meaning = (field.metadata or {})[b"description"].decode()
+        yield (
+            f"{indent}`{field.name}`",
+            _type_name(field.type) + (", may be null" if field.nullable else ""),
+            meaning.replace("|", "\\|"),
+        )
+        inner = field.type
+        while pa.types.is_list(inner):
+            inner = inner.value_type
+        if pa.types.is_struct(inner):
+            yield from _rows(inner, f"{indent}{field.name} › ")
+
+
+def _type_name(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return f"list of {_type_name(type_.value_type)}"
+    return "struct" if pa.types.is_struct(type_) else str(type_)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def main(argv: list[str]) -> int:
+    """Writes the pages, or checks them, and gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a page is not current")
+    args = parser.parse_args(argv)
+    stale = []
+    for name, content in (("tables.md", tables_page()), ("commands.md", commands_page())):
+        path = FOLDER / name
+        if not path.exists() or path.read_text("utf-8") != content:
+            stale.append(name)
+            if not args.check:
+                path.write_text(content, "utf-8")
+    if args.check and stale:
+        print(f"not current: {', '.join(stale)}; run python docs/generate.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""Text -> tokens with true offsets: spaCy's rule-based tokenizer of the language, made free of context.
+
+The law of this module: for any text and any of its tokens i <= j, the tokens of ``text[start_i:end_j]`` have the normal
+forms of tokens i to j. So a score that was computed on a page's tokens is the score of the slice that is stored.
+spaCy alone does not give that (it splits ``U.S.-led`` otherwise than ``led``), so its rules are asked only inside
+pieces that hold no white space, and a split is taken only if each of its parts is split the same way alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
+
+import spacy
+from spacy.tokenizer import Tokenizer
+
+from mapping.normalise import is_void, normal_form
+
+# Languages whose spaCy class does not work by rules or asks for a package of its own (checked with spaCy 3.8), and
+# Wikipedia's codes that spaCy knows under another name.
+_SPACY_LANG = {
+    "ja": "xx",
+    "ko": "xx",
+    "th": "xx",
+    "vi": "xx",
+    "zh": "xx",
+    "simple": "en",
+    "no": "nb",
+    "als": "de",
+    "bar": "de",
+    "be-x-old": "xx",
+}
+_FALLBACK_LANG = "xx"
+
+# Scripts that are written without spaces: every letter is a token of its own, with the marks that follow it.
+_UNSPACED = (
+    (0x0E00, 0x0FFF),  # Thai, Lao, Tibetan
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),  # Han iteration mark, closing mark, zero
+    (0x3040, 0x312F),  # Hiragana, Katakana, Bopomofo
+    (0x31A0, 0x31BF),  # Bopomofo extended
+    (0x31F0, 0x31FF),  # Katakana phonetic extensions
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9F),  # half-width Katakana
+    (0x1B000, 0x1B16F),  # Kana supplements
+    (0x20000, 0x323AF),  # Han
+)
+# Dashes, middle dots and the zero-width space part words whatever stands around them.
+_PARTING = "\u2014\u2015\u2e3a\u2e3b\u30fb\uff65\u200b"
+# What spaCy's rules know only in its ASCII form; one code point for one, so offsets stay.
+_AS_ASCII = str.maketrans(
+    {**dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"), **dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")}
+)
+# Pieces of more tokens than this stay whole. The check of a split is quadratic; words do not come near.
+_MAX_PARTS = 12
+# Entries kept of each cache; together with spaCy's own store some 30 MB.
+_CACHE_SIZE = 1 << 16
+
+
+class Token(NamedTuple):
+    """A token whose form is not empty: half-open code-point offsets in the text, and its normal form.
+
+    Punctuation belongs to the token where spaCy leaves the two together (``U.S.``), and to none elsewhere.
+    """
+
+    start: int
+    end: int
+    form: str
+
+
+@cache
+def _piece_pattern() -> re.Pattern[str]:
+    letters, marks = [], []
+    for first, last in _UNSPACED:
+        if last - first > 0x400:
+            letters.append(f"{chr(first)}-{chr(last)}")
+            continue
+        for number in range(first, last + 1):
+            char = chr(number)
+            if unicodedata.category(char).startswith("M"):
+                marks.append(char)
+            elif not is_void(char):
+                letters.append(char)
+    marks.append("\u0300-\u036f\ufe00-\ufe0f\U000e0100-\U000e01ef")
+    unspaced = "".join(letters)
+    return re.compile(f"(?P<letter>[{unspaced}])[{''.join(marks)}]*|[^{unspaced}{_PARTING}]+")
+
+
+@cache
+def _is_unspaced(char: str) -> bool:
+    found = _piece_pattern().match(char)
+    return found is not None and found["letter"] is not None
+
+
+def is_word_boundary(text: str, position: int) -> bool:
+    """Says whether nothing of a word stands on at least one side: no match that is cut there cuts a word.
+
+    Letters, digits, marks and ``_`` are of words. In scripts without spaces every letter ends a word.
+    """
+    if position in (0, len(text)):
+        return True
+    before, after = text[position - 1], text[position]
+    return not (_is_word(before) and _is_word(after)) or _is_unspaced(before) or _is_unspaced(after)
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_" or unicodedata.category(char).startswith("M")
+
+
+class _Chunks(dict[str, tuple[str, ...]]):
+    """Normal forms of the tokens of pieces without white space; an absent one is worked out."""
+
+    def __init__(self, tokeniser: Tokeniser) -> None:
+        super().__init__()
+        self._tokeniser = tokeniser
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        forms = tuple(token.form for token in self._tokeniser.tokens(chunk))
+        self._tokeniser.make_room()
+        self[chunk] = forms
+        return forms
+
+
+class Tokeniser:
+    """Tokenises texts of one language. Holds caches of fixed size; make one for each process.
+
+    Attributes:
+        name: what it is and its version, for manifests: ``spacy 3.8.18 en``.
+    """
+
+    def __init__(self, lang: str) -> None:
+        self._lang = _spacy_lang(lang)
+        self.name = f"spacy {spacy.__version__} {self._lang}"
+        self._chunks = _Chunks(self)
+        self._splits: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._rules = _rules(self._lang)
+
+    def forms(self, text: str) -> list[str]:
+        """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
+        return list(chain.from_iterable(map(self._chunks.__getitem__, text.split())))
+
+    def tokens(self, text: str) -> list[Token]:
+        """Gives the text's tokens in order; those of punctuation alone are left out."""
+        found = []
+        for chunk in re.finditer(r"\S+", text):
+            for piece in _piece_pattern().finditer(chunk[0]):
+                start = chunk.start() + piece.start()
+                if piece["letter"]:
+                    found.append(Token(start, start + len(piece[0]), normal_form(piece[0])))
+                else:
+                    found += self._piece_tokens(piece[0], start)
+        return found
+
+    def make_room(self) -> None:
+        """Drops the caches and spaCy's store of strings when they have reached their size."""
+        if len(self._chunks) >= _CACHE_SIZE or len(self._splits) >= _CACHE_SIZE:
+            self._chunks.clear()
+            self._splits.clear()
+            self._rules = _rules(self._lang)
+
+    def _piece_tokens(self, piece: str, start: int) -> list[Token]:
+        first, last = _core(piece)
+        if first == last:
+            return []
+        core = piece[first:last]
+        bounds = [(first + begin, first + end) for begin, end in self._split(core)]
+        forms = [normal_form(piece[begin:end]) for begin, end in bounds]
+        if last - first < len(piece):
+            # Punctuation at the ends is part of the token where spaCy says so; forms do not change by it.
+            for begin, end in self._ask(piece):
+                if begin < first < end:
+                    bounds[0] = (begin, bounds[0][1])
+                if begin < last < end:
+                    bounds[-1] = (bounds[-1][0], end)
+        return [
+            Token(start + begin, start + end, form) for (begin, end), form in zip(bounds, forms, strict=True)
+        ]
+
+    def _split(self, core: str) -> tuple[tuple[int, int], ...]:
+        """Gives the bounds of the tokens of a piece that begins and ends with characters that are not void."""
+        known = self._splits.get(core)
+        if known is None:
+            bounds = tuple((begin, end) for begin, end in self._ask(core) if normal_form(core[begin:end]))
+            if len(bounds) == 1 or not self._is_stable(core, bounds):
+                bounds = ((0, len(core)),)
+            known = self._splits[core] = bounds
+        return known
+
+    def _is_stable(self, core: str, bounds: tuple[tuple[int, int], ...]) -> bool:
+        """Says whether the piece without its first and without its last token is split at the same places.
+
+        What is accepted there is stable by the same test, so by induction every run of tokens is.
+        """
+        if len(bounds) > _MAX_PARTS:
+            return False
+        forms = [normal_form(core[begin:end]) for begin, end in bounds]
+        return (
+            self._split_forms(core[bounds[1][0] :]) == forms[1:]
+            and self._split_forms(core[: bounds[-2][1]]) == forms[:-1]
+        )
+
+    def _split_forms(self, piece: str) -> list[str]:
+        first, last = _core(piece)
+        core = piece[first:last]
+        return [normal_form(core[begin:end]) for begin, end in self._split(core)]
+
+    def _ask(self, piece: str) -> list[tuple[int, int]]:
+        return [(one.idx, one.idx + len(one)) for one in self._rules(piece.translate(_AS_ASCII))]
+
+
+def _core(piece: str) -> tuple[int, int]:
+    first, last = 0, len(piece)
+    while first < last and is_void(piece[first]):
+        first += 1
+    while first < last and is_void(piece[last - 1]):
+        last -= 1
+    return first, last
+
+
+def _spacy_lang(lang: str) -> str:
+    code = _SPACY_LANG.get(lang, lang)
+    try:
+        spacy.util.get_lang_class(code)
+    except ImportError:
+        return _FALLBACK_LANG
+    return code
+
+
+def _rules(lang: str) -> Tokenizer:
+    rules = spacy.blank(lang).tokenizer
+    assert isinstance(rules, Tokenizer), lang
+    return rules
