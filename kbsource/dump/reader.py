@@ -78,7 +78,8 @@ def read_range(
         if dump_range.is_last:
             detail = _missing_end(dump_range, file, ending)
             if detail:
-                yield BadRecord("read", "", "truncated_dump", detail, file_name, dump_range.n_bytes)
+                offset = ending.offset if dump_range.compression == "gzip" else dump_range.n_bytes
+                yield BadRecord("read", "", "truncated_dump", detail, file_name, offset)
     progress.finish()
 
 
@@ -92,6 +93,7 @@ class _Ending:
 
     def __init__(self) -> None:
         self.tail = b""
+        self.offset = 0
         self.damage: str | None = None
 
     def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
@@ -101,6 +103,7 @@ class _Ending:
             else:
                 self.damage = None
                 data = item.data
+                self.offset = item.offset + len(data)
                 self.tail = data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self.tail + data)[-TAIL_BYTES:]
             yield item
 

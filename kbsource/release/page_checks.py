@@ -117,17 +117,16 @@ def _check_anchors(anchors: _Lists, elements: _Lists, texts: pa.Array, page_ids:
 
 def spans_hold(texts: pa.Array, which: Ints, start: Ints, end: Ints, *, claimed: pa.Array) -> Mask:
     """Says of each span whether ``texts[which][start:end] == claimed``, in code points and in range."""
-    offsets, data = _buffers(texts)
+    _, data = _buffers(texts)
     claimed_offsets, claimed_data = _buffers(claimed)
-    is_lead = (data & 0xC0) != 0x80
-    lead_at = np.append(np.flatnonzero(is_lead), len(data))
-    points_before = np.concatenate([[0], np.cumsum(is_lead)])[offsets]
-    begin, stop = points_before[which] + start, points_before[which] + end
-    holds: Mask = (start >= 0) & (start <= end) & (stop <= points_before[which + 1])
+    n_points = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    points_before = np.concatenate([[0], np.cumsum(n_points, dtype=np.int64)])
+    holds: Mask = (start >= 0) & (start <= end) & (end <= n_points[which])
     n_bytes = np.diff(claimed_offsets)
     at = np.flatnonzero(holds)
-    first = lead_at[begin[at]]
-    holds[at] = lead_at[stop[at]] - first == n_bytes[at]
+    begin = points_before[which[at]] + start[at]
+    first, stop = _byte_places(data, np.stack([begin, begin + end[at] - start[at]]))
+    holds[at] = stop - first == n_bytes[at]
     is_same_size = holds[at]
     at, first = at[is_same_size], first[is_same_size]
     sizes = n_bytes[at]
@@ -137,6 +136,14 @@ def spans_hold(texts: pa.Array, which: Ints, start: Ints, end: Ints, *, claimed:
     wanted = claimed_data[np.repeat(claimed_offsets[at], sizes) + inside]
     holds[at[np.searchsorted(ends, np.flatnonzero(found != wanted), side="right")]] = False
     return holds
+
+
+def _byte_places(data: npt.NDArray[np.uint8], points: Ints) -> Ints:
+    """Gives the byte at which each code point of a text begins; the end of the text counts as one."""
+    lead_at = np.flatnonzero((data & 0xC0) != 0x80)
+    if len(lead_at) == len(data):
+        return points
+    return np.where(points == len(lead_at), len(data), lead_at[np.minimum(points, len(lead_at) - 1)])
 
 
 def _buffers(strings: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:

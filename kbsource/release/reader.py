@@ -53,7 +53,7 @@ class PagesReader:
         group = bisect_right(opened.starts, row) - 1
         table = self._groups.pop((shard, group), None)
         if table is None:
-            table = opened.file.read_row_group(group, use_threads=True)
+            table = opened.file.read_row_group(group, use_threads=False)
             if len(self._groups) == ROW_GROUPS:
                 self._groups.popitem(last=False)
         self._groups[(shard, group)] = table

@@ -49,19 +49,14 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
     ``[[`` without partner and stray ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener
     becomes a space. Single brackets that open no external link stay text.
     """
-    spans, edits = _match(text)
+    cut, edits = _match(text)
     if edits:
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
         text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
-        spans, edits = _match(text)
+        cut, edits = _match(text)
         if edits:
             raise ValueError("brackets of a repaired text do not match")
-    pieces: list[tuple[str, str, str | None, str]] = []
-    position = 0
-    for start, end, target, label in spans:
-        pieces.append((text[position:start], target, label, "" if target else text[start:end]))
-        position = end
-    return CutText(pieces, text[position:])
+    return cut
 
 
 class _Edit(NamedTuple):
@@ -71,10 +66,12 @@ class _Edit(NamedTuple):
     is_broken: bool
 
 
-def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edit]]:
-    """Gives the spans of the outermost links, and the edits that a text with unmatched brackets needs."""
+def _match(text: str) -> tuple[CutText, list[_Edit]]:
+    """Gives the text cut at its outermost links, and the edits that a text with unmatched brackets needs first."""
     edits: list[_Edit] = []
-    spans: list[tuple[int, int, str, str | None]] = []
+    pieces: list[tuple[str, str, str | None, str]] = []
+    add = pieces.append
+    position = 0
     stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
     closers = _Next(text, "]]]")
     newlines = _Next(text, "\n")
@@ -83,7 +80,9 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
         start, end = match.span()
         if kind in (_TARGET, _LABEL):
             if not stack:
-                spans.append((start, end, match.group(1), match.group(2)))
+                target, label = match.group(1, 2)
+                add((text[position:start], target, label, ""))
+                position = end
         elif kind == _OPENER:
             if len(stack) < MAX_LINK_DEPTH:
                 stack.append((start, end))
@@ -98,10 +97,12 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
                 _unlink(text, edits, opener, after)
                 edits.append(_Edit(start, end, "", False))
             elif not stack:
-                spans.append((opener, end, "", None))
+                add((text[position:opener], "", None, text[opener:end]))
+                position = end
         elif kind == _EXTERNAL:
             if not stack:
-                spans.append((start, end, "", None))
+                add((text[position:start], "", None, text[start:end]))
+                position = end
         elif kind == _EXTERNAL_OPENER:
             closer = closers.after(end)
             if closer < newlines.after(end):
@@ -117,7 +118,7 @@ def _match(text: str) -> tuple[list[tuple[int, int, str, str | None]], list[_Edi
             _drop_opener(text, edits, start)
     for opener, after in stack:
         _unlink(text, edits, opener, after)
-    return spans, edits
+    return CutText(pieces, text[position:]), edits
 
 
 class _Next:

@@ -22,8 +22,9 @@ _LITERAL_TAGS = frozenset({"nowiki"})
 _TEX_TAGS = frozenset({"math", "chem", "ce"})
 _PRE_TAGS = frozenset({"pre", "syntaxhighlight", "source"})
 _TRANSPARENT_TAGS = frozenset({"noinclude", "onlyinclude", "translate", "tvar"})
+_TRANSPARENT_BLOCKS = frozenset({"poem"})
 _ALL_TAGS = sorted(
-    _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | {"poem"}, key=len, reverse=True
+    _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
 # [^<>]* and not [^>]*: a run of unfinished openers is then scanned once.
@@ -40,7 +41,7 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
     """Gives the wikitext without comments and extension tags.
 
     What is text in them stays: ``<nowiki>`` and TeX as literal characters, ``<pre>`` and ``<syntaxhighlight>`` as
-    preformatted lines, ``<poem>`` as wikitext with its line breaks. Everything else is cut and counted in ``losses``.
+    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in ``losses``.
     """
     if "<" not in text:
         return text
@@ -69,6 +70,9 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
         position = after
         if tag in _TRANSPARENT_TAGS:
             out.append(CUT)
+            continue
+        if tag in _TRANSPARENT_BLOCKS:
+            out.append("\n\n")
             continue
         if match.group(1):
             losses["broken_markup"] += 1
@@ -116,8 +120,6 @@ def _kept(tag: str, attributes: str, content: str) -> str:
         return CUT + literal(content) + CUT
     if tag in _TEX_TAGS:
         return CUT + " ".join(literal(content).split()) + CUT
-    if tag == "poem":
-        return "\n\n" + content.strip("\n") + "\n\n"
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
     lines = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n").split("\n")

@@ -34,7 +34,6 @@ from kbsource.wikitext.markers import (
     PLACE,
     PRE,
     holds_controls,
-    holds_literals,
     unliteral,
 )
 from kbsource.wikitext.quotes import strip_quotes
@@ -136,7 +135,7 @@ class WikitextParser:
         walker = Walker(
             self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct
         )
-        walked = walker.walk(match_brackets(text, losses), has_literals=holds_literals(text))
+        walked = walker.walk(match_brackets(text, losses))
         pieces = _split_fragments(unliteral(walked.text), walked.links)
         blocks = BlockBuilder(title).add_body(pieces[0][0], pieces[0][2])
         cells = [_cell(*piece) for piece in pieces[1:]]

@@ -91,7 +91,7 @@ def normalise_template_name(name: str, lang: str) -> str:
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
-    title = clean_title(name).lstrip(":").lstrip(" ")
+    title = clean_title(name.strip()).lstrip(":").lstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
         folded = prefix.strip().casefold()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.brackets import CutText
 from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LINK_BAR, LINK_CLOSE, LINK_OPEN, Events
-from kbsource.wikitext.markers import TRAIL_STOP, unliteral
+from kbsource.wikitext.markers import TRAIL_STOP, holds_literals, unliteral
 
 
 class Link(NamedTuple):
@@ -73,59 +73,63 @@ class Walker:
         self._links: list[Link] = []
         self._categories: list[str] = []
 
-    def walk(self, cut: CutText, *, has_literals: bool) -> Walked:
-        """Gives the text that the pieces show.
-
-        Args:
-            cut: every link is complete.
-            has_literals: whether literal characters can stand in a target.
-        """
+    def walk(self, cut: CutText) -> Walked:
+        """Gives the text that the pieces show; every link of the pieces is complete."""
         trail = self._trail
-        restore = self._restore = unliteral if has_literals else str
         parse = self._parse
         append = self._out.append
+        links = self._links
         is_direct = self._is_direct
-        after_link = False
+        has_literals = holds_literals("".join([piece[1] or piece[3] for piece in cut.pieces]))
+        if has_literals:
+            self._restore = unliteral
+        length = 0
+        ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
             if gap:
                 if after_link and trail is not None and (match := trail.match(gap)):
                     self._extend_link(match.end())
-                first = gap[0]
-                if first == TRAIL_STOP:
-                    self._add_text(gap[1:])
-                elif first == " " and self._ends_in_space:
-                    self._add_text(gap)
-                else:
+                if gap[0] == TRAIL_STOP:
+                    gap = gap[1:]
+                if ends_in_space and gap[:1] == " ":
+                    gap = gap[1:]
+                if gap:
                     append(gap)
-                    self._length += len(gap)
-                    self._ends_in_space = gap[-1] == " "
-            after_link = False
+                    length += len(gap)
+                    ends_in_space = gap[-1] == " "
+            plain = unliteral(written) if has_literals else written
             if source or not is_direct:
+                self._length, self._ends_in_space = length, ends_in_space
                 after_link = self._add_events(self._events(source or _source(written, label)))
+                length, ends_in_space = self._length, self._ends_in_space
                 continue
-            plain = restore(written) if has_literals else written
+            after_link = False
             target = parse(plain)
-            if target[0] in _HIDDEN:
+            kind = target[0]
+            if kind in _HIDDEN:
                 self._hide(target)
                 continue
-            start = self._length
             shown = label
             if shown is None:
                 shown = _shown(written, target) if target[4] else written
-            if shown and shown[0] != " " and shown[-1] != " " and target[0] == "page":
+            if kind == "page" and shown and shown[0] != " " and shown[-1] != " ":
                 append(shown)
-                end = self._length = start + len(shown)
-                self._ends_in_space = False
-                self._links.append(Link(start, end, target, plain.strip(" ")))
+                start = length
+                length += len(shown)
+                ends_in_space = False
+                links.append(Link(start, length, target, plain.strip(" ")))
                 after_link = True
             else:
+                self._length, self._ends_in_space = length, ends_in_space
                 self._add_text(shown)
-                after_link = self._close(start, target, written)
+                after_link = self._close(length, target, written)
+                length, ends_in_space = self._length, self._ends_in_space
         gap = cut.rest
         if after_link and trail is not None and (match := trail.match(gap)):
             self._extend_link(match.end())
+        self._ends_in_space = ends_in_space
         self._add_text(gap.removeprefix(TRAIL_STOP))
-        return Walked("".join(self._out), self._links, self._categories)
+        return Walked("".join(self._out), links, self._categories)
 
     def _extend_link(self, n_chars: int) -> None:
         last = self._links[-1]

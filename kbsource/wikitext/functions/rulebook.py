@@ -174,6 +174,7 @@ def rule_book(lang: str) -> RuleBook:
         _add(book, own, canonical)
     _add(book, english, canonical)
     book.by_name.update(magic().rules)
+    book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
         book.by_name.setdefault(code, Rule("rendered", places.country_by_name))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)

@@ -257,3 +257,14 @@ def function_limits(template: Template, page: PageFacts, *, sign: str) -> str:
     high = template.named.get("to", "") or template.named.get("sup", "")
     bounds = f"{lower_text(low)}{raise_text(high)}"
     return f"{sign}{bounds}{values[0]}"
+
+
+def right_ascension(template: Template, page: PageFacts) -> str:
+    """Gives ``12ʰ 34ᵐ 56.7ˢ`` as ``12h 34m 56.7s``."""
+    return " ".join(f"{value}{mark}" for value, mark in zip(filled(template), ("h", "m", "s"), strict=False))
+
+
+def declination(template: Template, page: PageFacts) -> str:
+    """Gives ``−16° 42′ 58″``."""
+    pieces = (f"{value}{mark}" for value, mark in zip(filled(template), ("°", "′", "″"), strict=False))
+    return plain_minus(" ".join(pieces)).replace("-", "\u2212")
