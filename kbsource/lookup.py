@@ -49,9 +49,7 @@ class KnowledgeSource:
     pages in the order of the release. Not for use by several threads at once; each may open its own.
     """
 
-    def __init__(
-        self, manifest: Manifest, *, index: TitleIndex, locations: Locations, reader: PagesReader
-    ) -> None:
+    def __init__(self, manifest: Manifest, *, index: TitleIndex, locations: Locations, reader: PagesReader) -> None:
         self.manifest = manifest
         self.site: Site = manifest.site
         self._parse_url = UrlParser(self.site).parse
@@ -67,9 +65,7 @@ class KnowledgeSource:
             SetupError: the folder holds no finished release, or one of another version, or is not local.
         """
         if "://" in path:
-            raise SetupError(
-                f"{path}: lookups memory-map the release; copy it to a local disk and open it there"
-            )
+            raise SetupError(f"{path}: lookups memory-map the release; copy it to a local disk and open it there")
         manifest = read_manifest(path, LocalStorage())
         index = os.path.join(path, INDEX)
         return cls(

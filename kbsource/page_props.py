@@ -130,9 +130,7 @@ def build_page_props(
 
 def _checked(page_id: int) -> int:
     if not 0 < page_id <= _MAX:
-        raise SetupError(
-            f"page_props: page id {page_id} is none of MediaWiki's; the table is damaged, load it again"
-        )
+        raise SetupError(f"page_props: page id {page_id} is none of MediaWiki's; the table is damaged, load it again")
     return page_id
 
 

@@ -62,9 +62,7 @@ def redirect_rows(index: TitleIndex) -> Iterator[RedirectRow]:
 
     Memory: 4 bytes per redirect and ``ROWS_AT_ONCE`` titles.
     """
-    n_redirects = sum(
-        int(np.count_nonzero(batch["status"].to_numpy() != ARTICLE)) for batch in index.title_batches()
-    )
+    n_redirects = sum(int(np.count_nonzero(batch["status"].to_numpy() != ARTICLE)) for batch in index.title_batches())
     # Titles lie in the order of their hashes, so every n-th of them is a fair sample to cut the alphabet by.
     n_parts = n_redirects // ROWS_AT_ONCE + 1
     sample = sorted(title for _, title in _redirects(index, step=max(1, n_redirects // (64 * n_parts))))

@@ -110,7 +110,7 @@ PAGES = pa.schema(
         _field("is_disambiguation", pa.bool_(), "by page_props, __DISAMBIG__ or template family"),
         _field("revision_id", pa.int64(), "revision the text is of"),
         _field("parent_revision_id", pa.int64(), "revision before it", nullable=True),
-        _field("timestamp", pa.timestamp("s", tz="UTC"), "when that revision was saved"),
+        _field("timestamp", pa.timestamp("ms", tz="UTC"), "when that revision was saved"),
         _field("url", pa.string(), "permanent link to the revision"),
         _field("elements", pa.list_(ELEMENT), "title, headings, paragraphs and list items in order"),
         _field("anchors", pa.list_(ANCHOR), "internal links, ordered by element and start"),

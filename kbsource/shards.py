@@ -204,33 +204,31 @@ def write_page_shard(
         ShardWriter(output, file, storage) as writer,
     ):
 
-        def make(raw: RawPage, number: int, verdict: str | None) -> Page:
-            beat.enter(number)
-            parsed = parser.parse(raw) if verdict is None else parser.parse_fallback(raw, verdict)
-            page = resolve_page(parsed, resolver, properties, site)
-            beat.leave()
-            return page
+        def attempt(raw: RawPage, number: int, verdict: str | None) -> RecordError | None:
+            """Writes the page, or gives why it cannot be written."""
+            try:
+                if verdict is not None and not verdict.startswith(FALLBACK):
+                    raise RecordError(verdict, "neither the parser nor the simplest extraction came to an end")
+                beat.enter(number)
+                parsed = parser.parse(raw) if verdict is None else parser.parse_fallback(raw, verdict)
+                page = resolve_page(parsed, resolver, properties, site)
+                writer.add(page)
+            except RecordError as error:
+                return error
+            finally:
+                beat.leave()
+            tally.add(page, raw.file)
+            return None
 
         for number, (source, raw) in enumerate(read_chunks(storage, staging, shard.chunks), start=1):
             beat.done(pages=1, n_bytes=_utf8_bytes(raw.text))
             if source in skipped:
                 tally.n_skipped += 1
                 continue
-            failure = RecordError("unknown", "")
-            for verdict in _attempts(verdicts.get(number)):
-                try:
-                    if verdict is not None and not verdict.startswith(FALLBACK):
-                        raise RecordError(
-                            verdict, "neither the parser nor the simplest extraction came to an end"
-                        )
-                    page = make(raw, number, verdict)
-                    writer.add(page)
-                except RecordError as error:
-                    failure = error
-                else:
-                    tally.add(page, raw.file)
-                    break
-            else:
+            failure = attempt(raw, number, verdicts.get(number))
+            if failure is not None and number not in verdicts:
+                failure = attempt(raw, number, f"{FALLBACK}error")
+            if failure is not None:
                 key, detail = str(raw.page_id), failure.detail[:_DETAIL_CHARS]
                 rejected.add(("parse", key, failure.reason, detail, raw.file, raw.offset))
                 tally.rejected[raw.file][failure.reason] += 1
@@ -251,10 +249,6 @@ def write_page_shard(
 
 def _utf8_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
-
-
-def _attempts(verdict: str | None) -> tuple[str | None, ...]:
-    return (None, f"{FALLBACK}error") if verdict is None else (verdict,)
 
 
 def _write_templates(tally: _Tally, storage: Storage, path: str) -> None:

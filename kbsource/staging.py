@@ -53,7 +53,9 @@ ARTICLES = pa.schema(
 """Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is the
 same as in the titles."""
 
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
+# Workers are processes, one per core: threads inside of them would only get into each other's way.
+_WRITING = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class StagedRows:
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer = pa.ipc.new_file(sink, schema, options=_COMPRESSED)
+        self._writer = pa.ipc.new_file(sink, schema, options=_WRITING)
         self._rows: list[tuple[Any, ...]] = []
         self.n_rows = 0
 
@@ -350,7 +352,7 @@ def read_report(storage: Storage, staging: str, part: int) -> ScanReport:
 def read_batches(storage: Storage, path: str) -> Iterator[pa.RecordBatch]:
     """Gives the record batches of a staged file in order, one in memory at a time."""
     with storage.open_read(path) as file:
-        reader = pa.ipc.open_file(file)
+        reader = pa.ipc.open_file(file, options=_READING)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
@@ -362,7 +364,7 @@ def read_chunks(storage: Storage, staging: str, chunks: Iterable[Chunk]) -> Iter
         by_part.setdefault(chunk.part, []).append(chunk)
     for part, wanted in by_part.items():
         with storage.open_read(part_path(staging, "articles", part)) as file:
-            reader = pa.ipc.open_file(file)
+            reader = pa.ipc.open_file(file, options=_READING)
             name = reader.schema.metadata[b"file"].decode()
             for chunk in wanted:
                 batch = reader.get_batch(chunk.batch)

@@ -190,9 +190,7 @@ def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:
     if not reader.schema.equals(schema, check_metadata=True):
         found = (reader.schema.metadata or {}).get(b"format", b"none").decode("utf-8", "replace")
         wanted = schema.metadata[b"format"].decode()
-        raise SetupError(
-            f"{path}: index format {found!r}, this version reads {wanted!r}; build the release again"
-        )
+        raise SetupError(f"{path}: index format {found!r}, this version reads {wanted!r}; build the release again")
     return reader
 
 
@@ -202,9 +200,7 @@ class TitleIndex:
     Safe to open in many processes at once: they share the mapped pages.
     """
 
-    def __init__(
-        self, titles: pa.ipc.RecordBatchFileReader, articles: pa.ipc.RecordBatchFileReader, cache_size: int
-    ):
+    def __init__(self, titles: pa.ipc.RecordBatchFileReader, articles: pa.ipc.RecordBatchFileReader, cache_size: int):
         self._title_batches = [titles.get_batch(i) for i in range(titles.num_record_batches)]
         self._article_batches = [articles.get_batch(i) for i in range(articles.num_record_batches)]
         self._titles = [_TitleBatch(batch) for batch in self._title_batches]

@@ -68,9 +68,7 @@ DROPPED_SCHEMA = pa.schema(
 )
 
 _KEYED = TITLE_ROWS.insert(0, pa.field("key", pa.uint64(), nullable=False))
-_SORTED = pa.schema(
-    [TITLES_SCHEMA.field(name) for name in ("key", "page_id", "title", "target_title", "fragment")]
-)
+_SORTED = pa.schema([TITLES_SCHEMA.field(name) for name in ("key", "page_id", "title", "target_title", "fragment")])
 _TARGETS = pa.schema([("key", pa.uint64()), ("row", pa.int32()), ("title", pa.string())])
 _LINK_TYPE = np.dtype([("target_row", "<i4"), ("final_row", "<i4"), ("hops", "<i4"), ("status", "i1")])
 
@@ -287,9 +285,7 @@ def _title_order(table: pa.Table) -> tuple[npt.NDArray[np.int64], int]:
     return order, n_shadowed
 
 
-def _join(
-    targets: BucketSpill, edges: list[int], target_row: npt.NDArray[np.int32], sorted_path: str
-) -> None:
+def _join(targets: BucketSpill, edges: list[int], target_row: npt.NDArray[np.int32], sorted_path: str) -> None:
     """Fills in the row of every redirect's target that the dump has."""
     with pa.OSFile(sorted_path, "rb") as file:
         reader = pa.ipc.open_file(file)
@@ -353,9 +349,7 @@ def _follow(target_row: npt.NDArray[np.int32], path: str) -> npt.NDArray[np.int6
     return by_status
 
 
-def _walk(
-    row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]
-) -> tuple[int, int, int]:
+def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
     """Gives (final row, hops, status) of one chain, and remembers them for every row on the way."""
     path: list[int] = []
     place: dict[int, int] = {}

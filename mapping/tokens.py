@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import spacy
-from spacy.tokenizer import Tokenizer
+from spacy.about import __version__ as spacy_version
 
 from mapping.normalise import is_void, normal_form
 
@@ -59,8 +60,9 @@ _AS_ASCII = str.maketrans(
 )
 # Pieces of more tokens than this stay whole. The check of a split is quadratic; words do not come near.
 _MAX_PARTS = 12
-# Entries kept of each cache; together with spaCy's own store some 30 MB.
-_CACHE_SIZE = 1 << 16
+_CHUNK = re.compile(r"\S+")  # the same pieces as str.split()
+# Chunks kept; with their splits and spaCy's own store some 100 MB when full.
+_CACHE_SIZE = 1 << 17
 
 
 class Token(NamedTuple):
@@ -114,21 +116,27 @@ def _is_word(char: str) -> bool:
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """Normal forms of the tokens of pieces without white space; an absent one is worked out."""
+    """Normal forms of the tokens of chunks without white space; an absent one is worked out."""
 
-    def __init__(self, tokeniser: Tokeniser) -> None:
+    def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
         super().__init__()
-        self._tokeniser = tokeniser
+        self._work_out = work_out
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        forms = tuple(token.form for token in self._tokeniser.tokens(chunk))
-        self._tokeniser.make_room()
+        forms = self._work_out(chunk)
         self[chunk] = forms
         return forms
 
 
+class _Split(NamedTuple):
+    """Bounds of the tokens of a core (a piece that begins and ends with characters that are not void)."""
+
+    bounds: tuple[tuple[int, int], ...]
+    forms: tuple[str, ...]
+
+
 class Tokeniser:
-    """Tokenises texts of one language. Holds caches of fixed size; make one for each process.
+    """Tokenises texts of one language. Holds caches of bounded size; make one for each process.
 
     Attributes:
         name: what it is and its version, for manifests: ``spacy 3.8.18 en``.
@@ -136,19 +144,24 @@ class Tokeniser:
 
     def __init__(self, lang: str) -> None:
         self._lang = _spacy_lang(lang)
-        self.name = f"spacy {spacy.__version__} {self._lang}"
-        self._chunks = _Chunks(self)
-        self._splits: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.name = f"spacy {spacy_version} {self._lang}"
+        self._chunks = _Chunks(self._chunk_forms)
+        self._splits: dict[str, _Split] = {}
         self._rules = _rules(self._lang)
 
     def forms(self, text: str) -> list[str]:
         """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
+        if len(self._chunks) > _CACHE_SIZE:
+            # spaCy keeps every string it has met, so its rules are made anew as well.
+            self._chunks.clear()
+            self._splits.clear()
+            self._rules = _rules(self._lang)
         return list(chain.from_iterable(map(self._chunks.__getitem__, text.split())))
 
     def tokens(self, text: str) -> list[Token]:
         """Gives the text's tokens in order; those of punctuation alone are left out."""
         found = []
-        for chunk in re.finditer(r"\S+", text):
+        for chunk in _CHUNK.finditer(text):
             for piece in _piece_pattern().finditer(chunk[0]):
                 start = chunk.start() + piece.start()
                 if piece["letter"]:
@@ -157,20 +170,27 @@ class Tokeniser:
                     found += self._piece_tokens(piece[0], start)
         return found
 
-    def make_room(self) -> None:
-        """Drops the caches and spaCy's store of strings when they have reached their size."""
-        if len(self._chunks) >= _CACHE_SIZE or len(self._splits) >= _CACHE_SIZE:
-            self._chunks.clear()
-            self._splits.clear()
-            self._rules = _rules(self._lang)
+    def _chunk_forms(self, chunk: str) -> tuple[str, ...]:
+        if chunk.isascii():
+            return self._piece_forms(chunk)
+        forms: list[str] = []
+        for piece in _piece_pattern().finditer(chunk):
+            if piece["letter"]:
+                forms.append(normal_form(piece[0]))
+            else:
+                forms += self._piece_forms(piece[0])
+        return tuple(forms)
+
+    def _piece_forms(self, piece: str) -> tuple[str, ...]:
+        first, last = _core(piece)
+        return self._split(piece[first:last]).forms if first < last else ()
 
     def _piece_tokens(self, piece: str, start: int) -> list[Token]:
         first, last = _core(piece)
         if first == last:
             return []
-        core = piece[first:last]
-        bounds = [(first + begin, first + end) for begin, end in self._split(core)]
-        forms = [normal_form(piece[begin:end]) for begin, end in bounds]
+        split = self._split(piece[first:last])
+        bounds = [(first + begin, first + end) for begin, end in split.bounds]
         if last - first < len(piece):
             # Punctuation at the ends is part of the token where spaCy says so; forms do not change by it.
             for begin, end in self._ask(piece):
@@ -178,37 +198,30 @@ class Tokeniser:
                     bounds[0] = (begin, bounds[0][1])
                 if begin < last < end:
                     bounds[-1] = (bounds[-1][0], end)
-        return [
-            Token(start + begin, start + end, form) for (begin, end), form in zip(bounds, forms, strict=True)
-        ]
+        return [Token(start + begin, start + end, form) for (begin, end), form in zip(bounds, split.forms, strict=True)]
 
-    def _split(self, core: str) -> tuple[tuple[int, int], ...]:
-        """Gives the bounds of the tokens of a piece that begins and ends with characters that are not void."""
+    def _split(self, core: str) -> _Split:
         known = self._splits.get(core)
         if known is None:
-            bounds = tuple((begin, end) for begin, end in self._ask(core) if normal_form(core[begin:end]))
-            if len(bounds) == 1 or not self._is_stable(core, bounds):
-                bounds = ((0, len(core)),)
-            known = self._splits[core] = bounds
+            parts = [(begin, end, normal_form(core[begin:end])) for begin, end in self._ask(core)]
+            parts = [part for part in parts if part[2]]
+            if len(parts) == 1 or not self._is_stable(core, parts):
+                known = _Split(((0, len(core)),), (normal_form(core),))
+            else:
+                known = _Split(tuple((begin, end) for begin, end, _ in parts), tuple(form for *_, form in parts))
+            self._splits[core] = known
         return known
 
-    def _is_stable(self, core: str, bounds: tuple[tuple[int, int], ...]) -> bool:
-        """Says whether the piece without its first and without its last token is split at the same places.
+    def _is_stable(self, core: str, parts: list[tuple[int, int, str]]) -> bool:
+        """Says whether the core without its first and without its last token is split the same way alone.
 
-        What is accepted there is stable by the same test, so by induction every run of tokens is.
+        What is accepted there is stable by the same test, so by induction every run of its tokens is.
         """
-        if len(bounds) > _MAX_PARTS:
+        if len(parts) > _MAX_PARTS:
             return False
-        forms = [normal_form(core[begin:end]) for begin, end in bounds]
-        return (
-            self._split_forms(core[bounds[1][0] :]) == forms[1:]
-            and self._split_forms(core[: bounds[-2][1]]) == forms[:-1]
-        )
-
-    def _split_forms(self, piece: str) -> list[str]:
-        first, last = _core(piece)
-        core = piece[first:last]
-        return [normal_form(core[begin:end]) for begin, end in self._split(core)]
+        forms = tuple(form for *_, form in parts)
+        without_first, without_last = core[parts[1][0] :], core[: parts[-2][1]]
+        return self._piece_forms(without_first) == forms[1:] and self._piece_forms(without_last) == forms[:-1]
 
     def _ask(self, piece: str) -> list[tuple[int, int]]:
         return [(one.idx, one.idx + len(one)) for one in self._rules(piece.translate(_AS_ASCII))]
@@ -232,7 +245,8 @@ def _spacy_lang(lang: str) -> str:
     return code
 
 
-def _rules(lang: str) -> Tokenizer:
-    rules = spacy.blank(lang).tokenizer
-    assert isinstance(rules, Tokenizer), lang
-    return rules
+def _rules(lang: str) -> Callable[[str], Iterable[Any]]:
+    pipeline = spacy.blank(lang)
+    # Shapes, prefixes and other facts about words, which splitting does not use, are half of its time.
+    cast(Any, pipeline.vocab).lex_attr_getters = {}
+    return pipeline.tokenizer

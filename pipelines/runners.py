@@ -87,9 +87,13 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
     except SystemExit as error:
         reason = complaint.getvalue().strip().rpartition("error: ")[2]
         raise SetupError(f"Beam does not take these options: {reason}") from error
-    if unknown := sorted(set(given) - set(known)):
+    unknown = set(given) - set(known)
+    for flag in flags:
+        name = flag.partition("=")[0]
+        if name.lstrip("-").replace("-", "_") not in unknown:
+            continue
         raise SetupError(
-            f"Neither kbsource nor Beam has an option --{unknown[0]}. See kbsource build --help, and Beam's pipeline "
+            f"Neither kbsource nor Beam has an option {name}. See kbsource build --help, and Beam's pipeline "
             "options for the runner."
         )
     return options

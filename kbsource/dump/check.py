@@ -16,7 +16,7 @@ from kbsource.dump.parts import gaps_and_overlaps, index_names, is_content_expor
 from kbsource.dump.ranges import DumpRange, plan_ranges
 from kbsource.dump.reader import TAIL_BYTES, describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
-from kbsource.dump.streams import UTF8, read_tail
+from kbsource.dump.streams import UTF8, read_tail, read_up_to
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord, RawPage
@@ -225,7 +225,7 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
                     yield Finding("error", index_name, "index_beyond_end", message, remedy)
                     return
                 file.seek(offset)
-                if not STREAM_START.match(file.read(10)):
+                if not STREAM_START.match(read_up_to(file, 10)):
                     message = f"It points to byte {offset:,} of {name}, where no stream begins: another dump's index."
                     yield Finding("error", index_name, "index_mismatch", message, remedy)
                     return

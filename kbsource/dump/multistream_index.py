@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import compression_of, iter_pieces
+from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import RecordError
 from kbsource.files import Storage
 
@@ -35,7 +35,7 @@ def read_index(path: str, storage: Storage) -> Iterator[IndexEntry]:
     """
     rest = b""
     with storage.open_read(path) as file:
-        head = file.read(8)
+        head = read_up_to(file, 8)
         for piece in iter_pieces(file, compression=compression_of(head, path)):
             if isinstance(piece, Damage):
                 raise RecordError("damaged_index", piece.detail)

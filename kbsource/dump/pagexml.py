@@ -130,8 +130,8 @@ class XmlPageReader:
         try:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
-            # The first error of the log is what is wrong; the exception tells of the last.
-            log = list(error.error_log)  # type: ignore[call-overload]  # iterable, though not by lxml-stubs
+            # The first error of this run is what is wrong; the exception tells of the last, or of another run.
+            log = list(self._parser.error_log)
             first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
             raise RecordError(reason, first.message if first else str(error)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
@@ -131,7 +132,8 @@ def describe_missing_end(tail: bytes, damage: str | None, *, has_root: bool, pre
         return "the compressed file ends in the middle"
     if damage in ("damaged_block", "damaged_gzip") or not has_root:
         return ""
-    if f"</{name}mediawiki".encode("ascii") in tail[tail.rfind(f"<{name}page".encode("ascii")) + 1 :]:
+    last_page = tail.rfind(f"<{name}page".encode("ascii"))
+    if re.search(rf"</{name}mediawiki\s*>".encode("ascii"), tail[last_page + 1 :]):
         return ""
     return f"</{name}mediawiki> is missing at the end"
 

@@ -14,7 +14,7 @@ import orjson
 from lxml import etree
 
 from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import Compression, compression_of, encoding_of, iter_pieces
+from kbsource.dump.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
 from kbsource.site import Site
@@ -107,7 +107,7 @@ def read_header(path: str, storage: Storage, *, allow_unknown_schema: bool = Fal
 def _read_head(path: str, storage: Storage) -> tuple[Compression, str, bytes]:
     """Gives compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
     with storage.open_read(path) as file:
-        compression = compression_of(file.read(8), path)
+        compression = compression_of(read_up_to(file, 8), path)
         encoding = ""
         for piece in iter_pieces(file, compression=compression):
             if not isinstance(piece, Damage):

@@ -63,7 +63,7 @@ class PageSplitter:
         self._page_close = f"</{name}page".encode("ascii")
         self._revision = f"<{name}revision".encode("ascii")
         self._revision_close = f"</{name}revision".encode("ascii")
-        self._whole_bytes = whole_bytes
+        self._whole_bytes = min(whole_bytes, max_bytes)
         self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._dropped = 0  # bytes of the stream before the buffer
@@ -156,8 +156,6 @@ class PageSplitter:
         known = following if following >= 0 else close if close >= 0 else known
         if self._is_in_parts or (page_end or known) - self._position > self._whole_bytes:
             yield from self._parts(known)
-            if self._open_at < 0:
-                return
         if (page_end or known) - self._position > self._max_bytes:
             yield from self._close("too_large", page_end or known)
         elif following >= 0:
@@ -175,19 +173,19 @@ class PageSplitter:
     def _parts(self, stop: int) -> Iterator[PagePart]:
         """Yields the whole revisions before ``stop`` and what stands between them."""
         self._is_in_parts = True
-        while True:
-            start = self._find_tag(self._revision, self._position, stop)
-            close = self._find_tag(self._revision_close, start, stop) if start >= 0 else -1
+        while (start := self._find_tag(self._revision, self._position, stop)) >= 0:
+            if start - self._position > self._max_bytes:
+                break
+            if start > self._position:
+                yield PagePart("outer", self._open_at, bytes(self._buffer[self._position : start]))
+            self._position = start
+            close = self._find_tag(self._revision_close, start, stop)
             end = self._buffer.find(b">", close, stop) + 1 if close >= 0 else 0
-            if end == 0:
-                return
-            if max(start - self._position, end - start) > self._max_bytes:
-                yield from self._close("too_large", end)
-                return
-            yield PagePart("outer", self._open_at, bytes(self._buffer[self._position : start]))
+            if end == 0 or end - start > self._max_bytes:
+                break
             yield PagePart("revision", self._open_at, bytes(self._buffer[start:end]))
             self._position = end
-            self._searched = max(self._searched, end)
+        self._searched = max(self._searched, self._position)
 
     def _close(self, kind: str, position: int) -> Iterator[PagePart]:
         head = bytes(self._buffer[self._position : min(self._position + _KEY_BYTES, position)])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import compression_of, iter_pieces
+from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
@@ -114,7 +114,7 @@ class _SqlReader:
         self._table_columns: list[bytes] = []
         self._window = _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
         self._file = storage.open_read(path)
-        self._pieces = iter_pieces(self._file, compression=compression_of(self._file.read(8), path))
+        self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, 8), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
         """Yields rows, many at a time: of each row the wanted values as written."""

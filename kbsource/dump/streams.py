@@ -199,11 +199,30 @@ def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piec
         if decoder is None:
             decoder = codecs.getincrementaldecoder(encoding)(errors)
             if n_converted:
-                # Behind a damage a character may be cut in two: the next page shows where characters begin.
-                data = data[max(0, data.find("<page".encode(encoding))) % len("<".encode(encoding)) :]
+                data = data[_first_character(data, encoding) :]
         text = decoder.decode(data).encode(UTF8, "surrogatepass")
         yield Piece(piece.offset if piece.is_block else n_converted, text, piece.is_block, piece.position)
         n_converted += len(text)
+
+
+def _first_character(data: bytes, encoding: str) -> int:
+    """Says at which byte behind a damage, which may cut a character in two, the characters begin.
+
+    It is where most of them are ASCII: tags, digits and spaces are everywhere.
+    """
+
+    def n_ascii(start: int) -> int:
+        return sum(character < "\x80" for character in data[start:].decode(encoding, "replace"))
+
+    return max(range(len("<".encode(encoding))), key=n_ascii)
+
+
+def read_up_to(file: BinaryIO, count: int) -> bytes:
+    """Reads that many bytes, fewer only at the end of the file, from files that give them bit by bit too."""
+    data = b""
+    while len(data) < count and (piece := file.read(count - len(data))):
+        data += piece
+    return data
 
 
 def read_tail(file: BinaryIO, *, compression: Compression, size: int, count: int) -> tuple[bytes, str | None]:
@@ -211,4 +230,4 @@ def read_tail(file: BinaryIO, *, compression: Compression, size: int, count: int
     if compression == "bzip2":
         return bzip2.read_tail(file, size, count)
     file.seek(max(0, size - count))
-    return file.read(count), None
+    return read_up_to(file, count), None

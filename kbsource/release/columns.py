@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
@@ -113,7 +113,7 @@ def batch_to_pages(batch: pa.RecordBatch) -> list[Page]:
 
 
 def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Gives frozen dataclass rows, whose fields are the schema's columns in order, as one record batch."""
-    columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(schema)
+    """Gives frozen dataclass rows, whose fields are named as the schema's columns, as one record batch."""
+    columns = list(zip(*map(attrgetter(*schema.names), rows), strict=True)) or [()] * len(schema)
     arrays = [encode(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

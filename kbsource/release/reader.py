@@ -53,9 +53,9 @@ class PagesReader:
         group = bisect_right(opened.starts, row) - 1
         table = self._groups.pop((shard, group), None)
         if table is None:
-            table = opened.file.read_row_group(group, use_threads=False)
-            if len(self._groups) == ROW_GROUPS:
+            if len(self._groups) == ROW_GROUPS:  # first, so that its memory is there for the next one
                 self._groups.popitem(last=False)
+            table = opened.file.read_row_group(group, use_threads=False)
         self._groups[(shard, group)] = table
         return batch_to_pages(table.slice(row - opened.starts[group], 1).to_batches()[0])[0]
 

@@ -7,12 +7,13 @@ arguments alone: no template source is read, and "now" is the time of the revisi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.rulebook import Rule, RuleBook, magic, rule_book
+from kbsource.wikitext.functions.rulebook import Rule, magic, rule_book
 
 __all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name", "split_template"]
 
@@ -70,19 +71,10 @@ class TemplateRenderer:
         return Rendering("rendered", text, rule.is_block)
 
 
-class _Finder:
-    """Finds rules by name and remembers them.
-
-    A class rather than a function because the cache belongs to a language.
-    """
-
-    def __init__(self, book: RuleBook) -> None:
-        self.find = lru_cache(maxsize=1 << 16)(book.find)
-
-
 @cache
-def _finder(lang: str) -> lru_cache[Rule]:  # type: ignore[type-arg]
-    return _Finder(rule_book(lang)).find
+def _finder(lang: str) -> Callable[[str], Rule]:
+    """Gives the look-up of rules by name for a language; it remembers the names it has seen."""
+    return lru_cache(maxsize=1 << 16)(rule_book(lang).find)
 
 
 @lru_cache(maxsize=1 << 16)

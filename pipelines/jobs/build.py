@@ -22,7 +22,7 @@ from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, base_name, join, sha256_of
 from kbsource.release.commit import commit_release
-from kbsource.release.layout import begin_release
+from kbsource.release.layout import MANIFEST, begin_release
 from kbsource.release.manifest import InputFile, Manifest
 from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report
 from kbsource.site import Site
@@ -115,6 +115,7 @@ class _Build:
 
     def run(self) -> tuple[Manifest, tuple[str, ...]]:
         options, storage = self._options, self._storage
+        self._check_set_up()
         paths = expand_inputs(options.dump, storage)
         _check_names(paths)
         report = self._check(paths)
@@ -159,6 +160,21 @@ class _Build:
         commit_release(self._output, manifest, storage=storage)
         return manifest, missing
 
+    def _check_set_up(self) -> None:
+        """Finds before any long work what would stop the build after it."""
+        if self._storage.exists(join(self._output, MANIFEST)):
+            raise SetupError(
+                f"{self._output} holds a finished release, which is never overwritten; choose another folder."
+            )
+        options = self._options
+        for name, path in (
+            ("--page-props", options.page_props),
+            ("--siteinfo", options.siteinfo),
+            ("--only-titles", options.only_titles),
+        ):
+            if path is not None and not storage_for(path).exists(path):
+                raise SetupError(f"{path} does not exist; check the path given with {name}.")
+
     def _check(self, paths: Sequence[str]) -> CheckReport:
         """Checks and hashes the dump."""
         done = 0
@@ -187,10 +203,7 @@ class _Build:
         path = self._options.only_titles
         if path is None:
             return None
-        storage = storage_for(path)
-        if not storage.exists(path):
-            raise SetupError(f"{path} does not exist; give a file with one title a line after --only-titles.")
-        with storage.open_read(path) as file:
+        with storage_for(path).open_read(path) as file:
             try:
                 lines = file.read().decode("utf-8-sig").splitlines()
             except UnicodeDecodeError as error:
@@ -213,8 +226,6 @@ class _Build:
         for path in (self._options.page_props, self._options.siteinfo, self._options.only_titles):
             if path is not None:
                 storage = storage_for(path)
-                if not storage.exists(path):
-                    raise SetupError(f"{path} does not exist; check the path, or leave the option out.")
                 inputs.append(InputFile(base_name(path), storage.size(path), sha256_of(storage, path)))
         return inputs
 

@@ -17,13 +17,23 @@ END_MAGIC = f"{0x177245385090:048b}"
 
 
 class MemoryStorage:
-    """Files in memory, behind the protocol of ``kbsource.files.Storage``."""
+    """Files in memory, behind the protocol of ``kbsource.files.Storage``.
 
-    def __init__(self, files: dict[str, bytes] | None = None) -> None:
+    With ``read_bytes`` no read gives more than that, so that content comes in small pieces.
+    """
+
+    def __init__(self, files: dict[str, bytes] | None = None, *, read_bytes: int | None = None) -> None:
         self.files = dict(files or {})
+        self._read_bytes = read_bytes
 
     def open_read(self, path: str) -> BinaryIO:
-        return io.BytesIO(self.files[path])
+        most = self._read_bytes
+
+        class Reader(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                return super().read(size if most is None or size is None or 0 <= size < most else most)
+
+        return Reader(self.files[path])
 
     def open_write(self, path: str) -> BinaryIO:
         storage = self
@@ -48,7 +58,8 @@ class MemoryStorage:
         self.files[target] = self.files.pop(source)
 
     def delete_tree(self, path: str) -> None:
-        self.files = {name: data for name, data in self.files.items() if name != path and not name.startswith(path + "/")}
+        for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
+            del self.files[name]
 
 
 def revision_xml(

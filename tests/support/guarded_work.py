@@ -36,6 +36,8 @@ def misbehave(how: str) -> None:
         os._exit(3)
     elif how == "raise":
         raise IndexError("list index out of range")
+    elif how == "type error":
+        raise TypeError("a defect of the parser")
     elif how == "set-up":
         raise SetupError("no such index; build it first")
     elif how == "print":

@@ -69,9 +69,7 @@ def title_of(number: int) -> str:
     return f"Article {number} of {WORDS[number % len(WORDS)]}"
 
 
-def synthetic_pages(
-    n_pages: int, *, seed: int = 0, n_paragraphs: int = 12, first_id: int = 1
-) -> Iterator[Page]:
+def synthetic_pages(n_pages: int, *, seed: int = 0, n_paragraphs: int = 12, first_id: int = 1) -> Iterator[Page]:
     """Gives pages in the order of their ids, each about ``n_paragraphs`` * 450 bytes of text with links to
     others.
 
@@ -83,9 +81,7 @@ def synthetic_pages(
         yield _page(number, n_pages, rng, stock, n_paragraphs, first_id)
 
 
-def _page(
-    number: int, n_pages: int, rng: random.Random, stock: list[str], n_paragraphs: int, first_id: int
-) -> Page:
+def _page(number: int, n_pages: int, rng: random.Random, stock: list[str], n_paragraphs: int, first_id: int) -> Page:
     title = title_of(number)
     elements = [Element("title", 1, None, "", (), title)]
     anchors = []
@@ -115,9 +111,7 @@ def _page(
                 )
             )
             at += len(label) + 1
-        kind, ordinal, marker = (
-            ("list_item", paragraph, "#") if paragraph % 5 == 4 else ("paragraph", None, "")
-        )
+        kind, ordinal, marker = ("list_item", paragraph, "#") if paragraph % 5 == 4 else ("paragraph", None, "")
         elements.append(Element(kind, int(kind == "list_item"), ordinal, marker, section, " ".join(pieces)))
     cell = Cell("12 April 1901", False, 1, 1, ())
     return Page(
@@ -146,9 +140,7 @@ def _texts(max_size: int = 40) -> st.SearchStrategy[str]:
 
 
 def _spans(text: str) -> st.SearchStrategy[tuple[int, int]]:
-    return st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).map(
-        lambda pair: (min(pair), max(pair))
-    )
+    return st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).map(lambda pair: (min(pair), max(pair)))
 
 
 _ids = st.integers(1, 1 << 40)
@@ -159,17 +151,14 @@ _maybe_text = st.none() | _texts()
 def _cell_links(draw: st.DrawFn, text: str) -> tuple[CellLink, ...]:
     spans = draw(st.lists(_spans(text), max_size=2))
     return tuple(
-        CellLink(start, end, draw(_texts()), draw(_maybe_text), draw(st.none() | _ids))
-        for start, end in spans
+        CellLink(start, end, draw(_texts()), draw(_maybe_text), draw(st.none() | _ids)) for start, end in spans
     )
 
 
 @st.composite
 def _cells(draw: st.DrawFn) -> Cell:
     text = draw(_texts())
-    return Cell(
-        text, draw(st.booleans()), draw(st.integers(1, 9)), draw(st.integers(1, 9)), draw(_cell_links(text))
-    )
+    return Cell(text, draw(st.booleans()), draw(st.integers(1, 9)), draw(st.integers(1, 9)), draw(_cell_links(text)))
 
 
 @st.composite
@@ -187,9 +176,7 @@ def pages(draw: st.DrawFn) -> Page:
     for text in draw(st.lists(_texts(), max_size=4)):
         section = tuple(draw(st.lists(_texts(8), max_size=3)))
         ordinal = draw(st.none() | st.integers(0, 1 << 20))
-        elements.append(
-            Element(draw(kinds), draw(st.integers(0, 6)), ordinal, draw(_texts(3)), section, text)
-        )
+        elements.append(Element(draw(kinds), draw(st.integers(0, 6)), ordinal, draw(_texts(3)), section, text))
     anchors = []
     for number, element in enumerate(elements):
         for start, end in sorted(draw(st.lists(_spans(element.text), max_size=2))):
@@ -230,9 +217,7 @@ def pages(draw: st.DrawFn) -> Page:
                 )
             )
         ),
-        templates=tuple(
-            draw(st.lists(st.builds(TemplateUse, _texts(), _texts(), st.integers(1, 99)), max_size=2))
-        ),
+        templates=tuple(draw(st.lists(st.builds(TemplateUse, _texts(), _texts(), st.integers(1, 99)), max_size=2))),
         losses=tuple(draw(st.lists(st.builds(Loss, _texts(), st.integers(1, 99)), max_size=2))),
         parse_status=draw(st.sampled_from(("ok", "fallback_timeout"))),
     )

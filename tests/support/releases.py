@@ -109,9 +109,7 @@ def write_release(
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
             "templates": write_small_table([], output, "templates", storage=storage),
         },
-        index=publish_index(
-            index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage
-        ),
+        index=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage),
         counts={"dump.xml": counts},
         totals=counts,
         parse_statuses=dict(statuses),

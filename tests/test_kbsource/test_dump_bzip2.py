@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import io
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ def content(items: list[Block | Damage]) -> bytes:
 def read_in_ranges(data: bytes, cuts: list[int]) -> list[Block | Damage]:
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     found: list[Block | Damage] = []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         for item in read(data, start):
             if owner(item) >= end:
                 break

@@ -31,9 +31,7 @@ TITLES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lookup")
     elements = (PAGES[0].elements[0]._replace(text="1984"),)
-    number_page = replace(
-        PAGES[0], page_id=5000, title="1984", qid="Q5000", elements=elements, anchors=(), tables=()
-    )
+    number_page = replace(PAGES[0], page_id=5000, title="1984", qid="Q5000", elements=elements, anchors=(), tables=())
     pages = [*PAGES, replace(number_page, infoboxes=())]
     write_release(folder, pages, titles=TITLES, rows_per_shard=140)
     return folder / "release"
@@ -77,9 +75,7 @@ def test_a_page_knows_the_redirects_that_lead_to_it(source: KnowledgeSource) -> 
         ("Rejected", None),
     ],
 )
-def test_a_title_is_normalised_and_followed(
-    source: KnowledgeSource, wanted: str, page_id: int | None
-) -> None:
+def test_a_title_is_normalised_and_followed(source: KnowledgeSource, wanted: str, page_id: int | None) -> None:
     page = source.by_title(wanted)
     assert (page.page_id if page else None) == page_id
 

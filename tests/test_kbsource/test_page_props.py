@@ -67,9 +67,7 @@ def test_no_item_has_two_pages_and_the_lowest_claim_wins(claims: list[tuple[int,
         report = build_page_props(rows, folder)
         props = PageProps.open(folder)
         won = {number: min(page for page, claimed in claims if claimed == number) for _, number in claims}
-        expected = {
-            page: min((n for n, winner in won.items() if winner == page), default=None) for page, _ in claims
-        }
+        expected = {page: min((n for n, winner in won.items() if winner == page), default=None) for page, _ in claims}
         for page_id, number in expected.items():
             assert props.qid(page_id) == (None if number is None else f"Q{number}")
         assert len(report.conflicts) == len(claims) - len(won)

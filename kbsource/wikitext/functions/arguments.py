@@ -75,6 +75,11 @@ def stripped(template: Template) -> list[str]:
     return [value.strip() for value in template.positional]
 
 
+def padded(template: Template, n_values: int) -> list[str]:
+    """Gives the positional arguments stripped, with empty ones behind them: so many values are safe to unpack."""
+    return [value.strip() for value in template.positional] + [""] * n_values
+
+
 def filled(template: Template) -> list[str]:
     """Gives the positional arguments that are not empty, stripped."""
     return [value for value in stripped(template) if value]

@@ -32,17 +32,17 @@ def flat(template: Template, page: PageFacts, *, separator: str = " · ") -> str
 
 
 def content(template: Template, page: PageFacts, *, names: tuple[str, ...] = ()) -> str:
-    """Gives all positional arguments one below the other: ``{{columns-list|…}}``, ``{{plainlist|…}}``, ``{{center|…}}``."""
+    """Gives all positional arguments one below the other: ``{{plainlist|…}}``, ``{{center|…}}``."""
     values = [value for value in template.positional if value.strip()]
     values.extend(value for name in names if (value := template.named.get(name, "")))
     return "\n".join(value.strip("\n") for value in values)
 
 
 def from_second(template: Template, page: PageFacts) -> str:
-    """Gives what ``{{columns-list|2|…}}`` holds: a first argument that only says how many columns is left out."""
+    """Gives what ``{{columns-list|2|…}}`` holds: first arguments that only say how many or how wide are left out."""
     values = list(template.positional)
-    if len(values) > 1 and (not values[0].strip() or values[0].strip().rstrip("emprx%").isdecimal()):
-        values = values[1:]
+    while values and (not values[0].strip() or values[0].strip().rstrip("emprx%").isdecimal()):
+        del values[0]
     return "\n".join(value.strip("\n") for value in values if value.strip())
 
 
@@ -63,7 +63,7 @@ def quotation(template: Template, page: PageFacts) -> str:
     names = ("author", "sign", "cite", "by", "auteur", "Autor", "autor", "person", "auteurs", "pers")
     author = argument(template, 2, *names)
     source = argument(template, 3, "source", "title", "Quelle", "fuente", "bron", "character")
-    by = ", ".join(value for value in (author, source) if value)
+    by = ", ".join(value.lstrip("—–- ") for value in (author, source) if value)
     text = text.strip("\n")
     return f"{text}\n\n— {by}" if by else text
 

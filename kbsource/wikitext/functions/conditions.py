@@ -11,7 +11,7 @@ import urllib.parse
 
 from kbsource.site import CANONICAL_NAMESPACES
 from kbsource.titles import upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, padded, stripped
 from kbsource.wikitext.functions.expressions import evaluate, number_text
 
 _SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
@@ -20,13 +20,13 @@ _LONGEST_PADDING = 500  # MediaWiki's own limit
 
 def if_filled(template: Template, page: PageFacts) -> str:
     """Gives the second argument where the first is not empty, else the third: ``{{#if:}}``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     return values[1] if values[0] else values[2]
 
 
 def if_equal(template: Template, page: PageFacts) -> str:
     """Gives the third argument where the first two are equal, as numbers or as text, else the fourth."""
-    values = stripped(template) + ["", "", "", ""]
+    values = padded(template, 4)
     return values[2] if _is_same(values[0], values[1]) else values[3]
 
 
@@ -41,14 +41,14 @@ def _is_same(first: str, second: str) -> bool:
 
 def if_expression(template: Template, page: PageFacts) -> str:
     """Gives the second argument where the expression is true, else the third."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     value = evaluate(values[0])
     return values[1] if value else values[2]
 
 
 def if_exists(template: Template, page: PageFacts) -> str:
     """Gives the second argument: the page asked for is taken to exist."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     return values[1]
 
 
@@ -113,7 +113,7 @@ def first_upper(template: Template, page: PageFacts) -> str:
 
 def pad(template: Template, page: PageFacts, *, left: bool) -> str:
     """Gives the argument filled up to a length with zeros or another text."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     text, filler = values[0], values[2] or "0"
     wanted = min(int(values[1]), _LONGEST_PADDING) if values[1].isdecimal() and len(values[1]) < 9 else 0
     missing = wanted - len(text)
@@ -161,7 +161,7 @@ def namespace_name(template: Template, page: PageFacts) -> str:
 
 def page_address(template: Template, page: PageFacts) -> str:
     """Gives the address of a page with its query: ``{{fullurl:X|action=edit}}``."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     title = urllib.parse.quote(values[0].replace(" ", "_"), safe="/:(),!*'@;~$-._")
     query = f"&{values[1]}" if values[1] else ""
     return f"//{page.lang}.wikipedia.org/w/index.php?title={title}{query}"
@@ -183,13 +183,13 @@ def length(template: Template, page: PageFacts) -> str:
 
 def replaced(template: Template, page: PageFacts) -> str:
     """Gives the first argument with the second replaced by the third."""
-    values = list(template.positional) + ["", "", ""]
+    values = [*template.positional, "", "", ""]
     return values[0].strip().replace(values[1] or " ", values[2])
 
 
 def part_of_text(template: Template, page: PageFacts) -> str:
-    """Gives a piece of the first argument by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
-    values = stripped(template) + ["", ""]
+    """Gives a piece of a text by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
+    values = padded(template, 2)
     text = values[0]
     numbers = [int(value) if value.removeprefix("-").isdecimal() and len(value) < 9 else 0 for value in values[1:3]]
     start, size = numbers
@@ -201,9 +201,11 @@ def part_of_text(template: Template, page: PageFacts) -> str:
 
 def title_parts(template: Template, page: PageFacts) -> str:
     """Gives some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     parts = values[0].split("/")
-    count, first = (int(value) if value.removeprefix("-").isdecimal() and len(value) < 6 else 0 for value in values[1:3])
+    count, first = (
+        int(value) if value.removeprefix("-").isdecimal() and len(value) < 6 else 0 for value in values[1:3]
+    )
     start = first - 1 if first > 0 else first
     parts = parts[start:] if start else parts
     if count:

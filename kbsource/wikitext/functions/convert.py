@@ -7,115 +7,39 @@ units (``lk=on``), sort keys, and the spelling of units in other languages, wher
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, shown
+from kbsource.wikitext.functions.convert_request import (
+    RANGES,
+    UNIT_ON_EACH,
+    Measure,
+    Options,
+    read_input,
+    read_options,
+    read_rest,
+)
 from kbsource.wikitext.functions.numbers import (
     MINUS,
     NBSP,
     Number,
     group_digits,
     number_format,
-    parse_number,
-    plain_minus,
     round_digits,
     round_significant,
 )
 from kbsource.wikitext.functions.spelling import spell_number
-from kbsource.wikitext.functions.units import Unit, find_unit, output_units, power_text, subunits_in
-
-# What stands between the ends of a range: (with names, with symbols, before a hyphenated unit).
-_RANGES: dict[str, tuple[str, str, str]] = {
-    "-": ("–", "–", "–"),
-    "–": ("–", "–", "–"),
-    "&ndash;": ("–", "–", "–"),
-    "—": ("–", "–", "–"),
-    "to": (" to ", " to ", "-to-"),
-    "to(-)": (" to ", "–", "-to-"),
-    "to about": (" to about ", " to about ", " to about "),
-    "and": (" and ", " and ", "-and-"),
-    "and(-)": (" and ", "–", "-and-"),
-    "&": (" and ", " & ", "-and-"),
-    "or": (" or ", " or ", "-or-"),
-    "by": (" by ", " by ", "-by-"),
-    "by(x)": (" by ", " × ", "-by-"),
-    "x": (" by ", " × ", "-by-"),
-    "×": (" by ", " × ", "-by-"),
-    "*": (" × ", " × ", " × "),
-    "xx": (" × ", " × ", " × "),
-    "+": (" + ", " + ", " + "),
-    "plus": (" plus ", " plus ", " plus "),
-    "+/-": (" ± ", " ± ", " ± "),
-    "±": (" ± ", " ± ", " ± "),
-    ",": (", ", ", ", ", "),
-    "and ": (" and ", " and ", " and "),
-    "then": (" then ", " then ", " then "),
-    "from": (" from ", " from ", " from "),
-}
-_UNIT_ON_EACH = frozenset({"x", "×", "by(x)"})
-_WORDS_IN_VALUE = (" to ", " and ", " or ", " by ", " x ", " × ", "×", "–", "±", "x", "-")
-_JOINS = {
-    "or": (" or ", ""),
-    "slash": (NBSP + "/ ", ""),
-    "/": (NBSP + "/ ", ""),
-    "s": (NBSP + "/ ", ""),
-    "comma": (", ", ""),
-    ",": (", ", ""),
-    "sqbr": (" [", "]"),
-    "br": ("<br>", ""),
-    "br()": ("<br>(", ")"),
-    "table": ("\n|", ""),
-    "tablecen": ("\n|", ""),
-}
-_OUTPUT_ONLY = frozenset({"output only", "out", "output", "output number only", "number", "num", "unit2"})
-_NUMBER_ONLY = frozenset({"output number only", "number", "num"})
-
-
-@dataclass(slots=True)
-class _Options:
-    """What the named arguments ask for."""
-
-    lang: str
-    abbr: str = "out"
-    has_abbr: bool = False
-    join: tuple[str, str] = (" (", ")")
-    wants_all_names: bool = False
-    is_adjective: bool = False
-    is_flipped: bool = False
-    is_output_only: bool = False
-    is_number_only: bool = False
-    is_american: bool = False
-    has_values_only: bool = False
-    middle: str = ""
-    precision: int | None = None
-    significant: int | None = None
-    round_to: float = 0.0
-    fraction: int = 0
-    comma: str = ""
-    spell: str = ""
-    before: tuple[str, str] = ("", "")
-    separators: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Measure:
-    """The input: numbers with the words between them, in one unit or in several that make up one measure."""
-
-    numbers: list[Number]
-    words: list[str]
-    unit: Unit
-    parts: list[tuple[Number, Unit]] = field(default_factory=list)
+from kbsource.wikitext.functions.units import Unit, power_text
 
 
 def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | None:
     """Gives what ``{{convert}}`` shows: ``5 miles (8.0 km)``; what cannot be converted is shown as it is written."""
     arguments = list(template.positional)
-    options = _read_options(template.named, page.lang, abbr)
-    taken = _read_input(arguments, page.lang)
+    options = read_options(template.named, page.lang, abbr)
+    taken = read_input(arguments, page.lang)
     if taken is None:
         return shown(template)
     measure, rest = taken
-    outputs = _read_rest(rest, template.named, options, measure)
+    outputs = read_rest(rest, template.named, options, measure)
     sides = _sides(options)
     if options.is_output_only and outputs:
         return "; ".join(_output(measure, units, options, by_name=sides[1]) for units in outputs)
@@ -131,7 +55,7 @@ def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | Non
     return f"{left}{opening}{right}{closing}"
 
 
-def _sides(options: _Options) -> tuple[bool, bool]:
+def _sides(options: Options) -> tuple[bool, bool]:
     """Says whether the measure shown first and the one shown second have their units by name."""
     if options.wants_all_names and not options.has_abbr:
         return True, True
@@ -139,177 +63,7 @@ def _sides(options: _Options) -> tuple[bool, bool]:
     return abbr in ("off", "out", "none"), abbr in ("off", "in", "none")
 
 
-def _read_options(named: dict[str, str], lang: str, abbr: str) -> _Options:
-    options = _Options(lang=lang)
-    if abbr:
-        options.abbr, options.has_abbr = abbr, True
-    if not named:
-        if lang != "en" and lang != "simple":
-            options.abbr, options.has_abbr = "on", True
-        return options
-    given = named.get("abbr", "")
-    if given == "values":
-        options.has_values_only = True
-    elif given:
-        options.abbr, options.has_abbr = {"unit": "on", "~": "on", "h0": "on"}.get(given, given), True
-    if lang != "en" and lang != "simple":
-        options.abbr, options.has_abbr = "on", True
-    display = named.get("disp", "")
-    options.is_flipped = display == "flip" or named.get("order", "") in ("flip", "out")
-    if display in _JOINS:
-        options.join = _JOINS[display]
-        options.wants_all_names = display in ("or", "slash", "/", "s")
-        options.has_values_only = display.startswith("table") and not given
-    elif display in _OUTPUT_ONLY:
-        options.is_output_only = True
-        options.is_number_only = display in _NUMBER_ONLY
-    elif display == "5":
-        options.round_to = 5.0
-    elif display in ("x", "preunit"):
-        options.separators = [display]
-    adjective = named.get("adj", "") or named.get("adjective", "")
-    options.is_adjective = adjective in ("on", "mid", "1") or named.get("sing", "") == "on"
-    if adjective in ("mid", "pre") or adjective.endswith("pre"):
-        options.separators.append(adjective)
-    if named.get("abbr") == "mos":
-        options.abbr = "on"
-    options.is_american = named.get("sp", "").lower() == "us"
-    if named.get("sigfig", "").isdecimal():
-        options.significant = min(int(named["sigfig"]), 15)
-    rounding = named.get("round", "")
-    if rounding:
-        options.round_to = {"5": 5.0, "10": 10.0, "25": 25.0, "50": 50.0, "half": 0.5, "0.5": 0.5}.get(rounding, 0.0)
-    if named.get("frac", "").isdecimal():
-        options.fraction = min(int(named["frac"]), 1000)
-    options.comma = named.get("comma", "")
-    options.spell = named.get("spell", "")
-    return options
-
-
-def _read_input(arguments: list[str], lang: str) -> tuple[_Measure, list[str]] | None:
-    """Gives the input measure and the arguments after it; None when there is no number with a unit."""
-    words: list[str] = []
-    numbers: list[Number] = []
-    position = 0
-    while True:
-        if position >= len(arguments):
-            return None
-        found = _values(arguments[position], lang)
-        if found is None:
-            return None
-        numbers.extend(found[0])
-        words.extend(found[1])
-        position += 1
-        if position >= len(arguments):
-            return None
-        word = plain_minus(arguments[position]).strip()
-        if word in _RANGES and position + 1 < len(arguments) and _values(arguments[position + 1], lang):
-            words.append(word)
-            position += 1
-            continue
-        break
-    code = arguments[position].strip()
-    unit = find_unit(code) or Unit(code, code, 0.0, code, code, code, is_symbol_only=True)
-    position += 1
-    measure = _Measure(numbers, words, unit)
-    if len(numbers) == 1:
-        position = _read_parts(measure, arguments, position, lang)
-    return measure, arguments[position:]
-
-
-def _read_parts(measure: _Measure, arguments: list[str], position: int, lang: str) -> int:
-    """Takes ``4|in`` after ``6|ft``; gives the position after it."""
-    unit = measure.unit
-    while position + 1 < len(arguments):
-        more = parse_number(arguments[position], lang)
-        smaller = find_unit(arguments[position + 1]) if more is not None else None
-        if more is None or smaller is None or not subunits_in(unit, smaller):
-            break
-        if not measure.parts:
-            measure.parts.append((measure.numbers[0], unit))
-        measure.parts.append((more, smaller))
-        unit = smaller
-        position += 2
-    return position
-
-
-def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
-    """Gives the numbers of one argument with the range words between them: mostly one, two for ``10-20``."""
-    number = parse_number(text, lang)
-    if number is not None:
-        return [number], []
-    plain = plain_minus(text).strip()
-    for word in _WORDS_IN_VALUE:
-        head, found, tail = plain.partition(word)
-        if found and head.strip():
-            first, second = parse_number(head, lang), parse_number(tail, lang)
-            if first is not None and second is not None:
-                return [first, second], [word.strip()]
-    return None
-
-
-def _read_rest(
-    rest: list[str], named: dict[str, str], options: _Options, measure: _Measure
-) -> tuple[tuple[Unit, ...], ...]:
-    """Reads output units, precision and inserted words; gives the outputs, empty when none can be worked out."""
-    position = 0
-    code = ""
-    if rest:
-        precision = _precision(rest[0])
-        if precision is not None:
-            options.precision = precision
-        else:
-            code = rest[0].strip()
-        position = 1
-        if options.precision is None and len(rest) > 1:
-            options.precision = _precision(rest[1])
-            position += options.precision is not None
-    if "mid" in options.separators and code and position >= len(rest) and not output_units(code):
-        code, position = "", position - 1
-    for kind in options.separators:
-        if kind == "mid" and position < len(rest):
-            word = rest[position].strip()
-            options.middle = word if word.startswith("-") else f" {word}" if word else ""
-            position += 1
-        elif kind.endswith("pre") and position < len(rest):
-            options.before = (rest[position].strip() + " ", "")
-            position += 1
-        elif kind == "x":
-            first = rest[position] if position < len(rest) else ""
-            second = rest[position + 1] if position + 1 < len(rest) else ""
-            options.join = (first, second) if first.strip() else (" [ ", " ]")
-            position += 2
-        elif kind == "preunit" and position < len(rest):
-            words = [word.strip() for word in rest[position : position + 2]]
-            options.before = (words[0] + " " if words[0] else "", words[-1] + " " if words[-1] else "")
-            position += 2
-    if options.precision is None and position < len(rest):
-        options.precision = _precision(rest[position])
-    last = measure.parts[-1][1] if measure.parts else measure.unit
-    if not code:
-        code = _default_output(measure)
-    outputs = output_units(code)
-    if not outputs or last.scale == 0.0:
-        return ()
-    return tuple(units for units in outputs if all(unit.kind == last.kind for unit in units))
-
-
-def _default_output(measure: _Measure) -> str:
-    if measure.parts:
-        first = measure.parts[0][1].code
-        return {"ft": "m", "yd": "m", "mi": "km", "st": "kg", "lb": "kg", "hand": "cm"}.get(first, "") or (
-            measure.parts[-1][1].default
-        )
-    return measure.unit.default
-
-
-def _precision(text: str) -> int | None:
-    plain = plain_minus(text).strip()
-    digits = plain[1:] if plain.startswith("-") else plain
-    return int(plain) if digits.isdecimal() and digits.isascii() and len(digits) <= 2 else None
-
-
-def _input(measure: _Measure, options: _Options, *, by_name: bool) -> str:
+def _input(measure: Measure, options: Options, *, by_name: bool) -> str:
     """Gives the input as shown: ``6 feet 4 inches``, ``10–20 km``, ``1,150-mile``."""
     if measure.parts:
         hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
@@ -323,7 +77,7 @@ def _input(measure: _Measure, options: _Options, *, by_name: bool) -> str:
     return _with_unit(values, measure.words, measure.unit, options, by_name=by_name, one=_is_one(measure.numbers[-1]))
 
 
-def _written(number: Number, options: _Options) -> str:
+def _written(number: Number, options: Options) -> str:
     if options.spell in ("in", "In", "on", "On"):
         word = spell_number(number.value)
         if word:
@@ -343,21 +97,25 @@ def _is_one(number: Number) -> bool:
 
 
 def _with_unit(
-    values: list[str], words: list[str], unit: Unit, options: _Options, *, by_name: bool, one: bool, output: bool = False
+    values: list[str],
+    words: list[str],
+    unit: Unit,
+    options: Options,
+    *,
+    by_name: bool,
+    one: bool,
+    output: bool = False,
 ) -> str:
     """Gives values with their unit: the unit after the last one, or after each in ``2 m × 3 m``."""
     by_name = by_name and not unit.is_symbol_only
-    if options.has_values_only or options.is_number_only:
-        text = _unit_text(unit, options, by_name=by_name, one=one) and ""
-        gap = ""
-    else:
-        text = _unit_text(unit, options, by_name=by_name, one=one)
-        gap = " " if by_name else NBSP
+    is_bare = options.has_values_only or options.is_number_only
+    text = "" if is_bare else _unit_text(unit, options, by_name=by_name, one=one)
+    gap = "" if is_bare else " " if by_name else NBSP
     if unit.multiple:
-        by_power = (options.abbr == "on" and not output) or (output and not by_name)
-        values = [value + power_text(unit.power) for value in values] if by_power else values
-        if not by_power:
-            gap = f"{'-' if options.is_adjective else NBSP}{unit.multiple} "
+        if not by_name if output else options.abbr == "on":
+            values = [value + power_text(unit.power) for value in values]
+        else:
+            gap = f"{'-' if options.is_adjective else NBSP}{unit.multiple}{gap}"
     is_hyphenated = options.is_adjective and by_name and not options.has_values_only
     if is_hyphenated:
         text = text.replace(" ", "-")
@@ -368,9 +126,9 @@ def _with_unit(
         text = before + text
     result = values[0]
     for word, value in zip(words, values[1:], strict=True):
-        with_names, with_symbols, before_hyphen = _RANGES.get(word, (f" {word} ",) * 3)
+        with_names, with_symbols, before_hyphen = RANGES.get(word, (f" {word} ",) * 3)
         between = before_hyphen if is_hyphenated else with_names if by_name else with_symbols
-        if word in _UNIT_ON_EACH and not by_name and text:
+        if word in UNIT_ON_EACH and not by_name and text:
             result += gap + text
         if between == "–" and value.startswith(MINUS):
             between = " to "
@@ -380,14 +138,14 @@ def _with_unit(
     return f"{result}{gap}{text}{'' if output else options.middle}"
 
 
-def _unit_text(unit: Unit, options: _Options, *, by_name: bool, one: bool) -> str:
+def _unit_text(unit: Unit, options: Options, *, by_name: bool, one: bool) -> str:
     if not by_name or unit.is_symbol_only:
         return unit.symbol_plural if unit.symbol_plural and not (one and not unit.multiple) else unit.symbol
     name = unit.name if options.is_adjective or (one and not unit.multiple) else unit.plural
     return unit.american(name) if options.is_american else name
 
 
-def _output(measure: _Measure, units: tuple[Unit, ...], options: _Options, *, by_name: bool) -> str:
+def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_name: bool) -> str:
     """Gives one converted measure: ``8.0 km``, ``5 ft 11 in``, ``3–6 mi``."""
     if measure.parts:
         source = measure.parts[-1][1]
@@ -409,7 +167,7 @@ def _output(measure: _Measure, units: tuple[Unit, ...], options: _Options, *, by
         texts = [_split_output(result, units, precision, options, by_name=by_name) for result in results]
         joined = texts[0]
         for word, text in zip(measure.words, texts[1:], strict=True):
-            joined += _RANGES.get(word, (f" {word} ",) * 3)[1] + text
+            joined += RANGES.get(word, (f" {word} ",) * 3)[1] + text
         return joined
     values = [_rounded(result, precision, options) for result in results]
     if options.spell in ("on", "On", "out"):
@@ -419,14 +177,14 @@ def _output(measure: _Measure, units: tuple[Unit, ...], options: _Options, *, by
     return _with_unit(shown_values, measure.words, smallest, options, by_name=by_name, one=one, output=True)
 
 
-def _signed(result: float, value: str, options: _Options) -> str:
+def _signed(result: float, value: str, options: Options) -> str:
     text = value if "⁄" in value or not value[:1].isdecimal() else group_digits(value, options.lang)
     if options.comma == "off":
         text = text.replace(number_format(options.lang)[0], "")
     return MINUS + text if result < 0 and value.strip("0.") else text
 
 
-def _rounded(result: float, precision: int, options: _Options) -> str:
+def _rounded(result: float, precision: int, options: Options) -> str:
     value = abs(result)
     if not math.isfinite(value):
         return "∞"
@@ -452,9 +210,7 @@ def _as_fraction(value: float, denominator: int) -> str:
     return f"{whole}+{fraction}" if whole else fraction
 
 
-def _split_output(
-    result: float, units: tuple[Unit, ...], precision: int, options: _Options, *, by_name: bool
-) -> str:
+def _split_output(result: float, units: tuple[Unit, ...], precision: int, options: Options, *, by_name: bool) -> str:
     """Gives a value in several units: ``6 ft 4 in``; the last may have decimals, the others are whole."""
     decimals = max(precision, 0)
     rest = float(_rounded(result, decimals, options)) if not options.fraction else abs(result)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import datetime
 import re
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, shown, stripped
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    argument,
+    filled,
+    is_true,
+    padded,
+    shown,
+    stripped,
+)
 from kbsource.wikitext.functions.calendar_forms import (
     Date,
     age_between,
@@ -87,6 +96,9 @@ def text_date(template: Template, page: PageFacts, *, ago: bool = False, age: bo
     text = argument(template, 1)
     parsed = read_date(text, page.lang)
     second = argument(template, 2)
+    zone = template.named.get("timezone", "")
+    if zone and is_true(zone):
+        text += " UTC" if zone in ("y", "yes", "Y") else f" {zone}"
     if age and parsed is not None and page.date is not None:
         years = age_between(parsed, Date(*page.date))
         return (second or text) + write_age(years, page.lang)
@@ -184,6 +196,22 @@ def age_in_years_and_days(template: Template, page: PageFacts) -> str:
     return f"{words}{days} day{'' if days == 1 else 's'}"
 
 
+def age_in_months_and_days(template: Template, page: PageFacts) -> str:
+    """Gives ``8 years, 4 months and 15 days``."""
+    start, end = _two_dates(template, page, "ymd")
+    if start is None or end is None or not (start.day and end.day) or end < start:
+        return ""
+    months = (end.year - start.year) * 12 + end.month - start.month - (end.day < start.day)
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    counts = (
+        (months // 12, "year"),
+        (months % 12, "month"),
+        (_days_between(Date(year, month + 1, start.day), end), "day"),
+    )
+    words = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+    return " and ".join(words) if len(words) < 3 else f"{words[0]}, {words[1]} and {words[2]}"
+
+
 def _days_between(start: Date, end: Date) -> int:
     try:
         first = datetime.date(start.year, start.month, min(start.day, 28)).toordinal() + max(start.day - 28, 0)
@@ -227,13 +255,13 @@ def sortable_date(template: Template, page: PageFacts) -> str:
 
 def old_style_date(template: Template, page: PageFacts) -> str:
     """Gives ``3 May [O.S. 22 April] 1469``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     return f"{values[0]} [O.S. {values[2]}] {values[1]}".strip() if values[2] else f"{values[0]} {values[1]}".strip()
 
 
 def old_style_date_with_year(template: Template, page: PageFacts) -> str:
     """Gives ``11 February [O.S. 31 January 1731] 1732`` and its kin: the last argument is the whole old date."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     return f"{values[0]} {values[1]} [O.S. {values[2]}]".strip() if values[2] else f"{values[0]} {values[1]}".strip()
 
 
@@ -253,7 +281,7 @@ def film_dates(template: Template, page: PageFacts) -> str:
 
 
 def formatted_date(template: Template, page: PageFacts) -> str:
-    """Gives ``{{date|2001-02-03|mdy}}`` and ``{{#dateformat:…}}``: a date in the form that the second argument names."""
+    """Gives ``{{date|2001-02-03|mdy}}`` and ``{{#dateformat:…}}``: a date in the form that is named."""
     values = filled(template)
     if not values:
         return ""
@@ -267,7 +295,11 @@ def formatted_date(template: Template, page: PageFacts) -> str:
 
 
 def parts_of_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
-    """Gives ``{{date|4|mars|1790}}`` and ``{{date|4 mars 1790}}`` as written; a topic behind the year is left out."""
+    """Gives ``{{date|4|mars|1790}}`` and ``{{date|4 mars 1790}}`` as written; a topic behind the year is left out.
+
+    With ``age`` the age follows where the use asks for it (``âge=oui``).
+    """
+    age = age and is_true(argument(template, 0, "âge", "age"))
     values = stripped(template)
     if values and not values[0]:
         values = values[1:]
@@ -300,7 +332,9 @@ _TIME_CODE = re.compile(r'"[^"]*"|\\.|xn|.', re.DOTALL)
 
 
 def time(template: Template, page: PageFacts) -> str | None:
-    """Gives ``{{#time:j F Y|1969-07-16}}`` for the plain codes of year, month and day; without a date, of the revision.
+    """Gives ``{{#time:j F Y|1969-07-16}}`` for the codes of year, month and day; without a date, of the revision.
+
+    A format with other codes gives the date in the usual form of the language.
 
     Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions#.23time
     """
@@ -312,6 +346,7 @@ def time(template: Template, page: PageFacts) -> str | None:
     month = date_forms(page.lang).months[moment.month - 1] if moment.month else ""
     codes = {
         "Y": str(moment.year),
+        "o": str(moment.year),
         "y": f"{moment.year % 100:02d}",
         "n": str(moment.month or ""),
         "m": f"{moment.month:02d}" if moment.month else "",
@@ -325,9 +360,13 @@ def time(template: Template, page: PageFacts) -> str | None:
     for code in _TIME_CODE.findall(values[0] if values else ""):
         if len(code) > 1 and code[0] in '"\\':
             pieces.append(code.strip('"').removeprefix("\\"))
+        elif code in codes:
+            pieces.append(codes[code])
+        elif code.isascii() and code.isalpha():
+            return write_date(moment, page.lang)
         else:
-            pieces.append(codes.get(code, code))
-    return "".join(pieces)
+            pieces.append(code)
+    return "".join(pieces).strip()
 
 
 def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:

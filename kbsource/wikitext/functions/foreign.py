@@ -6,12 +6,22 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, link, shown, stripped
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    argument,
+    filled,
+    is_true,
+    link,
+    padded,
+    shown,
+    stripped,
+)
 
 _NON_LATIN = frozenset(
     """ab ady am ar arc arz as av awa az-cyrl ba be bg bn bo ce ckb cop cv dv dz el fa gez got grc gu he hi hy hyw ii
     inc ja ka kk km kn ko ks ky lo lzh mai mk ml mn mni mr my myv nan ne new os otk pa pal pnt ps ru sa sat sd si sux
-    syr ta te tg th ti tig tt ug uk ur wuu xmf yi yue zh""".split()
+    syr ta te tg th ti tig tt ug uk ur wuu xmf yi yue zh""".split()  # noqa: SIM905
 )
 
 
@@ -45,7 +55,11 @@ def _italic(text: str, code: str, template: Template, page: PageFacts) -> str:
     base = code.partition("-")[0]
     if "latn" not in code and (base in _NON_LATIN or not _is_latin(text)):
         return text
-    if wish != "yes" and template.name not in ("Lang", "Transl", "Transliteration") and not template.name.startswith("Lang-"):
+    if (
+        wish != "yes"
+        and template.name not in ("Lang", "Transl", "Transliteration")
+        and not template.name.startswith("Lang-")
+    ):
         return text
     return f"''{text}''"
 
@@ -57,7 +71,7 @@ def _is_latin(text: str) -> bool:
 
 
 def lang_xx(template: Template, page: PageFacts, *, code: str = "", with_name: bool = True) -> str:
-    """Gives ``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with transliteration and gloss."""
+    """Gives ``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with sound and gloss."""
     values = stripped(template)
     if not code:
         if template.name.startswith("Lang-"):
@@ -69,7 +83,9 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "", with_name: b
     text = values[0] if values else argument(template, 0, "text", "1")
     if page.lang == "en":
         text = _italic(text, code.lower(), Template("Lang", (), template.named), page)
-    translit = template.named.get("translit", "") or template.named.get("tr", "") or (values[1] if len(values) > 1 else "")
+    translit = (
+        template.named.get("translit", "") or template.named.get("tr", "") or (values[1] if len(values) > 1 else "")
+    )
     meaning = template.named.get("lit", "") or (values[2] if len(values) > 2 else "")
     pieces = [text]
     if translit:
@@ -130,7 +146,7 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
 
     ``order`` is ``english`` for ``{{nihongo}}``, ``romaji`` for ``{{nihongo3}}``, ``kanji`` for ``{{nihongo2}}``.
     """
-    values = stripped(template) + [""] * 5
+    values = padded(template, 5)
     english, kanji, romaji, extra, extra2 = values[:5]
     extra = template.named.get("extra", "") or extra
     extra2 = template.named.get("extra2", "") or extra2
@@ -185,7 +201,13 @@ _CHINESE_PARTS = (
 
 
 def chinese_link(
-    template: Template, page: PageFacts, *, target: int = 1, foreign: int = 2, label: int = 3, is_code_first: bool = False
+    template: Template,
+    page: PageFacts,
+    *,
+    target: int = 1,
+    foreign: int = 2,
+    label: int = 3,
+    is_code_first: bool = False,
 ) -> str:
     """Gives the local title of ``{{tsl|en|Foreign|本地}}``, ``{{link-en|本地|Foreign|显示}}`` as a link."""
     local = argument(template, target) or argument(template, foreign)

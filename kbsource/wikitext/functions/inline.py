@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, link, shown, stripped
+from kbsource.languages import language_codes
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    argument,
+    filled,
+    is_true,
+    link,
+    padded,
+    shown,
+    stripped,
+)
 from kbsource.wikitext.functions.numbers import NBSP, lower_text, raise_text
 
 
@@ -33,7 +44,7 @@ def nth(
         if not value and otherwise:
             value = argument(template, otherwise)
     if not value.strip():
-        return before + default + after if default else value.strip("\n")
+        return default or value.strip("\n")
     if before or after:
         return f"{before}{value.strip()}{after}"
     return value.strip("\n")
@@ -46,15 +57,17 @@ def last(template: Template, page: PageFacts) -> str | None:
 
 
 def joined(
-    template: Template, page: PageFacts, *, separator: str = "", first: int = 1, before: str = "", after: str = ""
+    template: Template, page: PageFacts, *, separator: str = "", before: str = "", after: str = "", default: str = ""
 ) -> str | None:
-    """Gives the arguments from a position on with a separator between them."""
-    values = [value for value in stripped(template)[first - 1 :] if value]
-    return f"{before}{separator.join(values)}{after}" if values else ""
+    """Gives the arguments with a separator between them, or the default where there are none."""
+    values = filled(template)
+    return f"{before}{separator.join(values)}{after}" if values else default
 
 
-def prefixed(template: Template, page: PageFacts, *, word: str, separator: str = " ", names: tuple[str, ...] = ()) -> str:
-    """Gives a fixed word with the first arguments behind it: ``{{circa|1500}}``, ``{{OCLC|123}}``; alone without any."""
+def prefixed(
+    template: Template, page: PageFacts, *, word: str, separator: str = " ", names: tuple[str, ...] = ()
+) -> str:
+    """Gives a fixed word with the arguments behind it: ``{{vol.|2}}``; the word alone without any."""
     values = filled(template) or [value for name in names if (value := template.named.get(name, ""))]
     return f"{word}{separator}{', '.join(values)}" if values else word
 
@@ -93,7 +106,7 @@ def lowered(template: Template, page: PageFacts) -> str:
 
 def base_with_scripts(template: Template, page: PageFacts) -> str:
     """Gives ``{{su|p=…|b=…}}``, ``{{subsup|base|low|high}}`` and their kin."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     low = argument(template, 0, "b", "sub", default=values[1])
     high = argument(template, 0, "p", "sup", default=values[2])
     return values[0] + raise_text(high) + lower_text(low)
@@ -101,13 +114,13 @@ def base_with_scripts(template: Template, page: PageFacts) -> str:
 
 def abbreviation(template: Template, page: PageFacts, *, position: int = 1) -> str:
     """Gives the visible short form of ``{{abbr|short|long}}``; the long one is only a hover text."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     return values[position - 1] or values[0] or values[1]
 
 
 def abbreviation_link(template: Template, page: PageFacts) -> str:
     """Gives the short form as a link to the page of the long one: ``{{abbrlink|UN|United Nations}}``."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     return link(values[1], values[0])
 
 
@@ -127,6 +140,10 @@ def interlanguage_link(
         label: positions of the shown text, first filled one counts.
         target_names, label_names: named arguments for the same.
     """
+    values = filled(template)
+    if target == 1 and len(values) > 1 and values[0] in language_codes() and values[1] not in language_codes():
+        template = template._replace(positional=(*values[1:2], "", "", *values[3:]))  # the order used until 2015
+        label = (4,)
     title = argument(template, 0, *target_names) or argument(template, target)
     text = argument(template, 0, *label_names)
     if not text:
@@ -158,7 +175,7 @@ def section_link(template: Template, page: PageFacts) -> str:
 
 def sort_name(template: Template, page: PageFacts) -> str:
     """Gives ``{{sortname|First|Last|target}}``: a link to the person unless ``nolink`` is set."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     name = f"{values[0]} {values[1]}".strip()
     if is_true(template.named.get("nolink", "")):
         return name
@@ -211,6 +228,14 @@ def ruby(template: Template, page: PageFacts) -> str:
     return f"{values[0]} ({values[1]})" if len(values) > 1 else shown(template)
 
 
+def sic(template: Template, page: PageFacts) -> str:
+    """Gives a wrong word as it is, with ``[sic]`` behind it unless that is hidden."""
+    text = " ".join(filled(template))
+    if is_true(template.named.get("hide", "")):
+        return text
+    return f"{text} &#91;sic&#93;".strip()
+
+
 def chosen(template: Template, page: PageFacts) -> str:
     """Gives what ``{{main other|article text|other text}}`` shows on an article: the first text."""
     return argument(template, 1)
@@ -232,13 +257,13 @@ def quoted(template: Template, page: PageFacts, *, opening: str = "“", closing
 
 def share_bar(template: Template, page: PageFacts) -> str:
     """Gives the label and the share of ``{{bar percent|label|colour|12.5}}``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     return f"{values[0]} {values[2]}%" if values[2] else values[0]
 
 
 def amount_bar(template: Template, page: PageFacts) -> str:
     """Gives the amount with its unit of ``{{bartable|amount|unit|scale|…}}``; only the bar is drawn besides."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     return f"{values[0]}{values[1]}"
 
 
@@ -249,7 +274,7 @@ def legend(template: Template, page: PageFacts) -> str:
 
 def marriage(template: Template, page: PageFacts) -> str:
     """Gives ``Jane Doe (m. 1919; died 1955)``. Source: https://en.wikipedia.org/wiki/Template:Marriage"""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     spouse, start, end = values[0], values[1], values[2]
     end = argument(template, 0, "end_date", default=end)
     kind = argument(template, 0, "reason", "end").rstrip(".").lower()
@@ -260,7 +285,9 @@ def marriage(template: Template, page: PageFacts) -> str:
     if end and word:
         return f"{spouse} (m.{NBSP}{start}; {word}{NBSP}{end})"
     if end:
-        return f"{spouse} (m.{NBSP}{start}–{end})" if kind in ("", "divorced") else f"{spouse} (m. {start}; {kind} {end})"
+        return (
+            f"{spouse} (m.{NBSP}{start}–{end})" if kind in ("", "divorced") else f"{spouse} (m. {start}; {kind} {end})"
+        )
     return f"{spouse} (m.{NBSP}{start})"
 
 
@@ -280,17 +307,11 @@ def named_or_first(template: Template, page: PageFacts, *, names: tuple[str, ...
     return argument(template, 0, *names) or argument(template, 1)
 
 
-def verse(template: Template, page: PageFacts) -> str:
-    """Gives a biblical reference as shown: ``Genesis 1:2–3``."""
-    values = filled(template)
+def verse(template: Template, page: PageFacts, *, book: str = "") -> str:
+    """Gives a reference to a holy book as shown: ``Genesis 1:2–3``; an edition behind it is left out."""
+    values = [book, *filled(template)] if book else filled(template)
     if not values:
         return ""
     chapter = values[1] if len(values) > 1 else ""
-    verses = "–".join(values[2:4])
+    verses = "" if ":" in chapter else "–".join(value for value in values[2:4] if value[:1].isdecimal())
     return f"{values[0]} {chapter}{':' + verses if verses else ''}".strip()
-
-
-def inflected(template: Template, page: PageFacts, *, prefix: str = "", suffix: str = "") -> str:
-    """Gives a link to a page named after a base: ``{{HMS|Victory|1765}}`` is done elsewhere; this is for plain names."""
-    value = argument(template, 1)
-    return link(f"{prefix}{value}{suffix}", argument(template, 2) or f"{prefix}{value}{suffix}") if value else ""

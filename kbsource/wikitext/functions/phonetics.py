@@ -40,7 +40,18 @@ def english_ipa(template: Template, page: PageFacts) -> str:
     sounds: list[str] = []
     for value in template.positional:
         key = value.strip()
-        if not sounds and key.lower() in ("pron", "uk", "us", "lang", "local", "alsouk", "also", "ipa", "uklang", "uslang"):
+        if not sounds and key.lower() in (
+            "pron",
+            "uk",
+            "us",
+            "lang",
+            "local",
+            "alsouk",
+            "also",
+            "ipa",
+            "uklang",
+            "uslang",
+        ):
             lead += {"pron": "pronounced ", "uk": "UK: ", "us": "US: ", "also": "also ", "local": "locally "}.get(
                 key.lower(), ""
             )
@@ -51,7 +62,7 @@ def english_ipa(template: Template, page: PageFacts) -> str:
 
 
 def foreign_ipa(template: Template, page: PageFacts, *, code: str = "") -> str:
-    """Gives ``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the lead word that is asked for."""
+    """Gives ``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the lead that is asked for."""
     values = stripped(template)
     code = code or template.name.partition("-")[2]
     name = language_names(page.lang).get(code.lower(), "")

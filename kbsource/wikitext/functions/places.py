@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
 from kbsource.wikitext.functions.numbers import MINUS, plain_minus
 
 
@@ -67,7 +67,9 @@ def region_flag(template: Template, page: PageFacts) -> str:
 def team(template: Template, page: PageFacts, *, before: str = "", after: str = "") -> str:
     """Gives a national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
     title, label = _country(argument(template, 1))
-    return link(f"{before}{title}{after}", label) if title else ""
+    if page.lang not in ("en", "simple"):
+        return title
+    return link(f"{before}{title}{after}", label if after.endswith("team") else "") if title else ""
 
 
 def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
@@ -99,7 +101,7 @@ def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
 
 def ship_class(template: Template, page: PageFacts) -> str:
     """Gives ``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     name, kind = values[0], values[1]
     title = f"{name}-class {kind}".strip()
     return link(title, f"''{name}''-class {kind}".strip()) if name else ""

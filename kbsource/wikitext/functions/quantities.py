@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, shown, stripped
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    argument,
+    filled,
+    is_true,
+    padded,
+    shown,
+    stripped,
+)
 from kbsource.wikitext.functions.numbers import (
     MINUS,
     NBSP,
@@ -99,7 +108,7 @@ def fraction(template: Template, page: PageFacts) -> str:
 
 def stacked_fraction(template: Template, page: PageFacts) -> str:
     """Gives ``a/b`` or ``n+a/b`` of ``{{sfrac}}``."""
-    values = filled(template)
+    values = [f"({value})" if " " in value else value for value in filled(template)]
     if len(values) >= 3:
         return f"{values[0]}+{values[1]}/{values[2]}"
     if len(values) == 2:
@@ -112,7 +121,7 @@ def val(template: Template, page: PageFacts) -> str:
 
     Source: https://en.wikipedia.org/wiki/Template:Val
     """
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     named = template.named
     text, uncertainty, lower = values[0], values[1], values[2]
     number = parse_number(text, page.lang)
@@ -166,7 +175,7 @@ def scientific(template: Template, page: PageFacts) -> str:
 
 
 def times_ten(template: Template, page: PageFacts) -> str:
-    """Gives ``5.1×10⁹`` of value and exponent; with a unit where given: ``{{esp|5.1|9}}``, ``{{unités scientifiques}}``."""
+    """Gives ``5.1×10⁹`` of value and exponent, with a unit where given: ``{{esp|5.1|9}}``."""
     values = filled(template)
     if len(values) < 2:
         return shown(template)
@@ -176,7 +185,7 @@ def times_ten(template: Template, page: PageFacts) -> str:
 
 def percentage(template: Template, page: PageFacts) -> str:
     """Gives ``37%`` of part, whole and decimals. Source: https://en.wikipedia.org/wiki/Template:Percentage"""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     part, whole = parse_number(values[0], page.lang), parse_number(values[1], page.lang)
     if part is None or whole is None or not whole.value:
         return shown(template)
@@ -194,11 +203,12 @@ def currency(
     sign = long if long and is_true(template.named.get("long", "")) else symbol
     if not amount:
         return sign
-    text = _shown(amount, page) if len(amount) > 4 and amount.isdecimal() else amount
+    if page.lang not in ("en", "simple"):
+        text = format_number(amount, page.lang)
+    else:
+        text = _shown(amount, page) if len(amount) > 4 and amount.isdecimal() else amount
     gap = NBSP if space or after else ""
-    rest = argument(template, 2) if not symbol else ""
-    amount_text = f"{text} {rest}".strip() if rest else text
-    return f"{amount_text}{gap}{sign}" if after else f"{sign}{gap}{amount_text}"
+    return f"{text}{gap}{sign}" if after else f"{sign}{gap}{text}"
 
 
 _SIGNS = {
@@ -276,7 +286,9 @@ def height(template: Template, page: PageFacts) -> str:
         return f"{metric} ({total // 12}{NBSP}ft {total % 12}{NBSP}in)"
     whole, rest = parse_number(feet, page.lang), parse_number(inches, page.lang)
     if whole is None:
-        return " ".join(f"{value} {name}" for name, value in named.items() if value and value[0].isdecimal()) or shown(template)
+        return " ".join(f"{value} {name}" for name, value in named.items() if value and value[0].isdecimal()) or shown(
+            template
+        )
     size = whole.value * 0.3048 + (rest.value * 0.0254 if rest is not None else 0.0)
     return f"{whole.shown}{NBSP}ft {inches}{NBSP}in ({size:.2f}{NBSP}m)"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
 from kbsource.wikitext.functions.foreign import language_names
 from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
 from kbsource.wikitext.functions.quantities import number_with_unit
@@ -24,6 +24,9 @@ def french_century(template: Template, page: PageFacts, *, word: str = "siècle"
     joints = 0
     for value in filled(template):
         if value in ("e", "er", "ère"):
+            continue
+        if value == "s":
+            joints += 1
             continue
         if value.isalpha() and value.isupper() and set(value) <= set("IVXLC"):
             if pieces and pieces[-1] not in ("et", "au", "ou", "-", "à"):
@@ -71,6 +74,8 @@ def inserted(template: Template, page: PageFacts) -> str:
 def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
     """Gives ``en allemand : Österreich``, ``englisch water``: the language's name and the text."""
     values = filled(template)
+    if not code and template.name.startswith("Lang-"):
+        code = template.name[5:]
     if not code and values:
         code, values = values[0], values[1:]
     name = language_names(page.lang).get(code.lower(), "")
@@ -112,7 +117,7 @@ def temperature(template: Template, page: PageFacts) -> str:
 
 def prefixed_unit(template: Template, page: PageFacts) -> str:
     """Gives ``1 234 km`` of value, prefix and unit: ``{{M|1234|k|m}}``."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     unit = values[1] + values[2]
     exponent = template.named.get("e", "")
     head = Template(template.name, (values[0],), {"e": exponent} if exponent else {})

@@ -58,14 +58,14 @@ class Rule(NamedTuple):
     """
 
     outcome: str
-    function: Function | None = None
-    parameters: dict[str, Any] = {}
-    is_block: bool = False
+    function: Function | None
+    parameters: dict[str, Any]
+    is_block: bool
 
 
-DROPPED = Rule("dropped")
-UNKNOWN = Rule("unknown")
-INFOBOX = Rule("infobox")
+DROPPED = Rule("dropped", None, {}, False)
+UNKNOWN = Rule("unknown", None, {}, False)
+INFOBOX = Rule("infobox", None, {}, False)
 
 
 @dataclass(slots=True)
@@ -139,7 +139,9 @@ def _rule(entry: dict[str, Any]) -> Rule:
     function = getattr(_MODULES.get(module), name, None)
     if function is None:
         raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
-    parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()}
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()
+    }
     return Rule("rendered", function, parameters, entry.get("block", False))
 
 
@@ -158,9 +160,7 @@ def magic() -> Magic:
         rules[entry["name"]] = _rule(entry)
         for name in (entry["name"], *entry.get("aliases", ())):
             variables[name] = entry["name"]
-    return Magic(
-        functions, variables, rules, frozenset(data["template_namespaces"]), frozenset(data["modifiers"])
-    )
+    return Magic(functions, variables, rules, frozenset(data["template_namespaces"]), frozenset(data["modifiers"]))
 
 
 @cache
@@ -176,7 +176,7 @@ def rule_book(lang: str) -> RuleBook:
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
-        book.by_name.setdefault(code, Rule("rendered", places.country_by_name))
+        book.by_name.setdefault(code, Rule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     return book
 

@@ -3,132 +3,34 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from importlib import resources
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
 from kbsource.wikitext.functions.numbers import NBSP, lower_text, plain_minus, raise_text
 
-# Source: IUPAC periodic table of the elements, 2022. Names as in English nuclide templates.
-_SYMBOLS = """H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y
-Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au
-Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts
-Og""".split()
-_NAMES = """hydrogen helium lithium beryllium boron carbon nitrogen oxygen fluorine neon sodium magnesium aluminium silicon
-phosphorus sulfur chlorine argon potassium calcium scandium titanium vanadium chromium manganese iron cobalt nickel copper
-zinc gallium germanium arsenic selenium bromine krypton rubidium strontium yttrium zirconium niobium molybdenum technetium
-ruthenium rhodium palladium silver cadmium indium tin antimony tellurium iodine xenon caesium barium lanthanum cerium
-praseodymium neodymium promethium samarium europium gadolinium terbium dysprosium holmium erbium thulium ytterbium
-lutetium hafnium tantalum tungsten rhenium osmium iridium platinum gold mercury thallium lead bismuth polonium astatine
-radon francium radium actinium thorium protactinium uranium neptunium plutonium americium curium berkelium californium
-einsteinium fermium mendelevium nobelium lawrencium rutherfordium dubnium seaborgium bohrium hassium meitnerium
-darmstadtium roentgenium copernicium nihonium flerovium moscovium livermorium tennessine oganesson""".split()
-_SYMBOL_BY_NAME = dict(zip(_NAMES, _SYMBOLS, strict=True)) | {
-    "cesium": "Cs",
-    "aluminum": "Al",
-    "sulphur": "S",
-    "deuterium": "H",
-    "tritium": "H",
-    "ununennium": "Uue",
-    "unbinilium": "Ubn",
-    "ununtrium": "Uut",
-    "ununpentium": "Uup",
-    "ununseptium": "Uus",
-    "ununoctium": "Uuo",
-}
-_NUMBER_BY_SYMBOL = {symbol: number for number, symbol in enumerate(_SYMBOLS, 1)}
-
-_PARTICLES = {
-    "alpha": "α",
-    "beta": "β",
-    "beta+": "β⁺",
-    "beta-": "β⁻",
-    "gamma": "γ",
-    "photon": "γ",
-    "electron": "e⁻",
-    "positron": "e⁺",
-    "muon": "μ⁻",
-    "antimuon": "μ⁺",
-    "tau": "τ⁻",
-    "antitau": "τ⁺",
-    "neutrino": "ν",
-    "antineutrino": "ν̅",
-    "electron neutrino": "νₑ",
-    "electron antineutrino": "ν̅ₑ",
-    "muon neutrino": "ν_μ",
-    "muon antineutrino": "ν̅_μ",
-    "tau neutrino": "ν_τ",
-    "proton": "p",
-    "proton+": "p⁺",
-    "antiproton": "p̅",
-    "neutron": "n",
-    "neutron0": "n⁰",
-    "antineutron": "n̅",
-    "pion": "π",
-    "pion+": "π⁺",
-    "pion-": "π⁻",
-    "pion0": "π⁰",
-    "kaon": "K",
-    "kaon+": "K⁺",
-    "kaon-": "K⁻",
-    "kaon0": "K⁰",
-    "up quark": "u",
-    "down quark": "d",
-    "strange quark": "s",
-    "charm quark": "c",
-    "bottom quark": "b",
-    "top quark": "t",
-    "w boson": "W",
-    "w boson+": "W⁺",
-    "w boson-": "W⁻",
-    "z boson": "Z",
-    "z boson0": "Z⁰",
-    "gluon": "g",
-    "higgs boson": "H",
-    "lambda0": "Λ⁰",
-}
-_NOTES = {
-    "flat": "♭",
-    "b": "♭",
-    "sharp": "♯",
-    "#": "♯",
-    "natural": "♮",
-    "n": "♮",
-    "doubleflat": "𝄫",
-    "double flat": "𝄫",
-    "bb": "𝄫",
-    "doublesharp": "𝄪",
-    "double sharp": "𝄪",
-    "##": "𝄪",
-    "x": "𝄪",
-    "halfflat": "𝄳",
-    "halfsharp": "𝄲",
-    "quarter": "♩",
-    "quarternote": "♩",
-    "crotchet": "♩",
-    "eighth": "♪",
-    "eighthnote": "♪",
-    "quaver": "♪",
-    "half": "𝅗𝅥",
-    "halfnote": "𝅗𝅥",
-    "whole": "𝅝",
-    "wholenote": "𝅝",
-    "sixteenth": "𝅘𝅥𝅯",
-    "treble": "𝄞",
-    "bass": "𝄢",
-    "alto": "𝄡",
-    "time": "",
-    "segno": "𝄋",
-    "coda": "𝄌",
-    "fermata": "𝄐",
-    "dim": "o",
-    "dimslash": "ø",
-    "halfdim": "ø",
-    "delta": "Δ",
-    "p": "p",
-    "f": "f",
-}
 _CHARGE = re.compile(r"([0-9]*)([+\-−–])")
 _CHEM2_NUMBER = re.compile(r"(?<=[A-Za-z\])])(\d+)")
 _CHEM2_CHARGE = re.compile(r"(?:\((\d*[+-])\)|(?<=[A-Za-z\d\])])(\d?[+-]))(?=$|[\s\])])")
+
+
+@cache
+def _symbols(kind: str) -> dict[str, str]:
+    """Gives symbols by name: of ``elements``, ``other_elements``, ``particles`` or ``music``."""
+    text = resources.files("kbsource.wikitext").joinpath("rules/symbols.toml").read_text("utf-8")
+    return dict(tomllib.loads(text)[kind])
+
+
+@cache
+def _atomic_numbers() -> dict[str, int]:
+    return {symbol: number for number, symbol in enumerate(_symbols("elements").values(), 1)}
+
+
+def _element(name: str) -> str:
+    """Gives the symbol of an element by its English name; another text as it is."""
+    folded = name.lower()
+    return _symbols("elements").get(folded) or _symbols("other_elements").get(folded, name)
 
 
 def formula(template: Template, page: PageFacts) -> str:
@@ -176,7 +78,7 @@ def isotope(template: Template, page: PageFacts, *, order: str = "name") -> str:
     charge = raise_text(plain_minus(template.named.get("charge", "")))
     if order == "mass" and len(values) > 1:
         values = [values[1], values[0], *values[2:]]
-    element = _SYMBOL_BY_NAME.get(values[0].lower(), values[0])
+    element = _element(values[0])
     mass = raise_text(values[1]) if len(values) > 1 else ""
     text = f"{mass}{element}{charge}"
     is_linked = template.named.get("link", "").lower() in ("y", "yes")
@@ -190,16 +92,16 @@ def element_symbol(template: Template, page: PageFacts) -> str:
     symbols = [value for value in values if not value.isdecimal()]
     if not symbols:
         return shown(template)
-    symbol = _SYMBOL_BY_NAME.get(symbols[0].lower(), symbols[0])
+    symbol = _element(symbols[0])
     numbers.sort(key=int, reverse=True)
-    low = numbers[1] if len(numbers) > 1 else str(_NUMBER_BY_SYMBOL.get(symbol, ""))
+    low = numbers[1] if len(numbers) > 1 else str(_atomic_numbers().get(symbol, ""))
     return f"{raise_text(numbers[0]) if numbers else ''}{lower_text(low)}{symbol}"
 
 
 def particle(template: Template, page: PageFacts) -> str:
     """Gives the sign of a particle: ``{{subatomic particle|electron}}`` -> e⁻."""
     name = argument(template, 1)
-    text = _PARTICLES.get(name.lower(), name)
+    text = _symbols("particles").get(name.lower(), name)
     return link(name.rstrip("+-0").capitalize(), text) if template.named.get("link", "") in ("y", "yes") else text
 
 
@@ -212,7 +114,7 @@ def music(template: Template, page: PageFacts) -> str:
         return f"{values[1]}/{values[2]}"
     if values[0] in ("chord", "scale") and len(values) > 1:
         return values[1]
-    return _NOTES.get(values[0].lower().replace("-", ""), values[0]) + "".join(values[1:])
+    return _symbols("music").get(values[0].lower().replace("-", ""), values[0]) + "".join(values[1:])
 
 
 def fossil_range(template: Template, page: PageFacts) -> str:
@@ -232,9 +134,15 @@ def million_years(template: Template, page: PageFacts, *, word: str = "million y
     return f"{'–'.join(values[:2])} {word}" if values else word
 
 
+def disease_code(template: Template, page: PageFacts) -> str:
+    """Gives ``F84.0`` of letter, number and decimal: ``{{ICD10|F|84|0|f|80}}``; the rest is only a target."""
+    values = padded(template, 3)
+    return f"{values[0]}{values[1]}{'.' + values[2] if values[2] else ''}"
+
+
 def square_root(template: Template, page: PageFacts) -> str:
     """Gives ``√2``, ``³√2``."""
-    values = stripped(template) + ["", ""]
+    values = padded(template, 2)
     value = values[0] if len(values[0]) <= 1 or values[0].isalnum() else f"({values[0]})"
     return f"{raise_text(values[1])}√{value}"
 
@@ -252,7 +160,7 @@ def formula_text(template: Template, page: PageFacts) -> str:
 
 def function_limits(template: Template, page: PageFacts, *, sign: str) -> str:
     """Gives ``∫`` or ``∑`` with its limits."""
-    values = stripped(template) + ["", "", ""]
+    values = padded(template, 3)
     low = template.named.get("from", "") or template.named.get("sub", "")
     high = template.named.get("to", "") or template.named.get("sup", "")
     bounds = f"{lower_text(low)}{raise_text(high)}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 _SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
 _TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _FRACTIONS = {0.5: "one-half", 0.25: "one-quarter", 0.75: "three-quarters"}
 _LARGE = ((1_000_000_000, "billion"), (1_000_000, "million"), (1000, "thousand"))

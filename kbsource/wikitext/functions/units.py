@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 from kbsource.wikitext.functions.numbers import raise_text
@@ -209,7 +210,7 @@ def subunits_in(first: Unit, second: Unit) -> int:
     """Gives how many of the second unit the first holds where both make up one measure (ft and in: 12), else 0."""
     _, _, combinations = _table()
     for codes in combinations.values():
-        for over, under in zip(codes, codes[1:], strict=False):
+        for over, under in pairwise(codes):
             if first.code == over and second.code == under:
                 return round(first.scale / second.scale)
     if first.kind == second.kind == "mass" and first.code in ("LT", "ST", "long cwt") and second.scale < first.scale:

@@ -1,0 +1,187 @@
+"""HotpotQA in the full-wiki setting: questions with supporting sentences of abstracts of October 2017.
+
+Source: https://hotpotqa.github.io (questions; ``wiki-readme.html`` for the abstracts).
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage, join
+from kbsource.records import BadRecord
+from mapping.records import Evidence, Example, Output, PageKey
+from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.fields import Json, is_integer, list_at, text_at
+from mapping.sources.files_in import RawRecord, check_shape, iter_array, iter_lines
+from mapping.sources.reading import Origin, keep_texts, read_examples, want_texts
+from mapping.sources.scratch import Scratch
+
+Lookup = Callable[[str], list[str] | None]
+
+
+class HotpotQa:
+    """Reads questions, and their sentences from the abstracts or else from the question's own ``context``.
+
+    References are the folder of ``enwiki-20171001-pages-meta-current-withlinks-abstracts`` as unpacked. Where they are
+    not given or do not have the page, the sentence is taken from ``context``, which in the full-wiki files holds
+    only what a search found.
+    """
+
+    name = "hotpotqa"
+    stem = "hotpotqa"
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+        """See ``Source.check``."""
+        check_split(self, split)
+        wanted = {"_id", "question"} | (set() if split == "test" else {"answer", "supporting_facts"})
+        for path in inputs.records:
+            check_shape(
+                path,
+                iter_array(storage, path),
+                lambda record: wanted <= record.keys(),
+                expected=f"questions of HotpotQA, one JSON array of objects with {', '.join(sorted(wanted))}",
+            )
+        if inputs.references:
+            path = _abstract_files(inputs, storage)[0]
+            check_shape(
+                path,
+                iter_lines(storage, path),
+                lambda record: {"title", "text"} <= record.keys() and _is_list_of_text(record["text"]),
+                expected=(
+                    "HotpotQA's abstracts, one JSON object a line with title and text, a list of sentences (in the"
+                    " dump that is not of abstracts it is a list of paragraphs, and the sentences have other numbers)"
+                ),
+            )
+
+    def read(
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+    ) -> Iterator[Example | BadRecord]:
+        """See ``Source.read``."""
+        with Scratch(options.scratch) as scratch:
+            if inputs.references:
+                wanted = Questions(split, lookup=lambda key: scratch.want(key), options=options)
+                want_texts([iter_array(storage, path) for path in inputs.records], convert=wanted.example)
+                abstracts = (iter_lines(storage, path) for path in _abstract_files(inputs, storage))
+                yield from keep_texts(abstracts, key_and_text=_title_and_text, scratch=scratch, tally=tally)
+
+            def lookup(key: str) -> list[str] | None:
+                text = scratch.get(key)
+                return None if text is None else orjson.loads(text)
+
+            yield from read_examples(
+                [iter_array(storage, path) for path in inputs.records],
+                id_of=lambda record: text_at(record, "_id"),
+                convert=Questions(split, lookup=lookup, options=options).example,
+                scratch=scratch,
+                tally=tally,
+            )
+
+
+class Questions:
+    """Converts parsed questions of one split.
+
+    Args:
+        split: test questions need neither answer nor supporting facts.
+        lookup: gives the sentences of an abstract by its title's key, None for an unknown title.
+        options: ``keep_meta`` counts.
+    """
+
+    def __init__(self, split: Split, *, lookup: Lookup, options: SourceOptions) -> None:
+        self._split = split
+        self._lookup = lookup
+        self._keeps_meta = options.keep_meta
+
+    def example(self, record: Json, origin: Origin) -> Example:
+        """Gives the example: one output with all supporting sentences as one evidence set.
+
+        Raises:
+            RecordError: ``missing_field``, ``wrong_type``.
+        """
+        outputs: tuple[Output, ...] = ()
+        if self._split != "test" or "answer" in record:
+            context = _context(record)
+            facts = dict.fromkeys(_fact(fact) for fact in list_at(record, "supporting_facts"))
+            if not facts:
+                raise RecordError("missing_field", "'supporting_facts' is empty")
+            evidence = tuple(self._evidence(title, sentence, context, origin) for title, sentence in facts)
+            outputs = (Output(text_at(record, "answer"), evidence),)
+        meta = {key: text_at(record, key) for key in ("level", "type")} if self._keeps_meta else None
+        return Example(
+            text_at(record, "_id"),
+            text_at(record, "question"),
+            outputs,
+            meta,
+            file=origin.raw.file,
+            line=origin.raw.line,
+        )
+
+    def _evidence(
+        self, title: str, sentence: int, context: dict[str, list[str]], origin: Origin
+    ) -> Evidence:
+        key = _key(title)
+        sentences = self._lookup(key)
+        if sentences is None:
+            sentences = context.get(key)
+        text = ""
+        if sentences is None:
+            origin.lose("unknown_page", f"{title!r} is neither in the abstracts nor in the question's context")
+        elif not 0 <= sentence < len(sentences):
+            origin.lose("unknown_sentence", f"{title!r} has {len(sentences)} sentences, none with number {sentence}")
+        else:
+            text = sentences[sentence].strip()
+        return Evidence(PageKey("title", html.unescape(title)), text)
+
+
+def _context(record: Json) -> dict[str, list[str]]:
+    context: dict[str, list[str]] = {}
+    for item in list_at(record, "context") if "context" in record else []:
+        if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
+            raise RecordError("wrong_type", f"a context is title and sentences, found {repr(item)[:80]}")
+        if not _is_list_of_text(item[1]):
+            raise RecordError("wrong_type", f"the context of {item[0]!r} is not a list of sentences")
+        context.setdefault(_key(item[0]), item[1])
+    return context
+
+
+def _fact(item: object) -> tuple[str, int]:
+    if isinstance(item, list) and len(item) == 2:
+        title, sentence = item
+        if isinstance(title, str) and is_integer(sentence):
+            return title, sentence
+    raise RecordError("wrong_type", f"a supporting fact is title and sentence number, found {repr(item)[:80]}")
+
+
+def _key(title: str) -> str:
+    """Gives the title for comparison; questions and abstracts write ``&`` as ``&amp;``, not always both."""
+    return unicodedata.normalize("NFC", html.unescape(title))
+
+
+def _is_list_of_text(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _title_and_text(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
+    try:
+        page = orjson.loads(raw.data)
+    except orjson.JSONDecodeError as error:
+        raise RecordError("malformed_json", str(error)) from error
+    if not isinstance(page, dict) or not _is_list_of_text(page.get("text")):
+        raise RecordError("wrong_type", "an abstract is an object with text, a list of sentences")
+    return _key(text_at(page, "title")), lambda: orjson.dumps(page["text"])
+
+
+def _abstract_files(inputs: Inputs, storage: Storage) -> list[str]:
+    paths: list[str] = []
+    for reference in inputs.references:
+        found = storage.glob(join(reference, "**", "wiki_*")) or storage.glob(reference)
+        if not found:
+            raise SetupError(f"{reference} holds no files of HotpotQA's abstracts (AA/wiki_00.bz2, …).")
+        paths += found
+    return paths

@@ -1,0 +1,47 @@
+"""Builds of the mini-wiki for end-to-end tests."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from kbsource.lookup import KnowledgeSource
+from pipelines.jobs.build import BuildSummary, build
+from pipelines.options import BuildOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags
+from tests.support import mini_wiki
+
+
+def build_mini(
+    output: Path,
+    *,
+    dump: Path | str = mini_wiki.MULTISTREAM,
+    runner: str = "local",
+    workers: int | None = None,
+    **options: Any,
+) -> BuildSummary:
+    """Builds the mini-wiki, with a ceiling that lets its broken pages pass unless told otherwise."""
+    given = {"page_props": str(mini_wiki.PAGE_PROPS), "max_rejects": mini_wiki.MAX_REJECTS, **options}
+    flags = beam_flags(runner, workers=workers, beam_args=())
+    return build(
+        BuildOptions(dump=(str(dump),), output=str(output), **given), flags=flags, progress=Progress(io.StringIO())
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Gives every file below a folder by its path."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def rows(release: Path, table: str) -> list[dict[str, Any]]:
+    """Gives the rows of a table."""
+    return [row for path in sorted((release / table).iterdir()) for row in pq.read_table(path).to_pylist()]
+
+
+def open_release(release: Path) -> KnowledgeSource:
+    """Opens a release."""
+    return KnowledgeSource.open(str(release))

@@ -1,0 +1,44 @@
+"""Parsers of the mini-wiki for which single pages go wrong on purpose."""
+
+from __future__ import annotations
+
+import os
+
+from kbsource.articles import PageParser, ParsedPage
+from kbsource.records import RawPage
+from tests.support.guarded_work import misbehave
+
+MOODS = {
+    "Port Sellick": "hang in C",
+    "Lake Miravel": "segfault",
+    "Heron": "type error",
+    "Pell & Daughters": "segfault",
+}
+"""What happens when a page is parsed."""
+
+LOST = "Pell & Daughters"
+"""The page that not even the simplest extraction survives."""
+
+
+class MoodyParser(PageParser):
+    """Goes wrong on the pages in ``MOODS``, and on ``LOST`` in the fallback too."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if raw.title in MOODS:
+            misbehave(MOODS[raw.title])
+        return super().parse(raw)
+
+    def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
+        if raw.title == LOST:
+            misbehave("segfault")
+        return super().parse_fallback(raw, status)
+
+
+class WaitingParser(PageParser):
+    """Opens the pipe that KBSOURCE_TEST_PIPE names on page 40 and then waits for ever."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if raw.page_id >= 40:
+            os.open(os.environ["KBSOURCE_TEST_PIPE"], os.O_WRONLY)
+            misbehave("hang")
+        return super().parse(raw)

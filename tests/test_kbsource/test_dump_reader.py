@@ -1,0 +1,351 @@
+"""Reading ranges of a dump: every split gives what one sequential reading gives, damage included."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.dump.ranges import DumpRange, plan_ranges
+from kbsource.dump.reader import read_range
+from kbsource.dump.siteinfo import read_header
+from kbsource.errors import SetupError
+from kbsource.records import BadRecord, RawPage
+from tests.support.dumps import (
+    FOOTER,
+    MemoryStorage,
+    dump_xml,
+    flip,
+    header_xml,
+    multistream,
+    one_stream,
+    page_xml,
+    revision_xml,
+)
+
+HISTORY = "".join(
+    revision_xml(f"version {number} " * number, revision_id=number, timestamp=f"20{number:02}-01-01T00:00:00Z")
+    for number in (3, 12, 7, 20, 1)
+)
+GOOD = [
+    page_xml(1, "Alan Turing", "Alan '''Turing''' & <ref>x</ref> [[Ёлка]] “quoted” " * 3),
+    page_xml(2, "AT&T", "", redirect="AT&T Corp.#History"),
+    page_xml(3, "Talk:Zürich", "Über\n\nuns " * 20, ns=1),
+    page_xml(5, "Template:X", "{{{1|<noinclude>}}}", ns=10),
+]
+MIXED = [
+    GOOD[0],
+    page_xml(8, "History", revisions=HISTORY),
+    GOOD[1],
+    b"  <page><title>Cut</title><ns>0</ns><id>99</id><revision><id>1</id>\n",
+    GOOD[2],
+    page_xml(11, "Entity", "x").replace(b">x<", b">&nbsp;<"),
+    page_xml(12, "Mismatch", "x").replace(b"</comment>", b"</remark>"),
+    page_xml(13, "Stub").replace(b'<text xml:space="preserve" />', b'<text bytes="12" id="5" />'),
+    GOOD[3],
+    page_xml(14, "Last", "The end."),
+]
+XML = dump_xml(MIXED)
+_CUTS = [0, 90, 700, 705, 1300, 2200, 2202, 3000, 3900, len(XML)]
+FORMS = {
+    "plain": XML,
+    "one_stream": one_stream([XML[a:b] for a, b in pairwise(_CUTS)]),
+    "multistream": multistream([(index, "", page) for index, page in enumerate(MIXED)])[0],
+    "streams_cut_anywhere": b"".join(bz2.compress(XML[a : a + 211]) for a in range(0, len(XML), 211)),
+}
+PATH = "dumps/enwiki-20260101-pages-articles.xml"
+Record = RawPage | BadRecord
+
+
+def read(
+    data: bytes,
+    cuts: tuple[int, ...] | list[int] = (),
+    *,
+    read_bytes: int | None = None,
+    as_of: str | None = None,
+    text_namespaces: frozenset[int] | None = None,
+    whole_bytes: int = 1 << 20,
+    max_bytes: int = 1 << 20,
+) -> list[Record]:
+    """Reads the data as one file in the ranges that the cuts make."""
+    storage = MemoryStorage({PATH: data}, read_bytes=read_bytes)
+    site = read_header(PATH, storage).site
+    (whole,) = plan_ranges([PATH], storage, range_bytes=1 << 40)
+    bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    found: list[Record] = []
+    for start, end in pairwise(bounds):
+        part = DumpRange(
+            0, PATH, start, end, whole.compression, whole.encoding, whole.n_bytes, whole.has_root, whole.prefix
+        )
+        found += read_range(
+            part,
+            storage,
+            site,
+            as_of=as_of,
+            text_namespaces=text_namespaces,
+            whole_bytes=whole_bytes,
+            max_bytes=max_bytes,
+        )
+    return found
+
+
+def pages(records: list[Record]) -> list[RawPage]:
+    return [record for record in records if isinstance(record, RawPage)]
+
+
+def reasons(records: list[Record]) -> list[tuple[str, str]]:
+    return [(record.reason, record.key) for record in records if isinstance(record, BadRecord)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("read_bytes", [None, 64], ids=["long_reads", "short_reads"])
+def test_every_form_gives_the_same_pages_and_rejects(form: str, read_bytes: int | None) -> None:
+    records = read(FORMS[form], read_bytes=read_bytes)
+    assert [page.page_id for page in pages(records)] == [1, 8, 2, 3, 5, 14]
+    assert reasons(records) == [
+        ("page_cut", "99"),
+        ("xml_entity", "11"),
+        ("malformed_xml", "12"),
+        ("text_missing", "13"),
+    ]
+    first = pages(records)[0]
+    assert first.text == "Alan '''Turing''' & <ref>x</ref> [[Ёлка]] “quoted” " * 3
+    assert (first.namespace, first.title, first.redirect_title) == (0, "Alan Turing", None)
+    assert (first.revision_id, first.parent_revision_id, first.timestamp) == (10, None, "2020-01-01T00:00:00Z")
+    assert (first.model, first.file) == ("wikitext", "enwiki-20260101-pages-articles.xml")
+    assert pages(records)[2].redirect_title == "AT&T Corp."
+
+
+@given(
+    form=st.sampled_from(sorted(FORMS)),
+    cuts=st.lists(st.integers(0, 1 << 14), max_size=6),
+    read_bytes=st.sampled_from([None, 16, 100, 1000]),
+    whole_bytes=st.sampled_from([150, 700, 1 << 20]),
+    max_bytes=st.sampled_from([400, 900, 1 << 20]),
+    damage=st.one_of(
+        st.none(),
+        st.tuples(st.sampled_from(["flip", "truncate"]), st.integers(0, 1 << 14)),
+        st.tuples(st.just("append"), st.integers(1, 40)),
+    ),
+)
+@settings(max_examples=250, deadline=None)
+def test_the_ranges_of_any_split_give_what_one_range_gives(
+    form: str,
+    cuts: list[int],
+    read_bytes: int | None,
+    whole_bytes: int,
+    max_bytes: int,
+    damage: tuple[str, int] | None,
+) -> None:
+    data = FORMS[form]
+    if damage is not None:
+        kind, number = damage
+        keep = data.find(b"<page>") + 6 if form == "plain" else 14  # what is no dump any more is another matter
+        place = max(number % len(data), keep)
+        data = {"flip": flip(data, place), "truncate": data[:place], "append": data + b"\x80" * number}[kind]
+    limits = {"whole_bytes": whole_bytes, "max_bytes": max_bytes}
+    try:
+        expected = read(data, **limits)
+    except SetupError:
+        return  # so little is left that it is no dump
+    assert read(data, cuts, read_bytes=read_bytes, **limits) == expected
+
+
+@pytest.mark.parametrize("range_bytes", [1, 7, 64, 500, 5000])
+@pytest.mark.parametrize("form", FORMS)
+def test_planned_ranges_give_what_one_range_gives(form: str, range_bytes: int) -> None:
+    storage = MemoryStorage({PATH: FORMS[form]})
+    site = read_header(PATH, storage).site
+    planned = plan_ranges([PATH], storage, range_bytes=range_bytes)
+    assert [part.index for part in planned] == list(range(len(planned)))
+    found = [record for part in planned for record in read_range(part, storage, site)]
+    assert found == read(FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_range_reports_exactly_its_bytes_as_progress(form: str) -> None:
+    storage = MemoryStorage({PATH: FORMS[form]}, read_bytes=100)
+    site = read_header(PATH, storage).site
+    for part in plan_ranges([PATH], storage, range_bytes=700):
+        steps: list[int] = []
+        list(read_range(part, storage, site, on_progress=steps.append))
+        assert sum(steps) == part.end - part.start
+        assert min(steps) > 0
+
+
+def test_offsets_say_where_a_page_begins() -> None:
+    for page in pages(read(XML)):
+        assert XML.startswith(b"<page", page.offset)
+    blocks = FORMS["multistream"]
+    for page in pages(read(blocks)):
+        assert blocks.startswith(b"1AY&SY", page.offset)
+        assert f"<id>{page.page_id}</id>".encode() in bz2.decompress(b"BZh9" + blocks[page.offset :])
+
+
+def test_other_text_namespaces_change_nothing_but_texts() -> None:
+    everything = read(XML)
+    some = read(XML, text_namespaces=frozenset({0}))
+    assert reasons(some) == reasons(everything)
+    for one, other in zip(pages(some), pages(everything), strict=True):
+        assert one.text == (other.text if other.namespace == 0 else "")
+        assert (one.page_id, one.title, one.revision_id, one.offset) == (
+            other.page_id,
+            other.title,
+            other.revision_id,
+            other.offset,
+        )
+
+
+@pytest.mark.parametrize("whole_bytes", [100, 1 << 20], ids=["by_revisions", "whole"])
+@pytest.mark.parametrize(
+    ("as_of", "revision_id"),
+    [(None, 20), ("2019-12-31T00:00:00Z", 12), ("2012-01-01T00:00:00Z", 12), ("2001-01-01T00:00:00Z", 1)],
+)
+def test_of_a_history_the_newest_revision_not_after_as_of_is_taken(
+    whole_bytes: int, as_of: str | None, revision_id: int
+) -> None:
+    (page,) = pages(read(dump_xml([page_xml(8, "H", revisions=HISTORY)]), as_of=as_of, whole_bytes=whole_bytes))
+    assert page.revision_id == revision_id
+    assert page.text == f"version {revision_id} " * revision_id
+
+
+def test_of_revisions_of_one_second_the_higher_id_is_taken() -> None:
+    texts = {5: "old", 6: "new", 4: "older"}
+    revisions = "".join(revision_xml(text, revision_id=number) for number, text in texts.items())
+    (page,) = pages(read(dump_xml([page_xml(8, "H", revisions=revisions)])))
+    assert page.text == "new"
+
+
+@pytest.mark.parametrize("whole_bytes", [100, 1 << 20], ids=["by_revisions", "whole"])
+def test_a_page_without_a_revision_by_then_is_rejected(whole_bytes: int) -> None:
+    data = dump_xml([page_xml(8, "H", revisions=HISTORY)])
+    assert reasons(read(data, as_of="2000-01-01T00:00:00Z", whole_bytes=whole_bytes)) == [("no_revision_as_of", "8")]
+
+
+def test_as_of_must_be_a_timestamp() -> None:
+    with pytest.raises(SetupError, match="2019-08"):
+        read(XML, as_of="2019-08")
+
+
+def test_a_revision_that_does_not_end_is_given_up_and_the_next_page_read() -> None:
+    data = dump_xml([page_xml(1, "Endless", "x" * 5000), page_xml(2, "Next", "y")])
+    records = read(data, whole_bytes=500, max_bytes=2000)
+    assert reasons(records) == [("page_too_large", "1")]
+    assert [page.page_id for page in pages(records)] == [2]
+
+
+def test_a_long_history_is_read_with_few_bytes_in_hand() -> None:
+    revisions = "".join(revision_xml("z" * 1000, revision_id=number) for number in range(1, 400))
+    data = dump_xml([page_xml(1, "Long", revisions=revisions)])
+    (page,) = pages(read(data, read_bytes=1000, whole_bytes=3000, max_bytes=4000))
+    assert page.revision_id == 399
+
+
+@pytest.mark.parametrize("cut", [1, 13, 200], ids=["inside_the_end_tag", "before_the_end_tag", "inside_a_page"])
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["plain", "bzip2", "gzip"])
+def test_xml_that_ends_early_is_told_once(cut: int, pack: type[bytes]) -> None:
+    records = read(pack(XML[: -len(FOOTER) + 12 - cut]))
+    assert [reason for reason, _ in reasons(records)].count("truncated_dump") == 1
+    assert isinstance(records[-1], BadRecord)
+    assert records[-1].reason == "truncated_dump"
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress], ids=["bzip2", "gzip"])
+def test_a_compressed_file_that_ends_early_is_told_once(pack: type[bytes]) -> None:
+    records = read(pack(XML)[:-5])
+    assert reasons(records)[-1] == ("truncated_dump", "")
+    assert len(pages(records)) == 6
+
+
+def test_a_sound_end_is_not_told() -> None:
+    assert "truncated_dump" not in dict(reasons(read(XML)))
+    assert "truncated_dump" not in dict(reasons(read(XML + b"\n\n")))
+
+
+def test_pages_without_a_root_have_no_end_to_miss() -> None:
+    records = read(b"".join(GOOD))
+    assert reasons(records) == []
+    assert len(pages(records)) == 4
+
+
+def test_damage_in_gzip_keeps_the_pages_before_it() -> None:
+    plenty = [page_xml(number, f"T{number}", f"{number} text {number * 7919 % 1013} " * 40) for number in range(1, 200)]
+    packed = gzip.compress(dump_xml(plenty))
+    records = read(packed[:1000] + b"\xff" * 50 + packed[1050:])
+    kept = pages(records)
+    assert len(kept) > 5
+    assert [page.page_id for page in kept[:5]] == [1, 2, 3, 4, 5]
+    assert reasons(records)[-1] == ("damaged_gzip", "")
+
+
+def test_members_of_gzip_follow_on_each_other() -> None:
+    packed = b"".join(gzip.compress(XML[start : start + 777]) for start in range(0, len(XML), 777))
+    assert read(packed + bytes(100), read_bytes=64) == read(gzip.compress(XML))
+    assert reasons(read(packed + b"garbage"))[-1] == ("trailing_garbage", "")
+
+
+def test_a_block_lost_inside_a_page_cuts_that_page() -> None:
+    xml = dump_xml(GOOD)
+    inside = xml.index(b"Alan '''Turing") + 30
+    data = b"".join(map(bz2.compress, (xml[:inside], xml[inside : inside + 60], xml[inside + 60 :])))
+    place = len(bz2.compress(xml[:inside]))
+    records = read(flip(data, place + 50))
+    assert reasons(records) == [("page_cut", "1"), ("damaged_block", "")]
+    assert records[1].offset == place + 4
+    assert [page.page_id for page in pages(records)] == [2, 3, 5]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["plain", "bzip2", "gzip"])
+def test_other_encodings_are_converted(encoding: str, pack: type[bytes]) -> None:
+    data = pack(XML.decode().encode(encoding))
+    records = read(data, read_bytes=97)
+    assert [(page.page_id, page.text) for page in pages(records)] == [
+        (page.page_id, page.text) for page in pages(read(XML))
+    ]
+    assert reasons(records) == reasons(read(XML))
+
+
+def test_a_declared_encoding_is_converted() -> None:
+    declaration = '<?xml version="1.0" encoding="ISO-8859-2"?>\n'
+    data = (declaration + dump_xml([page_xml(1, "Łódź", "Łódź & więcej")]).decode()).encode("iso-8859-2")
+    assert [page.title for page in pages(read(data))] == ["Łódź"]
+
+
+def test_half_a_surrogate_pair_is_rejected_with_its_page_alone() -> None:
+    broken = "".join(page.decode() for page in GOOD).replace("quoted", "quo\ud800ted", 1)
+    data = codecs.BOM_UTF16_LE + (header_xml().decode() + broken + FOOTER.decode()).encode("utf-16-le", "surrogatepass")
+    records = read(data)
+    assert reasons(records) == [("invalid_characters", "1")]
+    assert len(pages(records)) == 3
+
+
+def test_damage_in_utf_16_keeps_the_pages_behind_it() -> None:
+    xml = XML.decode().encode("utf-16")
+    packed = [bz2.compress(xml[start : start + 1501]) for start in range(0, len(xml), 1501)]
+    packed[2] = flip(packed[2], len(packed[2]) // 2)
+    records = read(b"".join(packed))
+    assert "damaged_block" in dict(reasons(records))
+    assert pages(records)[-1].page_id == 14
+
+
+def test_elements_may_have_a_prefix() -> None:
+    xml = XML.replace(b"</", b"</mw:").replace(b"<", b"<mw:").replace(b"<mw:/mw:", b"</mw:")
+    xml = xml.replace(b"xmlns=", b"xmlns:mw=", 1)
+    records = read(xml, [500, 1500, 2500])
+    assert [page.page_id for page in pages(records)] == [1, 8, 2, 3, 5, 14]
+    assert reasons(records) == reasons(read(XML))
+
+
+def test_a_dtd_is_never_expanded() -> None:
+    bomb = b'<!DOCTYPE mediawiki [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>\n'
+    page = page_xml(1, "A", "PLACE").replace(b"PLACE", b"&b;")
+    other = page_xml(2, "B", "PLACE").replace(b"PLACE", b"&x;")
+    records = read(bomb + dump_xml([page, other, GOOD[0]]))
+    assert reasons(records) == [("xml_entity", "1"), ("xml_entity", "2")]
+    assert len(pages(records)) == 1

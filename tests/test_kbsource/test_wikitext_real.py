@@ -1,0 +1,81 @@
+"""The parser on every real slice: laws, leaks, and the public parser's way giving the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kbsource.dump.ranges import plan_ranges
+from kbsource.dump.reader import read_range
+from kbsource.dump.siteinfo import read_header
+from kbsource.files import LocalStorage
+from kbsource.records import RawPage
+from kbsource.site import Site
+from kbsource.wikitext.events import parser_events
+from kbsource.wikitext.markers import ANY_CONTROL
+from kbsource.wikitext.parse import WikitextParser
+from tests.support.real_data import real_path
+
+S1 = "dumps/gensim_enwiki-p10p30302-shortened.xml.bz2"
+SLICES = {
+    S1: 106,
+    "dumps/gensim_enwiki-table-markup.xml.bz2": 5,
+    "dumps/gensim_bgwiki-shortened.xml.bz2": 1,
+    "dumps/andresmit_wiki.xml.gz": 90,
+    "dumps/anubhavs11_wiki.xml.gz": 127,
+    "dumps/cyberzhg_zhwiki-test-pages.xml.gz": 23,
+    "dumps/dumpsterdive_smallwiki-pages-articles.xml.gz": 903,
+    "dumps/nwtgck_wikidump.xml.gz": 18,
+    "dumps/semanticizest_nlwiki-20140927-sample.xml.gz": 19,
+    "dumps/totocptbgn_frwiki10000.xml.gz": 21,
+    "dumps/wikibrain_en_test.xml.gz": 33,
+    "dumps/wikiextractor_test.xml.gz": 6,
+}
+MARKUP = ("{{", "}}", "[[", "]]", "<ref", "'''")
+# What is text although it looks like markup: TeX, and what nowiki, pre, code blocks and character references hold.
+LITERAL = re.compile(
+    r"<(math|nowiki|pre|source|syntaxhighlight|code|chem|ce)\b[^>]*>.*?</\1\s*>|&lt;ref", re.DOTALL | re.IGNORECASE
+)
+
+
+def articles(relative: str) -> Iterator[tuple[Site, RawPage]]:
+    path = str(real_path(relative))
+    storage = LocalStorage()
+    site = read_header(path, storage).site
+    for dump_range in plan_ranges([path], storage, range_bytes=1 << 40):
+        for page in read_range(dump_range, storage, site, text_namespaces=frozenset({0})):
+            if isinstance(page, RawPage) and page.namespace == 0 and page.redirect_title is None:
+                yield site, page
+
+
+@pytest.mark.parametrize("relative", SLICES)
+def test_every_article_obeys_the_laws_and_leaks_no_markup(relative: str) -> None:
+    parser = None
+    n_articles = 0
+    leaking: set[str] = set()
+    for site, raw in articles(relative):
+        n_articles += 1
+        parser = parser or WikitextParser(site)
+        parsed = parser.parse(raw.text, title=raw.title, timestamp=raw.timestamp)
+        for anchor in parsed.anchors:
+            assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
+        literal = " ".join(match.group() for match in LITERAL.finditer(raw.text))
+        for element in parsed.elements[1:]:
+            assert element.text == element.text.strip() != ""
+            assert not ANY_CONTROL.search(element.text)
+            if any(mark in element.text and mark not in literal.replace("&lt;", "<") for mark in MARKUP):
+                leaking.add(raw.title)
+    assert n_articles == SLICES[relative]
+    assert leaking == set()
+
+
+def test_the_public_parser_gives_the_same_on_real_articles() -> None:
+    fast = public = None
+    for number, (site, raw) in enumerate(articles(S1)):
+        if number % 4:
+            continue
+        fast = fast or WikitextParser(site)
+        public = public or WikitextParser(site, events=parser_events, is_direct=False)
+        assert fast.parse(raw.text, title=raw.title) == public.parse(raw.text, title=raw.title)

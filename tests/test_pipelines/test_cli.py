@@ -1,0 +1,242 @@
+"""The command line: help, exit codes, JSON, and that reading a release needs no Beam."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from kbsource import __version__
+from pipelines.cli import COMMANDS, main
+from tests.support import mini_wiki
+from tests.support.builds import build_mini
+from tests.support.real_data import ROOT
+
+NAMES = [command.name for command in COMMANDS]
+DUMP = str(mini_wiki.MULTISTREAM)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("cli") / "release"
+    build_mini(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def damaged(release: str, tmp_path: Path) -> str:
+    """A copy of the release with one byte changed in its pages."""
+    folder = tmp_path / "damaged"
+    subprocess.run(["cp", "-r", release, str(folder)], check=True)
+    (file,) = (folder / "pages").iterdir()
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    return str(folder)
+
+
+def test_the_packages_are_ours_alone() -> None:
+    owners = packages_distributions()
+
+    for name in ("kbsource", "mapping", "pipelines"):
+        assert set(owners[name]) == {"kbsource"}, name
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"kbsource {__version__}\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_of_every_command_has_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+
+    assert caught.value.code == 0
+    assert f"examples:\n  kbsource {name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["bild"],
+        ["verify"],
+        ["verify", "somewhere", "--fast"],
+        ["show", "release"],
+        ["build", "--output", "x"],
+        ["build", "--dump", DUMP, "--output", "x", "--limit-pages", "many"],
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+
+    assert caught.value.code == 2
+    assert "usage: kbsource" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["check-dump", "nowhere/*.bz2"], "nowhere/*.bz2"),
+        (["verify", "nowhere"], "nowhere: no manifest.json"),
+        (["show", "nowhere", "A"], "nowhere: no manifest.json"),
+        (["export-kilt", "nowhere", "--output", "x.jsonl"], "nowhere: no manifest.json"),
+        (["build", "--dump", "nowhere.xml", "--output", "{tmp}/x"], "nowhere.xml"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--page-props", "no.sql"], "no.sql does not exist"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--siteinfo", "no.json"], "no.json does not exist"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--only-titles", "no.txt"], "no.txt does not exist"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--as-of", "2019"], "--as-of is '2019'"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--limit-pages", "0"], "--limit-pages is 0"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--max-rejects", "2"], "--max-rejects is 2"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--runner", "abacus"], "--runner abacus"),
+        (["build", "--dump", DUMP, "--output", "{tmp}/x", "--limit-page", "5"], "option --limit-page"),
+    ],
+)
+def test_wrong_set_up_exits_with_2_and_one_message(
+    argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([one.replace("{tmp}", str(tmp_path)) for one in argv])
+
+    said = capsys.readouterr().err
+    assert code == 2
+    assert message in said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_build_ends_with_the_counts_and_what_to_do_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = str(tmp_path / "release")
+    code = main(["build", "--dump", DUMP, "--output", output, "--max-rejects", "0.05", "--direct_num_workers=1"])
+
+    said = capsys.readouterr()
+    assert code == 0
+    assert f"pages read            {mini_wiki.N_PAGES}\n  articles            {mini_wiki.N_ARTICLES}\n" in said.out
+    assert f"kbsource verify {output}" in said.out
+    assert "scan: 103 pages in" in said.err
+
+
+def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["build", "--dump", DUMP, "--output", str(tmp_path / "release"), "--limit-pages", "20", "--json"]
+    assert main(argv) == 0
+
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["counts"]["pages_read"] == 20
+    assert summary["output"] == str(tmp_path / "release")
+
+
+def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "--dump", DUMP, "--output", str(tmp_path / "release")]) == 1
+    assert "the ceiling is 0.100%" in capsys.readouterr().err
+
+    truncated = tmp_path / "wiki.xml.bz2"
+    truncated.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
+    assert main(["build", "--dump", str(truncated), "--output", str(tmp_path / "other")]) == 1
+    assert "error: wiki.xml.bz2: It is truncated" in capsys.readouterr().err
+
+
+def test_check_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-dump", DUMP]) == 0
+    assert "The dump is in order: 1 files, 0 errors" in capsys.readouterr().out
+
+    truncated = tmp_path / "wiki.xml.bz2"
+    truncated.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
+    assert main(["check-dump", str(truncated), "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert not result["ok"]
+    assert "truncated_dump" in {finding["code"] for finding in result["findings"]}
+
+
+def test_verify(release: str, damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", release]) == 0
+    assert capsys.readouterr().out.startswith("Sound: ")
+
+    assert main(["verify", release, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_pages"] == mini_wiki.N_ARTICLES
+
+    assert main(["verify", damaged]) == 1
+    assert "a file's content changed (sha256, 1 cases)" in capsys.readouterr().out
+
+    assert main(["verify", damaged, "--json"]) == 1
+    assert not json.loads(capsys.readouterr().out)["ok"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["Halvane Isles", "the_Halvanes", "12", "https://mini.example.org/wiki/Halvane_Isles"],
+)
+def test_show_finds_a_page_by_title_redirect_id_and_url(
+    release: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", release, wanted]) == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("Halvane Isles\n=============\n")
+    assert "Q9000012" in said
+    assert "Sections\n  Geography\n    Climate\n" in said
+
+
+def test_show_full_has_all_of_the_text(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", release, "Halvane Isles", "--full"]) == 0
+
+    assert "\n\n## Geography\n\n" in capsys.readouterr().out
+
+
+def test_show_json_keeps_the_offset_law(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", release, "Halvane Isles", "--json"]) == 0
+
+    page = json.loads(capsys.readouterr().out)
+    assert page["page_id"] == 12
+    assert page["anchors"]
+    for anchor in page["anchors"]:
+        text = page["elements"][anchor["element"]]["text"]
+        assert text[anchor["start"] : anchor["end"]] == anchor["text"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("No such page", "the dump has no such page"),
+        ("Old Mole", "circle"),
+        ("Lost Lagoon", "redirects to a page that the dump does not have"),
+    ],
+)
+def test_show_says_why_there_is_no_page(
+    release: str, wanted: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", release, wanted]) == 1
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert reason in said.err
+
+
+def test_export_kilt(release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "kilt.jsonl"
+    assert main(["export-kilt", release, "--output", str(output)]) == 0
+
+    records = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert len(records) == mini_wiki.N_ARTICLES
+    assert records[0]["wikipedia_title"] == records[0]["text"][0].strip()
+
+
+@pytest.mark.parametrize("argv", [["show", "{release}", "12"], ["verify", "{release}"]])
+def test_reading_a_release_imports_no_beam(release: str, argv: list[str]) -> None:
+    code = (
+        "import sys; from pipelines.cli import main; code = main(sys.argv[1:]); "
+        "sys.exit(9 if 'apache_beam' in sys.modules else code)"
+    )
+    command = [sys.executable, "-c", code, *(one.replace("{release}", release) for one in argv)]
+
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+
+    assert done.returncode == 0, done.stderr.decode()
