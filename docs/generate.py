@@ -18,8 +18,8 @@ from pipelines.runners import PRESETS
 FOLDER = Path(__file__).resolve().parent
 
 TABLE_HEADS = {
-    "pages": "One row per article: main namespace, not a redirect; disambiguation and list pages included. In the order "
-    "of the dump. Spans are half-open `[start, end)` in Unicode code points.",
+    "pages": "One row per article: main namespace, not a redirect; disambiguation and list pages included. In the "
+    "order of the dump. Spans are half-open `[start, end)` in Unicode code points.",
     "redirects": "One row per redirect page of the main namespace, by title in code-point order.",
     "rejected": "One row per page, or damaged place of a file, that could not be used.",
     "templates": "How often each template is used, by outcome, sorted by name.",
@@ -30,8 +30,8 @@ def tables_page() -> str:
     """Gives docs/tables.md."""
     parts = [
         "# Tables",
-        f"Written by `docs/generate.py` from `kbsource/schema.py`, schema version {SCHEMA_VERSION}. Columns may be null "
-        "only where it says so.",
+        f"Written by `docs/generate.py` from `kbsource/schema.py`, schema version {SCHEMA_VERSION}. Columns may be "
+        "null only where it says so.",
     ]
     for name, schema in TABLES.items():
         parts += [f"## {name}", TABLE_HEADS[name], _table(("column", "type", "meaning"), _rows(schema, ""))]
@@ -117,7 +117,7 @@ def main(argv: list[str]) -> int:
             if not args.check:
                 path.write_text(content, "utf-8")
     if args.check and stale:
-        print(f"not current: {', '.join(stale)}; run python docs/generate.py", file=sys.stderr)
+        sys.stderr.write(f"not current: {', '.join(stale)}; run python docs/generate.py\n")
         return 1
     return 0
 

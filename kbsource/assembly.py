@@ -1,4 +1,5 @@
-"""What a build does between and after its passes, on one machine: laws, indexes, the small tables, the manifest."""
+"""What a build does between and after its passes, on one machine: laws, indexes, the small tables, the
+manifest."""
 
 from __future__ import annotations
 
@@ -142,9 +143,7 @@ def build_indexes(
         DataError: page_props is damaged.
     """
     batches = (
-        batch
-        for report in reports
-        for batch in read_batches(storage, part_path(staging, "titles", report.part))
+        batch for report in reports for batch in read_batches(storage, part_path(staging, "titles", report.part))
     )
     titles = build_title_index(batches, folder, scratch=scratch)
     dropped, skipped = _dropped(titles, reports, storage, staging)
@@ -181,7 +180,8 @@ class _PropRows:
 def _dropped(
     titles: TitleIndexReport, reports: Sequence[ScanReport], storage: Storage, staging: str
 ) -> tuple[tuple[tuple[BadRecord, bool], ...], dict[int, tuple[int, ...]]]:
-    """Gives (record, is a redirect) of every dropped row, by range and row, and the articles' sources by range."""
+    """Gives (record, is a redirect) of every dropped row, by range and row, and the articles' sources by
+    range."""
     sources = dropped_sources(titles.dropped_path)
     rows = {one.source: one for one in read_dropped(titles.dropped_path)}
     files = {report.part: report.file for report in reports}
@@ -192,9 +192,7 @@ def _dropped(
         is_redirect = _redirects_at(own & 0xFFFFFFFF, storage, part_path(staging, "titles", part))
         skipped[part] = tuple(own[~is_redirect].tolist())
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
-            detail = (
-                f"{rows[source].title!r}: another row has the page id with a newer revision, or had it first"
-            )
+            detail = f"{rows[source].title!r}: another row has the page id with a newer revision, or had it first"
             record = BadRecord("scan", str(rows[source].page_id), DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
     return tuple(found), skipped
@@ -245,9 +243,7 @@ def count_pages(
                 "lost or doubled. Build again, and report it if it happens twice."
             )
     return {
-        file: Counts(
-            pages[file], articles[file], redirects[file], others[file], dict(sorted(rejected[file].items()))
-        )
+        file: Counts(pages[file], articles[file], redirects[file], others[file], dict(sorted(rejected[file].items())))
         for file in pages
     }
 
@@ -294,9 +290,7 @@ def assemble(
     index = publish_index(indexes.folder, index_files, output, storage=storage)
     redirects = redirect_rows(TitleIndex.open(indexes.folder))
     templates = merge_templates(
-        pa.Table.from_batches(
-            read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES
-        )
+        pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
         for shard in shards
     )
     tables = {
@@ -332,9 +326,7 @@ def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _findings(
-    reports: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes
-) -> dict[str, int]:
+def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes) -> dict[str, int]:
     found = _summed(report.facts for report in shards)
     found |= {f"loss_{kind}": count for kind, count in _summed(report.losses for report in shards).items()}
     found |= {f"redirects_{name}": n for name, n in indexes.titles.by_status.items() if name != "article"}
@@ -374,8 +366,6 @@ def _template_rows(templates: pa.Table) -> Iterator[TemplateRow]:
 def _most_used(templates: pa.Table) -> tuple[TemplateCount, ...]:
     """Gives the unknown templates by falling number of uses, then by name."""
     unknown = templates.filter(pc.equal(templates["outcome"], "unknown"))
-    ordered = unknown.sort_by([("uses", "descending"), ("name", "ascending")]).slice(
-        0, UNKNOWN_TEMPLATES_LISTED
-    )
+    ordered = unknown.sort_by([("uses", "descending"), ("name", "ascending")]).slice(0, UNKNOWN_TEMPLATES_LISTED)
     columns = (ordered[name].to_pylist() for name in ("name", "uses", "pages"))
     return tuple(TemplateCount(*values) for values in zip(*columns, strict=True))

@@ -1,9 +1,9 @@
 """A process that does work which may hang, crash or eat memory, and its supervisor.
 
-A signal cannot interrupt C code, a thread cannot be killed, and a crash takes the whole process along: only a process
-of its own guards against a page that no parser survives. The process is started anew with its own interpreter
-(a fork would inherit the locks of gRPC's threads), lives for many tasks, and shows the page in work through
-``kbsource.beat``, so that guarding a page costs two stores into memory.
+A signal cannot interrupt C code, a thread cannot be killed, and a crash takes the whole process along: only a
+process of its own guards against a page that no parser survives. The process is started anew with its own
+interpreter (a fork would inherit the locks of gRPC's threads), lives for many tasks, and shows the page in
+work through ``kbsource.beat``, so that guarding a page costs two stores into memory.
 
 Protocol: one JSON line per task on the standard input, one JSON line per answer on the standard output. The
 process ends when its standard input is closed, so it never outlives its supervisor.
@@ -32,13 +32,13 @@ MEMORY_EXIT_CODE = 70
 """Exit code of a worker whose memory limit was met. (EX_SOFTWARE of sysexits.h.)"""
 
 
-class WorkerDied(Exception):
+class WorkerDiedError(Exception):
     """The process ended, or was ended, before it answered.
 
     Attributes:
         page: number of the page in work, from 1; 0 when none was.
-        kind: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or ``error``
-            (it raised an exception).
+        kind: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or
+            ``error`` (it raised an exception).
         detail: exit code and the end of what it wrote to its standard error.
     """
 
@@ -55,9 +55,7 @@ class Guard:
     A context manager: the process ends with the context.
     """
 
-    def __init__(
-        self, function: str, *, page_timeout_s: float | None = None, memory_bytes: int | None = None
-    ) -> None:
+    def __init__(self, function: str, *, page_timeout_s: float | None = None, memory_bytes: int | None = None) -> None:
         """Prepares the worker.
 
         Args:
@@ -69,7 +67,7 @@ class Guard:
         self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
 
     def __enter__(self) -> Guard:
         return self
@@ -98,7 +96,7 @@ class Guard:
 
         Raises:
             SetupError: the function raised it.
-            WorkerDied: the process did not survive the task; the next call starts another one.
+            WorkerDiedError: the process did not survive the task; the next call starts another one.
         """
         beat = Beat.create(beat_path)
         process = self._process or self._start()
@@ -149,9 +147,9 @@ class Guard:
                 seen, since = reading.serial, now
             elif timeout_s is not None and now - since > timeout_s:
                 self._kill()
-                raise WorkerDied(reading.page, "timeout", f"no end after {timeout_s:g} s")
+                raise WorkerDiedError(reading.page, "timeout", f"no end after {timeout_s:g} s")
 
-    def _died(self, beat: Beat) -> WorkerDied:
+    def _died(self, beat: Beat) -> WorkerDiedError:
         assert self._process is not None
         code = self._process.wait()
         page = beat.read().page
@@ -162,11 +160,11 @@ class Guard:
         self._errors.seek(0)
         self._kill()
         if code == MEMORY_EXIT_CODE:
-            return WorkerDied(page, "crash", f"more than {self._memory_bytes} bytes of memory")
+            return WorkerDiedError(page, "crash", f"more than {self._memory_bytes} bytes of memory")
         if code == 1:
-            return WorkerDied(page, "error", tail)
+            return WorkerDiedError(page, "error", tail)
         reason = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return WorkerDied(page, "crash", f"{reason}\n{tail}" if tail else reason)
+        return WorkerDiedError(page, "crash", f"{reason}\n{tail}" if tail else reason)
 
     def _kill(self) -> None:
         process, self._process = self._process, None

@@ -1,4 +1,5 @@
-"""The guarded process: ``python -m kbsource.guarded module:function memory_bytes``. See ``kbsource.guard``."""
+"""The guarded process: ``python -m kbsource.guarded module:function memory_bytes``. See
+``kbsource.guard``."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What became of a shard's articles: ``sum(articles) + sum of rejected + n_skipped`` are all that were staged.
+    """What became of a shard's articles: ``sum(articles) + sum of rejected + n_skipped`` are all that were
+    staged.
 
     Attributes:
         number: number of the shard.
@@ -83,7 +84,8 @@ class ShardReport:
         n_skipped: articles left out because a newer row has their page id.
         statuses: pages by ``parse_status``.
         losses: pieces not carried over, by kind.
-        facts: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``.
+        facts: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``,
+            ``pages_with_item``.
     """
 
     number: int
@@ -140,7 +142,8 @@ def plan_shards(
     min_shard_bytes: int = MIN_SHARD_BYTES,
     min_shards: int = MIN_SHARDS,
 ) -> list[Shard]:
-    """Gives the shards of a dump: consecutive chunks, about the same amount of text in each; at least one shard.
+    """Gives the shards of a dump: consecutive chunks, about the same amount of text in each; at least one
+    shard.
 
     Depends on the chunks alone, never on the number of workers.
 
@@ -187,11 +190,12 @@ def write_page_shard(
     Args:
         output: folder of the release.
         staging: staging folder.
-        parser: parses; what raises RecordError is extracted as ``fallback_error``, and rejected where that fails too.
+        parser: parses; what raises RecordError is extracted as ``fallback_error``, and rejected where that
+            fails too.
         resolver, properties: what is known of all titles.
         skipped: ``source`` of the articles that are left out.
-        verdicts: by number of the article in the shard, from 1: ``fallback_…``, the status of an article that must
-            not be parsed again, or a reason to reject it unread.
+        verdicts: by number of the article in the shard, from 1: ``fallback_…``, the status of an article that
+            must not be parsed again, or a reason to reject it unread.
 
     Returns:
         The report, as written.
@@ -212,11 +216,11 @@ def write_page_shard(
                 beat.enter(number)
                 parsed = parser.parse(raw) if verdict is None else parser.parse_fallback(raw, verdict)
                 page = resolve_page(parsed, resolver, properties, site)
+                beat.leave()
                 writer.add(page)
             except RecordError as error:
-                return error
-            finally:
                 beat.leave()
+                return error
             tally.add(page, raw.file)
             return None
 

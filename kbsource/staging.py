@@ -2,12 +2,13 @@
 
 Layout under the staging folder, one of each per range, named by its number::
 
-    articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see ``ARTICLES``)
-    titles/00012.arrow      titles and redirect targets of the main namespace (``title_index_build.TITLE_ROWS``)
-    rejected/00012.arrow    rejected records (``schema.REJECTED``)
+    articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see
+    ``ARTICLES``) titles/00012.arrow      titles and redirect targets of the main namespace
+    (``title_index_build.TITLE_ROWS``) rejected/00012.arrow    rejected records (``schema.REJECTED``)
     scan/00012.json         the report; written last: a range without one was not finished
 
-Every file is written under a temporary name and depends on the range alone, so doing a range again is harmless.
+Every file is written under a temporary name and depends on the range alone, so doing a range again is
+harmless.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from kbsource.title_index_build import TITLE_ROWS
 from kbsource.titles import TargetParser, normalise_title
 
 CHUNK_CHARS = 4 << 20
-"""Code points of wikitext per record batch: what a worker holds at a time, and the smallest piece of a shard."""
+"""Code points of wikitext per record batch: what a worker holds at a time, and the smallest piece of a
+shard."""
 _TITLES_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
 _NOT_YET_WRITTEN = "no_revision_as_of"
@@ -50,8 +52,8 @@ ARTICLES = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is the
-same as in the titles."""
+"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is
+the same as in the titles."""
 
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
 _WRITING = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
@@ -64,8 +66,8 @@ class Selection:
 
     Attributes:
         max_pages: stop after that many pages and places of damage, of any kind; None for all.
-        titles: normalised titles; articles and redirects with another title are left out, but redirects that lead to
-            one of them stay. None for all.
+        titles: normalised titles; articles and redirects with another title are left out, but redirects that
+            lead to one of them stay. None for all.
     """
 
     max_pages: int | None = None
@@ -194,8 +196,8 @@ class RedirectReader:
     def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
         """Gives (target title, its namespace, section) of a redirect, None for a page that is none.
 
-        The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's title
-        gives (None, None, None).
+        The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's
+        title gives (None, None, None).
         """
         found = parse_redirect(page.text, self._lang)
         written = page.redirect_title
@@ -225,7 +227,8 @@ def scan_range(
     """Stages what one range of a dump gives and writes its report.
 
     Args:
-        records: pages and rejected records of one range in the order of the dump, from ``dump.reader.read_range``.
+        records: pages and rejected records of one range in the order of the dump, from
+            ``dump.reader.read_range``.
         staging: staging folder.
         part: number of the range.
         file: base name of the dump file.
@@ -274,11 +277,7 @@ def scan_range(
                 continue
             title = normalise_title(record.title, site)
             target = redirects.read(record)
-            if (
-                selected is not None
-                and title not in selected
-                and (target is None or target[0] not in selected)
-            ):
+            if selected is not None and title not in selected and (target is None or target[0] not in selected):
                 tally.n_unselected += 1
                 continue
             source = part << 32 | titles.n_rows
@@ -286,9 +285,7 @@ def scan_range(
                 tally.n_redirects += 1
                 titles.add((page_id, title, record.revision_id, True, *target, source))
             elif record.model != _WIKITEXT:
-                reject(
-                    BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset)
-                )
+                reject(BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset))
             else:
                 tally.n_articles += 1
                 titles.add((page_id, title, record.revision_id, False, None, None, None, source))
@@ -343,9 +340,7 @@ def read_report(storage: Storage, staging: str, part: int) -> ScanReport:
     """
     path = part_path(staging, "scan", part)
     if not storage.exists(path):
-        raise SetupError(
-            f"{path}: range {part} of the dump was not finished by any worker; run the build again"
-        )
+        raise SetupError(f"{path}: range {part} of the dump was not finished by any worker; run the build again")
     return ScanReport.from_json(read_json(storage, path))
 
 
@@ -369,9 +364,7 @@ def read_chunks(storage: Storage, staging: str, chunks: Iterable[Chunk]) -> Iter
             for chunk in wanted:
                 batch = reader.get_batch(chunk.batch)
                 columns = [column.to_pylist() for column in batch.columns]
-                for source, page_id, title, revision, parent, timestamp, offset, text in zip(
-                    *columns, strict=True
-                ):
+                for source, page_id, title, revision, parent, timestamp, offset, text in zip(*columns, strict=True):
                     yield (
                         source,
                         RawPage(

@@ -56,7 +56,7 @@ def bleu(evidence: Sequence[str], span: Sequence[str], *, order: int | None = No
     top = min(MAX_ORDER, n_evidence) if order is None else order
     shared = math.prod((_ngrams(evidence, length) & _ngrams(span, length)).total() for length in range(1, top + 1))
     possible = math.prod(n_evidence - length + 1 for length in range(1, top + 1))
-    return math.exp(min(0.0, 1 - n_span / n_evidence)) * (shared / possible) ** (1 / top)
+    return float(math.exp(min(0.0, 1 - n_span / n_evidence)) * (shared / possible) ** (1 / top))
 
 
 def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:

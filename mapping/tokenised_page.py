@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import accumulate, chain
 
 from kbsource.records import Element
@@ -41,17 +41,14 @@ class TokenisedPage:
         self.n_body = len(body)
         forms = [tokeniser.forms(elements[number].text) for number in self.order]
         self.bounds = [0, *accumulate(map(len, forms))]
-        self.vocabulary: dict[str, int] = {}
-        self.ids = [self.vocabulary.setdefault(form, len(self.vocabulary)) for form in chain(*forms)]
+        self.vocabulary: defaultdict[str, int] = defaultdict()
+        self.vocabulary.default_factory = self.vocabulary.__len__
+        self.ids = list(map(self.vocabulary.__getitem__, chain.from_iterable(forms)))
+        self.vocabulary.default_factory = None
+        # The ids once more, each as the character of that number: str.find looks for sequences at the speed of C
+        # and without an index. No page has as many distinct tokens as there are code points.
+        self._chars = "".join(map(chr, self.ids))
         self._reaches: dict[int, list[int]] = {1: self.bounds[1:]}
-
-    @cached_property
-    def positions(self) -> list[list[int]]:
-        """Indices in ``ids`` of every id, ascending."""
-        found: list[list[int]] = [[] for _ in self.vocabulary]
-        for position, number in enumerate(self.ids):
-            found[number].append(position)
-        return found
 
     def ids_of(self, forms: Sequence[str]) -> list[int]:
         """Gives the page's ids of normal forms; -1 for those that it does not hold."""
@@ -93,15 +90,13 @@ class TokenisedPage:
 
     def occurrences(self, ids: Sequence[int]) -> list[int]:
         """Gives all indices where a sequence of ids stands, ascending, ends of elements not regarded."""
+        found: list[int] = []
         if not ids or min(ids) < 0:
-            return []
-        positions, page_ids, n_ids, wanted = self.positions, self.ids, len(ids), list(ids)
-        rarest = min(range(n_ids), key=lambda index: len(positions[ids[index]]))
-        return [
-            position - rarest
-            for position in positions[ids[rarest]]
-            if position >= rarest and page_ids[position - rarest : position - rarest + n_ids] == wanted
-        ]
+            return found
+        wanted, position = "".join(map(chr, ids)), -1
+        while (position := self._chars.find(wanted, position + 1)) >= 0:
+            found.append(position)
+        return found
 
     def locate(self, first: int, end: int) -> tuple[int, int, int, int]:
         """Gives (element, character) where a span of tokens begins and (element, character) where it ends.

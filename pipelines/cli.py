@@ -58,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has had enough (``| head``); the interpreter must not complain when it flushes.
+        # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
+        # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
 

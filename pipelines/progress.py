@@ -1,4 +1,5 @@
-"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a log."""
+"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a
+log."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ PRESETS = {
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
     """Gives the flags of Beam for a preset or for a runner that Beam itself knows.
 
-    The heavy work is done by guarded processes of our own, one for each of Beam's workers, so that threads are all
-    that Beam needs to keep every core of a machine at work.
+    The heavy work is done by guarded processes of our own, one for each of Beam's workers, so that threads
+    are all that Beam needs to keep every core of a machine at work.
 
     Args:
         runner: name of a preset, or of one of Beam's runners.

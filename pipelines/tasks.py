@@ -1,7 +1,7 @@
 """What a guarded process does for the build: one range scanned, or one shard of pages written.
 
-A task is a small JSON object: its kind, the staging folder, and a number. Everything else is read from the job's own
-description in the staging folder, so that a task weighs nothing on its way through a runner.
+A task is a small JSON object: its kind, the staging folder, and a number. Everything else is read from the
+job's own description in the staging folder, so that a task weighs nothing on its way through a runner.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ def index_files(*, has_page_props: bool) -> tuple[str, ...]:
 
 
 def local_index(staging: str, storage: Storage, *, has_page_props: bool) -> str:
-    """Gives a local folder with the index files: the staging folder's own, or a copy shared by a machine's workers."""
+    """Gives a local folder with the index files: the staging folder's own, or a copy shared by a machine's
+    workers."""
     folder = join(staging, "index")
     if is_local(staging):
         return folder
@@ -180,7 +181,8 @@ def local_index(staging: str, storage: Storage, *, has_page_props: bool) -> str:
     for name in files:
         target = os.path.join(copy, name)
         if not local.exists(target):
-            # A name of its own: several workers may fetch at once, and whoever ends last replaces equal bytes.
+            # A name of its own: several workers may fetch at once, and whoever ends last replaces equal
+            # bytes.
             partial = f"{target}.{os.getpid()}"
             copy_file(storage, join(folder, name), local, partial)
             local.rename(partial, target)

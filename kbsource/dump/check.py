@@ -124,7 +124,10 @@ def check_dump(
         findings += _check_end(name, dump_range, storage)
         index_path = _index_path(path, storage)
         if index_path is not None:
-            findings += _check_index(name, path, index_path, storage)
+            of_index = list(_check_index(name, path, index_path, storage))
+            findings += of_index
+            if any(finding.severity == "error" for finding in of_index):
+                index_path = None  # nothing to compare the content with
         if deep:
             findings += _check_content(dump_range, storage, header, index_path, on_progress)
     findings += _check_agreement(headers)
@@ -249,20 +252,17 @@ def _check_content(
     rejects: dict[str, tuple[int, BadRecord]] = {}
     comparison = _IndexComparison(read_index(index_path, storage) if index_path else iter(()))
     records = read_range(dump_range, storage, header.site, text_namespaces=frozenset(), on_progress=on_progress)
-    try:
-        for record in records:
-            if isinstance(record, RawPage):
-                kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
-                n_pages[kind] += 1
-                comparison.add(record.page_id, record.title)
-            else:
-                count, first = rejects.get(record.reason, (0, record))
-                rejects[record.reason] = (count + 1, first)
-                if record.key.isdigit():
-                    comparison.add(int(record.key), None)
-        comparison.finish()
-    except RecordError as error:
-        yield Finding("error", base_name(index_path or ""), "unreadable_index", f"The index cannot be read: {error}")
+    for record in records:
+        if isinstance(record, RawPage):
+            kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
+            n_pages[kind] += 1
+            comparison.add(record.page_id, record.title)
+        else:
+            count, first = rejects.get(record.reason, (0, record))
+            rejects[record.reason] = (count + 1, first)
+            if record.key.isdigit():
+                comparison.add(int(record.key), None)
+    comparison.finish()
     message = (
         f"{n_pages.total():,} pages: {n_pages['articles']:,} articles, {n_pages['redirects']:,} redirects, "
         f"{n_pages['other']:,} of other namespaces."

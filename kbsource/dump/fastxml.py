@@ -26,13 +26,13 @@ _HEAD = re.compile(
     (?:<minor\ ?/>\s*)?
     (?:<comment(?:>[^<]*</comment>|\ deleted="deleted"\ ?/>)\s*)?
     (?:<origin>\d+</origin>\s*)?
-    (?:<model>([!-;=-~]*)</model>\s*<format>[!-;=-~]*</format>\s*)?
+    (?:<model>([!-%'-;=-~]*)</model>\s*<format>[!-%'-;=-~]*</format>\s*)?
     <text((?:\ [a-z:]+1?="[^"<&\s]*")*)\ ?(/?)>""",
     re.VERBOSE,
 )
 _TAIL = re.compile(
     rb"""\s*(?:<sha1(?:>[0-9a-z]*</sha1>|\ ?/>)\s*)?
-    (?:<model>([!-;=-~]*)</model>\s*<format>[!-;=-~]*</format>\s*)?
+    (?:<model>([!-%'-;=-~]*)</model>\s*<format>[!-%'-;=-~]*</format>\s*)?
     </revision>\s*</page\s*>\Z""",
     re.VERBOSE,
 )
@@ -110,9 +110,9 @@ def _text(data: bytes) -> str | None:
     first, *rest = data.split(b"&")
     parts = [first]
     for piece in rest:
-        name, _, after = piece.partition(b";")
+        name, semicolon, after = piece.partition(b";")
         character = _ENTITIES.get(name)
-        if character is None:
+        if character is None or not semicolon:
             return None
         parts.append(character)
         parts.append(after)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from xml.sax.saxutils import unescape
 
 from lxml import etree
 
@@ -85,7 +86,7 @@ def page_key(data: bytes) -> str:
     if found := _KEY_ID.search(head):
         return str(int(found[1]))
     found = _KEY_TITLE.search(head)
-    return found[1].decode("utf-8", "replace") if found else ""
+    return unescape(found[1].decode("utf-8", "replace"), {"&quot;": '"'}) if found else ""
 
 
 class XmlPageReader:

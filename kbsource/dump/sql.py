@@ -191,7 +191,7 @@ class _SqlReader:
             )
         wanted = sorted({columns.index(column) for column in self._columns})
         values = [b"(" + _VALUE + b")" if index in wanted else _VALUE for index in range(len(columns))]
-        row = rb"(\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*(?:,\s*(?=\()|;))"
+        row = rb"(\s*\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*[,;])"
         places = [1 + wanted.index(columns.index(column)) for column in self._columns]
         pick: _Pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
         return re.compile(row, re.DOTALL), pick

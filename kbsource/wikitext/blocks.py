@@ -31,6 +31,11 @@ class Blocks(NamedTuple):
 
 
 
+Line = tuple[str, int, list[Link]]  # text, offset in the body, links
+_NO_LINKS: list[Link] = []
+_LAST_MARK = "\x08"
+
+
 class BlockBuilder:
     """Collects the blocks of one page; call ``add_body`` once."""
 
@@ -40,62 +45,66 @@ class BlockBuilder:
         self.places: dict[str, int] = {}
         self._headings: list[tuple[int, str]] = []
         self._section: tuple[str, ...] = ()
-        self._parts: list[tuple[str, int, list[Link]]] = []
-        self._part_kind = ""
         self._list: list[list[int | str]] = []  # for every depth: marker character, items so far
 
     def add_body(self, text: str, links: list[Link]) -> Blocks:
         """Gives the blocks of the body's plain text with its links."""
-        offset = 0
-        next_link = 0
+        parts: list[Line] = []  # the lines of the paragraph at work
+        is_pre = False
+        state = self._list
+        offset = next_link = 0
         n_links = len(links)
-        next_start = links[0].start if links else len(text) + 1
-        no_links: list[Link] = []
+        beyond = len(text) + 1
+        next_start = links[0].start if links else beyond
         for line in text.split("\n"):
             end = offset + len(line)
-            line_links = no_links
+            line_links = _NO_LINKS
             if next_start < end:
                 first_link = next_link
                 while next_link < n_links and links[next_link][0] < end:
                     next_link += 1
                 line_links = links[first_link:next_link]
-                next_start = links[next_link][0] if next_link < n_links else len(text) + 1
-            first = line[:1]
-            if not first:
-                self._flush()
-                self._list.clear()
-            elif first == HEADING:
-                self._flush()
-                self._list.clear()
-                self._add_heading(line, offset, line_links)
-            elif first == LIST:
-                self._flush()
-                self._add_item(line, offset, line_links)
-            elif first == PLACE:
-                if line[1] == "T":
-                    self._flush()
-                    self._list.clear()
-                self.places[line[1:]] = len(self.elements) - 1
+                next_start = links[next_link][0] if next_link < n_links else beyond
+            if line > _LAST_MARK:  # the most frequent case first: a line of text
+                if state:
+                    state.clear()
+                if is_pre and parts:
+                    self._emit_paragraph(parts)
+                    parts = []
+                is_pre = False
+                if not line.isspace():
+                    parts.append((line, offset, line_links))
+                elif parts:
+                    self._emit_paragraph(parts)
+                    parts = []
+            elif line and line[0] == PRE:
+                state.clear()
+                if not is_pre and parts:
+                    self._emit_paragraph(parts)
+                    parts = []
+                is_pre = True
+                if not line[1:].isspace():
+                    parts.append((line[1:], offset + 1, line_links))
+            elif line and line[0] == PLACE and line[1] == "I":
+                self.places[line[1:]] = len(self.elements) - (not parts)
             else:
-                self._list.clear()
-                if line.isspace():
-                    self._flush()
+                if parts:
+                    self._emit_paragraph(parts)
+                    parts = []
+                if line and line[0] == LIST:
+                    self._add_item(line, offset, line_links)
                 else:
-                    kind = "text"
-                    if first == PRE:
-                        kind, line, offset = "pre", line[1:], offset + 1
-                    if kind != self._part_kind:
-                        self._flush()
-                    self._part_kind = kind
-                    self._parts.append((line, offset, line_links))
+                    if state:
+                        state.clear()
+                    if line:
+                        if line[0] == HEADING:
+                            self._add_heading(line, offset, line_links)
+                        else:
+                            self.places[line[1:]] = len(self.elements) - 1
             offset = end + 1
-        self._flush()
+        if parts:
+            self._emit_paragraph(parts)
         return Blocks(self.elements, self.anchors, self.places)
-
-    def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._emit("paragraph", 0, None, "", parts)
 
     def _add_heading(self, line: str, offset: int, links: list[Link]) -> None:
         level = int(line[1])
@@ -106,14 +115,14 @@ class BlockBuilder:
         while headings and headings[-1][0] >= level:
             headings.pop()
         headings.append((level, text))
-        self._section = tuple(heading for _, heading in headings)
-        self._emit("heading", level, None, "", [(line[2:], offset + 2, links)])
+        self._section = tuple([heading for _, heading in headings])
+        self._emit("heading", level, None, "", line[2:], offset + 2, links)
 
     def _add_item(self, line: str, offset: int, links: list[Link]) -> None:
         after = line.index(LIST, 1)
         marker = line[1:after]
         ordinal = self._count_item(marker)
-        self._emit("list_item", len(marker), ordinal, marker, [(line[after + 1 :], offset + after + 1, links)])
+        self._emit("list_item", after - 1, ordinal, marker, line[after + 1 :], offset + after + 1, links)
 
     def _count_item(self, marker: str) -> int | None:
         """Gives the number of a ``#`` item: lists go on as long as their prefix does, ``#:`` goes on within an item."""
@@ -131,37 +140,49 @@ class BlockBuilder:
                 state.append([character, 1])
         return int(state[-1][1]) if marker[-1] == "#" else None
 
-    def _emit(
-        self, kind: str, level: int, ordinal: int | None, marker: str, parts: list[tuple[str, int, list[Link]]]
-    ) -> None:
+    def _emit_paragraph(self, parts: list[Line]) -> None:
         if len(parts) == 1:
-            line, offset, links = parts[0]
-            if not links:
-                if text := line.strip():
-                    self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
-                return
+            self._emit("paragraph", 0, None, "", *parts[0])
+            return
+        texts: list[str] = []
+        spans: list[tuple[int, int, Link]] = []
+        length = 0
+        for line, offset, links in parts:
+            if links:
+                piece, piece_spans = place_links(line, offset, links)
+                spans += [(start + length, end + length, link) for start, end, link in piece_spans]
+            else:
+                piece = line.strip()
+            if piece:
+                texts.append(piece)
+                length += len(piece) + 1
+        self._add("paragraph", 0, None, "", " ".join(texts), spans)
+
+    def _emit(
+        self, kind: str, level: int, ordinal: int | None, marker: str, line: str, offset: int, links: list[Link]
+    ) -> None:
+        if links:
             text, spans = place_links(line, offset, links)
-        else:
-            texts: list[str] = []
-            spans = []
-            length = 0
-            for line, offset, links in parts:
-                if not links:
-                    piece = line.strip()
-                else:
-                    piece, piece_spans = place_links(line, offset, links)
-                    spans.extend((start + length, end + length, link) for start, end, link in piece_spans)
-                if piece:
-                    texts.append(piece)
-                    length += len(piece) + 1
-            text = " ".join(texts)
+            self._add(kind, level, ordinal, marker, text, spans)
+        elif text := line.strip():
+            self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
+
+    def _add(
+        self,
+        kind: str,
+        level: int,
+        ordinal: int | None,
+        marker: str,
+        text: str,
+        spans: list[tuple[int, int, Link]],
+    ) -> None:
         if not text:
             return
         index = len(self.elements)
         self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
-        append = self.anchors.append
-        for start, end, link in spans:
-            append(RawAnchor(index, start, end, text[start:end], link.target, link.written))
+        self.anchors += [
+            RawAnchor(index, start, end, text[start:end], link[2], link[3]) for start, end, link in spans
+        ]
 
 
 def place_links(line: str, offset: int, links: list[Link]) -> tuple[str, list[tuple[int, int, Link]]]:
@@ -175,7 +196,9 @@ def place_links(line: str, offset: int, links: list[Link]) -> tuple[str, list[tu
     Links whose text is blank are left out; blanks at the ends of a link's text are not part of it.
     """
     text = line.strip()
-    shift = offset + len(line) - len(line.lstrip())
+    shift = offset
+    if len(text) != len(line):
+        shift += len(line) - len(line.lstrip())
     spans = [(link[0] - shift, link[1] - shift, link) for link in links]
     n = len(text)
     for start, end, _ in spans:

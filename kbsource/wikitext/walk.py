@@ -87,12 +87,16 @@ class Walker:
         ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
             if gap:
-                if after_link and trail is not None and (match := trail.match(gap)):
+                first = gap[0]
+                if first == " ":
+                    if ends_in_space:
+                        gap = gap[1:]
+                elif first == TRAIL_STOP:
+                    gap = gap[1:]
+                    if ends_in_space and gap[:1] == " ":
+                        gap = gap[1:]
+                elif after_link and trail is not None and (match := trail.match(gap)):
                     self._extend_link(match.end())
-                if gap[0] == TRAIL_STOP:
-                    gap = gap[1:]
-                if ends_in_space and gap[:1] == " ":
-                    gap = gap[1:]
                 if gap:
                     append(gap)
                     length += len(gap)
@@ -117,7 +121,9 @@ class Walker:
                 start = length
                 length += len(shown)
                 ends_in_space = False
-                links.append(Link(start, length, target, plain.strip(" ")))
+                if plain[-1] == " " or plain[0] == " ":
+                    plain = plain.strip(" ")
+                links.append(Link(start, length, target, plain))
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space

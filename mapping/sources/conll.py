@@ -59,9 +59,9 @@ def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:
     is_open = False
     for raw in lines:
         try:
-            line = raw.data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            document.problems.append((raw, RecordError("bad_encoding", f"not UTF-8: {error}")))
+            line = raw.text()
+        except RecordError as error:
+            document.problems.append((raw, error))
             is_open = False
             continue
         if line.startswith(DOCSTART):

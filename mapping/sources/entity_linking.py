@@ -1,142 +1,195 @@
-"""What the three entity-linking datasets have in common: a mention in its document -> an example.
-
-Source: section 4.2 of the KILT paper (the mention in tags, at most 256 tokens) and the authors' converter, whose two
-quirks have names here: it keeps too little of the right context, and blank lines put second spaces into contexts.
-"""
+"""AIDA CoNLL-YAGO, WNED-WIKI and WNED-CWEB: one example for each mention that has a page."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import islice
 
-from kbsource.identity import stable_sha256
-from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import SourceOptions, Split
-from mapping.sources.files_in import RawRecord
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage, join
+from kbsource.records import BadRecord
+from mapping.records import Example, PageKey
+from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.conll import DOCSTART, TokenDocument, iter_documents
+from mapping.sources.files_in import RawRecord, iter_lines, opened
+from mapping.sources.mentions import Mention, aida_split, mention_example, wned_split
+from mapping.sources.reading import Origin, give, reject
+from mapping.sources.scratch import Scratch
+from mapping.sources.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
 
-START_TAG = "[START_ENT]"
-END_TAG = "[END_ENT]"
-_N_TAGS = 2
+RAW_TEXT = "RawText"
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A mention with its page.
+class EntityLinking:
+    """Reads one of the datasets. Records are the mentions of the split's documents.
 
-    Attributes:
-        doc_id: id of the document.
-        number: running number in the document, from 0, over mentions that have a page.
-        text: the mention.
-        page: as the dataset names it.
-        left, right: tokens of the whole document before and after the mention; a blank line is an empty token.
+    Inputs are the TSV or, for WNED, the XML file, which are told apart by their beginnings. The texts of the XML are
+    in the folder given as reference, by default ``RawText`` beside the file. A page is named by the address in the
+    TSV and by the title in the XML; mentions without a page are left out as ``not_in_kb``.
     """
 
-    doc_id: str
-    number: int
-    text: str
-    page: PageKey
-    left: Sequence[str]
-    right: Sequence[str]
+    def __init__(self, name: str, *, splits: tuple[Split, ...], has_xml: bool) -> None:
+        self.name = name
+        self.stem = name
+        self.splits = splits
+        self._has_xml = has_xml
+
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+        """See ``Source.check``."""
+        check_split(self, split)
+        if options.max_tokens < 2:
+            raise SetupError(f"max_tokens is {options.max_tokens}: the two tags alone are 2 tokens.")
+        for path in inputs.records:
+            if _is_xml(path, storage):
+                self._check_xml(path, inputs, storage)
+            else:
+                first = next(iter_lines(storage, path), None)
+                if first is None or not first.data.startswith(DOCSTART.encode()):
+                    shown = first.data[:80] if first else b""
+                    forms = f"a TSV that begins with {DOCSTART}" + (" or WNED's XML" if self._has_xml else "")
+                    raise SetupError(f"{path} is not {self.name}: expected {forms}. It begins with {shown!r}.")
+
+    def _check_xml(self, path: str, inputs: Inputs, storage: Storage) -> None:
+        if not self._has_xml:
+            raise SetupError(f"{path} is XML; {self.name} is read from its TSV, which begins with {DOCSTART}.")
+        first = list(islice(iter_xml_documents(storage, path), 1))
+        if not first or b"docName" not in first[0].data:
+            raise SetupError(f"{path} holds no <document docName=…> with annotations, as WNED's XML does.")
+        for folder in _raw_text_folders(path, inputs):
+            if not storage.exists(folder):
+                raise SetupError(f"{folder}: no such folder. Give the folder {RAW_TEXT} that came with {path}.")
+
+    def read(
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+    ) -> Iterator[Example | BadRecord]:
+        """See ``Source.read``."""
+        with Scratch(options.scratch) as scratch:
+            reading = _Reading(self.name, split, options=options, scratch=scratch, tally=tally)
+            for path in inputs.records:
+                if _is_xml(path, storage):
+                    folders = _raw_text_folders(path, inputs)
+                    for raw in iter_xml_documents(storage, path):
+                        yield from reading.xml_document(raw, storage, folders)
+                else:
+                    for document in iter_documents(iter_lines(storage, path, keep_blank=True)):
+                        yield from reading.token_document(document)
 
 
-def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: SourceOptions) -> Example:
-    """Gives the example of a mention; its answer is the page's title, which alignment fills in.
+class _Reading:
+    """Turns documents into examples, and keeps what they share."""
 
-    The id is ``<UUID>_<document>:<number>`` as in the released files, the UUID made from dataset, document and number.
-    """
-    has_blanks = options.blank_lines == "released"
-    left = list(mention.left) if has_blanks else [token for token in mention.left if token]
-    right = list(mention.right) if has_blanks else [token for token in mention.right if token]
-    text = mention.text.strip()
-    meta = {"left_context": _joined(left), "mention": text, "right_context": _joined(right)}
-    if options.window == "released":
-        shown = released_window(left, text, right, max_tokens=options.max_tokens)
-    else:
-        if options.window == "right":
-            left, right = window(left, text, right, max_tokens=options.max_tokens)
-        parts = (_joined(left), START_TAG, text, END_TAG, _joined(right))
-        shown = " ".join(part for part in parts if part)
-    name = f"{mention.doc_id}:{mention.number}"
-    return Example(
-        f"{uuid.uuid5(uuid.NAMESPACE_URL, f'kilt:{dataset}:{name}')}_{name}",
-        shown,
-        (Output(None, (Evidence(mention.page, None),)),),
-        meta,
-        file=raw.file,
-        line=raw.line,
-    )
+    def __init__(self, dataset: str, split: Split, *, options: SourceOptions, scratch: Scratch, tally: Tally) -> None:
+        self._dataset = dataset
+        self._split = split
+        self._options = options
+        self._scratch = scratch
+        self._tally = tally
 
+    def token_document(self, document: TokenDocument) -> Iterator[Example | BadRecord]:
+        """Gives the mentions of a document in TSV form."""
+        doc_id = document.doc_id
+        if doc_id is not None and not self._is_of_split(doc_id):
+            return
+        for raw, error in document.problems:
+            yield self._rejected(raw, error, doc_id or "")
+        number = 0
+        for mention in document.mentions:
+            if mention.url is None:
+                self._exclude()
+            elif doc_id is None:
+                yield self._rejected(mention.raw, RecordError("no_document", f"mention {mention.text!r}"), "")
+            else:
+                left, right = document.tokens[: mention.start], document.tokens[mention.end :]
+                page = PageKey("url", mention.url)
+                yield from self._given(Mention(doc_id, number, mention.text, page, left=left, right=right), mention.raw)
+                number += 1
 
-def window(
-    left: Sequence[str], mention: str, right: Sequence[str], *, max_tokens: int
-) -> tuple[list[str], list[str]]:
-    """Gives the nearest tokens on both sides, so that they, the mention and the tags are at most ``max_tokens``.
+    def xml_document(self, raw: RawRecord, storage: Storage, folders: tuple[str, ...]) -> Iterator[Example | BadRecord]:
+        """Gives the mentions of a document in XML form."""
+        try:
+            document = parse_document(raw)
+        except RecordError as error:
+            yield self._rejected(raw, error, "")
+            return
+        if not self._is_of_split(document.name):
+            return
+        try:
+            text = _raw_text(storage, folders, document.name)
+        except RecordError as error:
+            for _ in document.annotations:
+                yield self._rejected(raw, error, document.name)
+            return
+        yield from self._annotated(document, text, raw)
 
-    Each side gets half of what is left, and what the other side does not need. A mention longer than all keeps no
-    context. Empty tokens do not count and are kept only between others.
+    def _annotated(self, document: XmlDocument, text: str, raw: RawRecord) -> Iterator[Example | BadRecord]:
+        number = 0
+        for found in document.annotations:
+            if isinstance(found, RecordError):
+                yield self._rejected(raw, found, document.name)
+            elif found.title is None:
+                self._exclude()
+            else:
+                try:
+                    mention = _xml_mention(document.name, number, found, text)
+                except RecordError as error:
+                    yield self._rejected(raw, error, f"{document.name}:{number}")
+                else:
+                    yield from self._given(mention, raw)
+                number += 1
 
-    >>> window(list("abcdef"), "M", list("uvwxyz"), max_tokens=8)
-    (['d', 'e', 'f'], ['u', 'v'])
-    >>> window(list("abcdef"), "M", list("u"), max_tokens=8)
-    (['c', 'd', 'e', 'f'], ['u'])
-    """
-    n_left = sum(len(token.split()) for token in left)
-    n_right = sum(len(token.split()) for token in right)
-    budget = max(0, max_tokens - _N_TAGS - len(mention.split()))
-    for_left = min(n_left, max(budget - n_right, -(-budget // 2)))
-    for_right = min(n_right, budget - for_left)
-    return list(reversed(_first(reversed(left), for_left))), _first(right, for_right)
+    def _is_of_split(self, doc_id: str) -> bool:
+        if self._dataset == AIDA.name:
+            return aida_split(doc_id) == self._split
+        return wned_split(doc_id, dataset=self._dataset, seed=self._options.seed) == self._split
 
+    def _exclude(self) -> None:
+        self._tally.records += 1
+        self._tally.excluded["not_in_kb"] += 1
 
-def _first(tokens: Sequence[str] | reversed[str], count: int) -> list[str]:
-    """Gives tokens from the front until they have ``count`` words; a token of several words is not cut."""
-    taken: list[str] = []
-    for token in tokens:
-        count -= len(token.split())
-        if count < 0:
-            break
-        taken.append(token)
-    return taken
+    def _rejected(self, raw: RawRecord, error: RecordError, key: str) -> BadRecord:
+        self._tally.records += 1
+        return reject(raw, error, self._tally, key=key)
 
-
-def released_window(left: Sequence[str], mention: str, right: Sequence[str], *, max_tokens: int) -> str:
-    """Gives the input as the authors' converter cuts it.
-
-    It means to drop tokens from both ends, but of a longer right side it keeps as many as it means to drop. Where it
-    would go on for ever, because the mention itself is too long, it stops here.
-    """
-    left, right = list(left), list(right)
-    while True:
-        before, after = _joined(left), _joined(right)
-        shown = f"{before} {START_TAG} {mention} {END_TAG} {after}"
-        n_tokens = len(shown.split())
-        if n_tokens < max_tokens - _N_TAGS:
-            return shown
-        offset = max(1, int((n_tokens - max_tokens) / 2))
-        kept = len(left) + len(right)
-        if len(before.split()) > len(after.split()):
-            left = left[offset:]
-        else:
-            right = right[:offset]
-        if len(left) + len(right) == kept:
-            return shown
-
-
-def wned_split(doc_id: str, *, dataset: str, seed: str) -> Split:
-    """Gives the half, dev or test, that a document of WNED belongs to, whatever other documents there are.
-
-    Source: the KILT paper splits at random; its sizes, two halves that are not quite equal, speak for whole documents.
-    """
-    return "dev" if int(stable_sha256(seed, dataset, doc_id)[:8], 16) % 2 == 0 else "test"
+    def _given(self, mention: Mention, raw: RawRecord) -> Iterator[Example | BadRecord]:
+        example = mention_example(mention, raw, dataset=self._dataset, options=self._options)
+        if self._scratch.give(example.example_id, 0) is not None:
+            error = RecordError("duplicate_id", f"document {mention.doc_id!r} was there before")
+            yield self._rejected(raw, error, example.example_id)
+            return
+        self._tally.records += 1
+        yield from give(example, Origin(raw), self._tally)
 
 
-def aida_split(doc_id: str) -> Split:
-    """Gives the split of a document of AIDA CoNLL-YAGO, which its id names."""
-    if "testa" in doc_id:
-        return "dev"
-    return "test" if "testb" in doc_id else "train"
+def _xml_mention(doc_id: str, number: int, annotation: Annotation, text: str) -> Mention:
+    start, end = annotation.offset, annotation.offset + annotation.length
+    if text[start:end] != annotation.mention:
+        raise RecordError(
+            "offset_mismatch", f"expected {annotation.mention!r} at {start}, found {text[start:end][:80]!r}"
+        )
+    page = PageKey("title", annotation.title or "")
+    return Mention(doc_id, number, annotation.mention, page, left=text[:start].split(), right=text[end:].split())
 
 
-def _joined(tokens: Sequence[str]) -> str:
-    return " ".join(tokens).strip()
+def _raw_text(storage: Storage, folders: tuple[str, ...], name: str) -> str:
+    missing = RecordError("missing_raw_text", f"no file {name!r} in the folder of texts")
+    for folder in folders:
+        try:
+            return read_raw_text(storage, folder, name)
+        except RecordError as error:
+            if error.reason != missing.reason:
+                raise
+    raise missing
+
+
+def _raw_text_folders(path: str, inputs: Inputs) -> tuple[str, ...]:
+    return inputs.references or (join(path.rpartition("/")[0], RAW_TEXT),)
+
+
+def _is_xml(path: str, storage: Storage) -> bool:
+    with opened(storage, path) as (file, _):
+        return file.read(256).lstrip().startswith(b"<")
+
+
+AIDA = EntityLinking("aidayago2", splits=("train", "dev", "test"), has_xml=False)
+WNED_WIKI = EntityLinking("wned", splits=("dev", "test"), has_xml=True)
+WNED_CWEB = EntityLinking("cweb", splits=("dev", "test"), has_xml=True)

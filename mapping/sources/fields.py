@@ -10,17 +10,13 @@ from kbsource.errors import RecordError
 Json = dict[str, Any]
 
 
-def parse_object(data: bytes) -> Json:
+def parse_object(text: str) -> Json:
     """Gives a JSON object with its key order; integers keep all their digits.
 
     Raises:
-        RecordError: ``bad_encoding`` (not UTF-8, or half a surrogate pair), ``malformed_json``, ``wrong_type`` (not
+        RecordError: ``bad_encoding`` (half a surrogate pair), ``malformed_json``, ``wrong_type`` (not
             an object).
     """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RecordError("bad_encoding", f"not UTF-8: {error}") from error
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

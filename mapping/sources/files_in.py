@@ -48,15 +48,22 @@ class RawRecord(NamedTuple):
     offset: int
     data: bytes
 
-    def parse(self) -> Json:
-        """Gives the JSON object.
+    def text(self) -> str:
+        """Gives the record as text.
 
         Raises:
-            RecordError: as ``parse_object``, and ``record_too_long``.
+            RecordError: ``bad_encoding`` (not UTF-8), ``record_too_long``.
         """
         if len(self.data) > MAX_RECORD_BYTES:
             raise RecordError("record_too_long", f"more than {MAX_RECORD_BYTES} bytes")
-        return parse_object(self.data)
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RecordError("bad_encoding", f"not UTF-8: {error}") from error
+
+    def parse(self) -> Json:
+        """Gives the JSON object; raises as ``text`` and ``parse_object``."""
+        return parse_object(self.text())
 
     def bad(self, error: RecordError, *, key: str = "", stage: str = "source") -> BadRecord:
         """Gives the row that reports an error of this record; its place stands in the detail."""
@@ -206,8 +213,8 @@ def _find(pattern: re.Pattern[bytes], buffer: bytearray, file: BinaryIO) -> int:
 
 def _is_json(data: bytes) -> bool:
     try:
-        parse_object(data)
-    except RecordError:
+        parse_object(data.decode("utf-8"))
+    except (UnicodeDecodeError, RecordError):
         return False
     return True
 

@@ -122,9 +122,7 @@ class Questions:
             line=origin.raw.line,
         )
 
-    def _evidence(
-        self, title: str, sentence: int, context: dict[str, list[str]], origin: Origin
-    ) -> Evidence:
+    def _evidence(self, title: str, sentence: int, context: dict[str, list[str]], origin: Origin) -> Evidence:
         key = _key(title)
         sentences = self._lookup(key)
         if sentences is None:

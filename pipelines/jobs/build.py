@@ -1,7 +1,7 @@
 """The build: a dump becomes a release.
 
-Two pipelines of independent tasks, each task one file or a few, and short work on one machine between and after
-them (``kbsource.assembly``). Reports of tasks are files, since not every runner gives metrics back.
+Two pipelines of independent tasks, each task one file or a few, and short work on one machine between and
+after them (``kbsource.assembly``). Reports of tasks are files, since not every runner gives metrics back.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import apache_beam as beam
 
 from kbsource.errors import SetupError
 from kbsource.files import join
-from kbsource.guard import Guard, WorkerDied
+from kbsource.guard import Guard, WorkerDiedError
 from kbsource.identity import stable_sha256
 from kbsource.staging import read_json, write_json
 from pipelines.storage import is_local, storage_for
@@ -44,8 +44,8 @@ class Work:
 class RunTasks(beam.PTransform[Any, Any]):
     """Does every task once, in any order, anywhere; gives the names of those that were done.
 
-    Tasks leave what they make in files; doing one again writes the same files again. A task that cannot be done is
-    noted in the staging folder, see ``failures``, and no further ones are begun.
+    Tasks leave what they make in files; doing one again writes the same files again. A task that cannot be
+    done is noted in the staging folder, see ``failures``, and no further ones are begun.
     """
 
     def __init__(self, tasks: Sequence[Mapping[str, Any]], work: Work) -> None:
@@ -91,7 +91,8 @@ class _RunTask(beam.DoFn):
 
 
 def run_guarded(guard: Guard, task: Mapping[str, Any], *, beat_path: str) -> None:
-    """Does a task as often as it takes: a page that ends the process is not parsed again, and then not read again.
+    """Does a task as often as it takes: a page that ends the process is not parsed again, and then not read
+    again.
 
     The verdicts over such pages go into the task as ``verdicts``: by number of the page ``fallback_timeout``,
     ``fallback_crash`` or ``fallback_error`` for the first time, ``page_timeout``, … for the second.
@@ -105,7 +106,7 @@ def run_guarded(guard: Guard, task: Mapping[str, Any], *, beat_path: str) -> Non
         try:
             guard.run({**task, "verdicts": verdicts}, beat_path=beat_path)
             return
-        except WorkerDied as death:
+        except WorkerDiedError as death:
             page = str(death.page)
             if death.page:
                 verdicts[page] = f"{'page' if page in verdicts else 'fallback'}_{death.kind}"
@@ -129,7 +130,8 @@ def task_name(task: Mapping[str, Any]) -> str:
 
 
 def beat_path(staging: str, name: str) -> str:
-    """Gives the local path of a task's beat: in the staging folder, where the driver sees it, if that is local."""
+    """Gives the local path of a task's beat: in the staging folder, where the driver sees it, if that is
+    local."""
     if is_local(staging):
         return os.path.join(staging, "beats", f"{name}.beat")
     return os.path.join(

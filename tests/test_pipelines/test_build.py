@@ -122,11 +122,14 @@ def test_a_killed_build_leaves_no_release_and_the_next_one_starts_clean(release:
         "import sys; from pathlib import Path; from tests.support.builds import build_mini; "
         "build_mini(Path(sys.argv[1]), parser='tests.support.moody_parser:WaitingParser', page_timeout_s=600.0)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(output)],
-        cwd=ROOT,
-        env={**os.environ, "KBSOURCE_TEST_PIPE": str(pipe), "PYTHONPATH": str(ROOT)},
-    ) as driver, pipe.open("rb") as worker:  # opens when the worker is in the middle of the pages
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(output)],
+            cwd=ROOT,
+            env={**os.environ, "KBSOURCE_TEST_PIPE": str(pipe), "PYTHONPATH": str(ROOT)},
+        ) as driver,
+        pipe.open("rb") as worker,
+    ):  # opens when the worker is in the middle of the pages
         os.kill(driver.pid, signal.SIGKILL)
         assert worker.read() == b""  # ends when the worker has ended too
     assert not (output / "manifest.json").exists()

@@ -11,7 +11,7 @@ import pytest
 
 from kbsource.beat import Beat
 from kbsource.errors import SetupError
-from kbsource.guard import Guard, WorkerDied
+from kbsource.guard import Guard, WorkerDiedError
 
 WORK = "tests.support.guarded_work:work"
 
@@ -49,7 +49,7 @@ def test_one_process_does_many_tasks(guard: Guard, beat_path: str) -> None:
 def test_a_page_that_goes_wrong_is_named_and_the_next_task_gets_a_new_process(
     guard: Guard, beat_path: str, how: str, kind: str, detail: str
 ) -> None:
-    with pytest.raises(WorkerDied) as caught:
+    with pytest.raises(WorkerDiedError) as caught:
         guard.run({"n_pages": 5, "bad_page": 4, "how": how}, beat_path=beat_path)
 
     assert (caught.value.page, caught.value.kind) == (4, kind)
@@ -59,7 +59,7 @@ def test_a_page_that_goes_wrong_is_named_and_the_next_task_gets_a_new_process(
 
 
 def test_a_death_outside_of_pages_names_no_page(guard: Guard, beat_path: str) -> None:
-    with pytest.raises(WorkerDied) as caught:
+    with pytest.raises(WorkerDiedError) as caught:
         guard.run({"n_pages": 2, "how": "exit"}, beat_path=beat_path)
 
     assert (caught.value.page, caught.value.kind) == (0, "crash")
@@ -70,7 +70,7 @@ def test_a_process_killed_between_tasks_is_reported(guard: Guard, beat_path: str
     assert guard.pid is not None
     os.kill(guard.pid, signal.SIGKILL)
 
-    with pytest.raises(WorkerDied, match="SIGKILL"):
+    with pytest.raises(WorkerDiedError, match="SIGKILL"):
         guard.run({"n_pages": 1}, beat_path=beat_path)
 
 

@@ -10,7 +10,7 @@ from apache_beam.testing.test_pipeline import TestPipeline as Pipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from kbsource.errors import SetupError
-from kbsource.guard import WorkerDied
+from kbsource.guard import WorkerDiedError
 from pipelines.runners import quiet_beam
 from pipelines.transforms.run_tasks import MAX_FAILED_PAGES, RunTasks, Work, failures, run_guarded, task_name
 
@@ -20,7 +20,7 @@ TASK = {"kind": "pages", "number": 3}
 class FakeGuard:
     """Dies with the given deaths, one for each run, and then does its task."""
 
-    def __init__(self, *deaths: WorkerDied) -> None:
+    def __init__(self, *deaths: WorkerDiedError) -> None:
         self._deaths = list(deaths)
         self.verdicts: list[dict[str, str]] = []
 
@@ -35,7 +35,9 @@ def run(guard: Any) -> None:
 
 
 def test_a_page_that_ends_the_process_is_not_parsed_again_and_then_not_read_again() -> None:
-    guard = FakeGuard(WorkerDied(7, "timeout", ""), WorkerDied(9, "error", ""), WorkerDied(7, "crash", ""))
+    guard = FakeGuard(
+        WorkerDiedError(7, "timeout", ""), WorkerDiedError(9, "error", ""), WorkerDiedError(7, "crash", "")
+    )
 
     run(guard)
 
@@ -48,7 +50,7 @@ def test_a_page_that_ends_the_process_is_not_parsed_again_and_then_not_read_agai
 
 
 def test_a_parser_that_fails_on_page_after_page_ends_the_task() -> None:
-    guard = FakeGuard(*(WorkerDied(page, "crash", "exit code 3") for page in range(1, 99)))
+    guard = FakeGuard(*(WorkerDiedError(page, "crash", "exit code 3") for page in range(1, 99)))
 
     with pytest.raises(SetupError, match=r"pages-00003: 26 pages .* parser is broken.* page 26 .* exit code 3"):
         run(guard)
@@ -57,12 +59,12 @@ def test_a_parser_that_fails_on_page_after_page_ends_the_task() -> None:
 
 
 def test_a_process_that_dies_outside_of_pages_is_tried_three_times() -> None:
-    survivor = FakeGuard(*[WorkerDied(0, "crash", "SIGKILL")] * 2)
+    survivor = FakeGuard(*[WorkerDiedError(0, "crash", "SIGKILL")] * 2)
     run(survivor)
     assert len(survivor.verdicts) == 3
 
     with pytest.raises(SetupError, match=r"died 3 times outside of any page.*disk is full"):
-        run(FakeGuard(*[WorkerDied(0, "error", "disk is full")] * 3))
+        run(FakeGuard(*[WorkerDiedError(0, "error", "disk is full")] * 3))
 
 
 @pytest.mark.parametrize("threads", [(), ("--direct_num_workers=2", "--direct_running_mode=multi_threading")])

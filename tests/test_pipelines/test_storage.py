@@ -71,9 +71,13 @@ def test_delete_tree_takes_files_and_folders_and_minds_nothing_missing(storage: 
 
 
 def test_atomic_write_leaves_nothing_when_it_fails(storage: Storage, tmp_path: Path) -> None:
-    with pytest.raises(ValueError), atomic_write(storage, str(tmp_path / "x")) as file:
-        file.write(b"half")
-        raise ValueError
+    def fail() -> None:
+        with atomic_write(storage, str(tmp_path / "x")) as file:
+            file.write(b"half")
+            raise ValueError
+
+    with pytest.raises(ValueError):
+        fail()
 
     assert list(tmp_path.iterdir()) == []
 

@@ -112,3 +112,10 @@ def chart(template: Template, page: PageFacts) -> str:
 def side_by_side(template: Template, page: PageFacts) -> str:
     """Gives original text and translation of ``{{verse translation|…|…}}``."""
     return "\n\n".join(_lines(value) for value in filled(template))
+
+
+def taxa(template: Template, page: PageFacts) -> str:
+    """Gives names and authors, in turn, as lines of a list: ``{{species list|Felis catus|Linnaeus, 1758|…}}``."""
+    values = stripped(template)
+    pairs = (" ".join(values[start : start + 2]).strip() for start in range(0, len(values), 2))
+    return "\n".join(f"* {pair}" for pair in pairs if pair)

@@ -189,7 +189,7 @@ def replaced(template: Template, page: PageFacts) -> str:
 
 def part_of_text(template: Template, page: PageFacts) -> str:
     """Gives a piece of a text by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
-    values = padded(template, 2)
+    values = padded(template, 3)
     text = values[0]
     numbers = [int(value) if value.removeprefix("-").isdecimal() and len(value) < 9 else 0 for value in values[1:3]]
     start, size = numbers

@@ -166,3 +166,8 @@ def named_coordinates(template: Template, page: PageFacts) -> str | None:
         parts = [*north.split("/"), *east.split("/")]
         return angles(parts)
     return angles([north, east]) if north and east else shown(template)
+
+
+def named_after_country(template: Template, page: PageFacts) -> str:
+    """Gives the country that has the template's own name, as flag templates of many editions do: ``{{France}}``."""
+    return link(template.name)

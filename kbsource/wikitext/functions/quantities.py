@@ -24,6 +24,7 @@ from kbsource.wikitext.functions.numbers import (
     power_of_ten,
     raise_text,
     round_digits,
+    round_significant,
 )
 from kbsource.wikitext.functions.units import find_unit
 
@@ -348,3 +349,33 @@ _GAUGES = {
     "914mm": _NARROW,
     "3ft": _NARROW,
 }
+
+
+def population_density(template: Template, page: PageFacts) -> str:
+    """Gives ``5.7/km² (15/sq mi)`` of inhabitants, area, its unit and another: ``{{pop density|900|157|km2|sqmi}}``."""
+    values = padded(template, 5)
+    people, area = parse_number(values[0], page.lang), parse_number(values[1], page.lang)
+    unit, other = find_unit(values[2] or "km2"), find_unit(values[3]) if values[3] else None
+    if people is None or area is None or unit is None or not area.value:
+        return shown(template)
+    wish = template.named.get("prec", "")
+    decimals = int(wish) if wish.isdecimal() and len(wish) == 1 else None
+    in_units = [(area.value, unit)]
+    if other is not None and other.kind == unit.kind:
+        in_units.append((area.value * unit.scale / other.scale, other))
+    texts = []
+    for size, one in in_units:
+        value = abs(people.value / size)
+        digits = round_significant(value, 2) if decimals is None else round_digits(value, decimals)
+        texts.append(f"{group_digits(digits, page.lang)}/{one.symbol}")
+    return f"{texts[0]} ({texts[1]})" if len(texts) > 1 else texts[0]
+
+
+def significant(template: Template, page: PageFacts) -> str:
+    """Gives a number rounded to so many significant digits."""
+    values = padded(template, 2)
+    number = parse_number(values[0], page.lang)
+    if number is None or not values[1].isdecimal() or len(values[1]) > 2:
+        return values[0]
+    digits = round_significant(abs(number.value), int(values[1]))
+    return f"{MINUS if number.value < 0 else ''}{group_digits(digits, page.lang)}"

@@ -176,3 +176,8 @@ def declination(template: Template, page: PageFacts) -> str:
     """Gives ``−16° 42′ 58″``."""
     pieces = (f"{value}{mark}" for value, mark in zip(filled(template), ("°", "′", "″"), strict=False))
     return plain_minus(" ".join(pieces)).replace("-", "\u2212")
+
+
+def dental_formula(template: Template, page: PageFacts) -> str:
+    """Gives ``0.0.2-3.3/0.0.2.3``: the teeth of the upper and the lower jaw."""
+    return f"{template.named.get('upper', '')}/{template.named.get('lower', '')}"

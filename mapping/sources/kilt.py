@@ -1,0 +1,237 @@
+"""Any KILT file: published records, moved from the knowledge source they were made for to another.
+
+Source: the record form of section 3 of the KILT paper and of the published files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import BadRecord
+from mapping.records import Evidence, Example, Output, PageKey
+from mapping.sources.base import Inputs, ReleasedExample, SourceOptions, Split, Tally, check_split
+from mapping.sources.fields import (
+    Json,
+    integer_at,
+    is_integer,
+    objects_at,
+    optional_object,
+    optional_text,
+    text_at,
+)
+from mapping.sources.files_in import check_shape, iter_lines
+from mapping.sources.kilt_texts import (
+    Paragraphs,
+    check_knowledge_source,
+    id_and_paragraphs,
+    is_release,
+    release_paragraphs,
+    stored_paragraphs,
+)
+from mapping.sources.reading import Origin, keep_texts, read_examples, want_texts
+from mapping.sources.scratch import Scratch
+
+EVIDENCE_SPAN = "evidence_span"
+PARTIAL_EVIDENCE = "partial_evidence"
+
+_N_TRIED = 20
+
+
+class Kilt:
+    """Reads KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
+
+    The text of a span is read out of the old paragraphs. Three forms of span are told apart by their keys:
+
+    - with character offsets: the text is what they enclose;
+    - from the annotation campaign, with ``meta.evidence_span`` and no offsets: the text is the longest highlight;
+    - with paragraphs alone: the text is these paragraphs;
+    - page alone, as in entity linking: no text.
+
+    Pages are named by their id, which survives renaming; ``fallback_page`` gives the title to try where the new
+    snapshot does not have the id (pages that were merged).
+    """
+
+    name = "kilt"
+    stem = "kilt"
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+        """See ``Source.check``."""
+        check_split(self, split)
+        for path in inputs.records:
+            check_shape(
+                path,
+                iter_lines(storage, path),
+                lambda record: "id" in record and _has_outputs(record, split),
+                expected="a KILT file, one JSON object a line with id, input and output, a list of objects with"
+                " answer and provenance",
+            )
+            if not self._reference(inputs):
+                # Raises where the records at the beginning cannot do without.
+                want_texts([islice(iter_lines(storage, path), _N_TRIED)], convert=Records(None).example)
+        for path in self._reference(inputs):
+            check_knowledge_source(path, storage)
+
+    def read(
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+    ) -> Iterator[Example | BadRecord]:
+        """See ``Source.read``."""
+        with Scratch(options.scratch) as scratch, ExitStack() as stack:
+            paragraphs: Paragraphs | None = None
+            for path in self._reference(inputs):
+                if is_release(path, storage):
+                    source = stack.enter_context(KnowledgeSource.open(path))
+                    paragraphs = release_paragraphs(source, options)
+                    continue
+                want_texts(
+                    [iter_lines(storage, one) for one in inputs.records],
+                    convert=Records(lambda page_id: scratch.want(page_id)).example,
+                )
+                pages = [iter_lines(storage, path)]
+                yield from keep_texts(pages, key_and_text=id_and_paragraphs, scratch=scratch, tally=tally)
+                paragraphs = partial(_from_scratch, scratch)
+            yield from read_examples(
+                [iter_lines(storage, path) for path in inputs.records],
+                id_of=_id_of,
+                convert=Records(paragraphs).example,
+                scratch=scratch,
+                tally=tally,
+            )
+
+    def _reference(self, inputs: Inputs) -> tuple[str, ...]:
+        if len(inputs.references) > 1:
+            raise SetupError("a KILT file is made for one knowledge source; give one.")
+        return inputs.references
+
+
+class Records:
+    """Converts parsed KILT records.
+
+    Args:
+        paragraphs: look-up in the old knowledge source; None where there is none, which only does for files whose
+            spans name pages alone or hold their highlights.
+    """
+
+    def __init__(self, paragraphs: Paragraphs | None) -> None:
+        self._paragraphs = paragraphs
+
+    def example(self, record: Json, origin: Origin) -> ReleasedExample:
+        """Gives the example; evidence stands in the order of the record's spans.
+
+        Raises:
+            RecordError: ``missing_field``, ``wrong_type``, ``empty_output``.
+        """
+        written = objects_at(record, "output") if "output" in record else None
+        if written == []:
+            raise RecordError("empty_output", "a record has at least one output, or no such key")
+        meta = optional_object(record, "meta")
+        partly = objects_at(meta, PARTIAL_EVIDENCE) if meta and PARTIAL_EVIDENCE in meta else []
+        return ReleasedExample(
+            _id_of(record),
+            optional_text(record, "input"),
+            tuple(self._output(one, origin) for one in written or ()),
+            meta,
+            file=origin.raw.file,
+            line=origin.raw.line,
+            released=record,
+            partial=tuple(self._evidence(span, origin) for span in partly),
+        )
+
+    def _output(self, written: Json, origin: Origin) -> Output:
+        spans = objects_at(written, "provenance") if "provenance" in written else []
+        answer = optional_text(written, "answer")
+        if answer is None and "provenance" not in written:
+            raise RecordError("missing_field", "an output has an answer, a provenance, or both")
+        evidence = tuple(self._evidence(span, origin) for span in spans)
+        return Output(answer, evidence, optional_object(written, "meta"))
+
+    def _evidence(self, span: Json, origin: Origin) -> Evidence:
+        page = _page(span)
+        meta = optional_object(span, "meta")
+        text: str | None = None
+        if "start_character" in span:
+            start = integer_at(span, "start_paragraph_id"), integer_at(span, "start_character")
+            end = integer_at(span, "end_paragraph_id"), integer_at(span, "end_character")
+            text = self._between(page, start, end, origin)
+        elif meta is not None and (highlights := _highlights(meta)):
+            text = max(highlights, key=len).strip()
+        elif "start_paragraph_id" in span:
+            start = integer_at(span, "start_paragraph_id"), 0
+            text = self._between(page, start, (integer_at(span, "end_paragraph_id"), None), origin)
+        return Evidence(page, text, meta)
+
+    def _between(self, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin) -> str:
+        """Gives the old text of a span; empty where there is none, which is noted."""
+        if self._paragraphs is None:
+            raise SetupError(
+                "spans of this KILT file are places in a knowledge source: give the release or the"
+                " kilt_knowledgesource.json that it was made for."
+            )
+        texts = self._paragraphs(page.value) if page.kind == "page_id" else None
+        if texts is None:
+            origin.lose("unknown_page", f"{page.value!r} is not in the old knowledge source")
+            return ""
+        (first, start_char), (last, end_char) = start, end
+        if not (0 <= first <= last < len(texts)):
+            origin.lose("offsets_out_of_range", f"paragraphs {first}-{last} of {page.value}, which has {len(texts)}")
+            return ""
+        if end_char is None:
+            end_char = len(texts[last])
+        is_inside = 0 <= start_char <= len(texts[first]) and 0 <= end_char <= len(texts[last])
+        if not is_inside or (first == last and start_char > end_char):
+            origin.lose("offsets_out_of_range", f"characters {start_char}-{end_char} of {page.value}, {first}-{last}")
+            return ""
+        if first == last:
+            return texts[first][start_char:end_char].strip()
+        parts = [texts[first][start_char:], *texts[first + 1 : last], texts[last][:end_char]]
+        return " ".join(part.strip() for part in parts)
+
+
+def _from_scratch(scratch: Scratch, page_id: str) -> list[str] | None:
+    return stored_paragraphs(scratch.get(page_id))
+
+
+def fallback_page(span: Json) -> PageKey | None:
+    """Gives another way to the page of a released span, for snapshots that do not have its id: the title."""
+    title = span.get("title")
+    return PageKey("title", title) if isinstance(title, str) and title and span.get("wikipedia_id") else None
+
+
+def _page(span: Json) -> PageKey:
+    page_id = span.get("wikipedia_id")
+    if is_integer(page_id):
+        return PageKey("page_id", str(page_id))
+    if page_id:
+        return PageKey("page_id", text_at(span, "wikipedia_id"))
+    title = optional_text(span, "title")
+    if not title:
+        raise RecordError("missing_field", "a span has neither wikipedia_id nor title")
+    return PageKey("title", title)
+
+
+def _highlights(meta: Json) -> list[str]:
+    written = meta.get(EVIDENCE_SPAN, [])
+    if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
+        raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")
+    return [one for one in written if one.strip()]
+
+
+def _id_of(record: Json) -> str:
+    value: Any = record.get("id")
+    return str(value) if is_integer(value) else text_at(record, "id")
+
+
+def _has_outputs(record: Json, split: Split) -> bool:
+    if "output" not in record:
+        return split == "test" and "input" in record
+    outputs = record["output"]
+    return isinstance(outputs, list) and any(
+        isinstance(one, dict) and ("provenance" in one or "answer" in one) and "evidence" not in one for one in outputs
+    )

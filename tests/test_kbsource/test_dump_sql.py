@@ -1,0 +1,208 @@
+"""Rows of SQL dumps: columns by name, every literal, broken rows told."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.dump.sql import SqlValue, read_page_props, read_rows
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.records import BadRecord
+from tests.support.dumps import MemoryStorage
+from tests.support.real_data import real_path
+
+CREATE = b"""-- MySQL dump
+DROP TABLE IF EXISTS `page_props`;
+CREATE TABLE `page_props` (
+  `pp_page` int(10) unsigned NOT NULL,
+  `pp_propname` varbinary(60) NOT NULL DEFAULT '',
+  `pp_value` blob NOT NULL,
+  `pp_sortkey` float DEFAULT NULL,
+  PRIMARY KEY (`pp_page`,`pp_propname`)
+) ENGINE=InnoDB DEFAULT CHARSET=binary;
+/*!40000 ALTER TABLE `page_props` DISABLE KEYS */;
+"""
+COLUMNS = ("pp_page", "pp_value")
+
+
+def rows(
+    data: bytes, columns: tuple[str, ...] = COLUMNS, *, read_bytes: int | None = None
+) -> list[tuple[SqlValue, ...] | BadRecord]:
+    return list(read_rows("t.sql", MemoryStorage({"t.sql": data}, read_bytes=read_bytes), columns))
+
+
+def inserted(*written: bytes) -> bytes:
+    return CREATE + b"INSERT INTO `page_props` VALUES " + b",".join(written) + b";\n-- Dump completed\n"
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        (b"12", 12),
+        (b"-3", -3),
+        (b"1.5", 1.5),
+        (b"-1e-05", -1e-05),
+        (b"NULL", None),
+        (b"''", b""),
+        (b"'a'", b"a"),
+        (rb"'it\'s'", b"it's"),
+        (b"'it''s'", b"it's"),
+        (rb"'\\'", b"\\"),
+        (rb"'\\\''", b"\\'"),
+        (rb"'\0\n\r\t\Z\b\"\x\%'", b'\0\n\r\t\x1a\b"x%'),
+        (b"'),(1,'", None),
+        (b"'(1),(2);\n'", b"(1),(2);\n"),
+        (b"'\xc3\xbc\xff'", b"\xc3\xbc\xff"),
+        (b"0x4142", b"AB"),
+        (b"_binary 'ab\\0'", b"ab\0"),
+    ],
+)
+def test_literals(literal: bytes, value: SqlValue) -> None:
+    found = rows(inserted(b"(7,'x'," + literal + b",NULL)", b"(8,'y','last',1)"))
+    if literal == b"'),(1,'":
+        value = b"),(1,"
+    assert found == [(7, value), (8, b"last")]
+
+
+def test_columns_come_by_name_in_the_order_asked_for() -> None:
+    data = inserted(b"(1,'name','value',2.5)")
+    assert rows(data, ("pp_sortkey", "pp_page")) == [(2.5, 1)]
+    assert rows(data, ("pp_value",)) == [(b"value",)]
+    assert rows(data, ("pp_page", "pp_page")) == [(1, 1)]
+
+
+def test_an_insert_may_name_its_columns() -> None:
+    data = CREATE + b"INSERT INTO `page_props` (`pp_value`, `pp_page`) VALUES ('v', 3);\n"
+    assert rows(data) == [(3, b"v")]
+
+
+def test_a_missing_column_is_named_with_those_there_are() -> None:
+    with pytest.raises(SetupError, match="page_props has no column pl_title; it has pp_page, pp_propname"):
+        rows(CREATE, ("pl_title",))
+
+
+@pytest.mark.parametrize("data", [b"", b"nothing\n", CREATE[:200]], ids=["empty", "text", "cut"])
+def test_what_is_no_table_is_refused(data: bytes) -> None:
+    with pytest.raises(SetupError, match=r"t\.sql"):
+        rows(data)
+
+
+def test_two_tables_in_a_file_are_refused() -> None:
+    with pytest.raises(SetupError, match="more than one table"):
+        rows(CREATE + CREATE.replace(b"page_props", b"other"))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"(2,'x')", b"(2,'x','y',z)", b"(2 'x','y',1)", b"2,'x','y',1)", b"(2,'x','y',1,5)"],
+    ids=["too_few", "no_literal", "no_comma", "no_bracket", "too_many"],
+)
+def test_a_broken_row_is_told_and_the_next_ones_read(broken: bytes) -> None:
+    data = inserted(b"(1,'x','a',1)", broken, b"(3,'x','c',1)", b"(4,'x','d',1)")
+    found = rows(data)
+    assert [row for row in found if not isinstance(row, BadRecord)] == [(1, b"a"), (3, b"c"), (4, b"d")]
+    (bad,) = [row for row in found if isinstance(row, BadRecord)]
+    assert (bad.reason, bad.file) == ("malformed_row", "t.sql")
+    assert data.startswith(broken, bad.offset)
+
+
+def test_many_broken_rows_are_told_one_by_one() -> None:
+    data = inserted(*(b"(%d,'x','a',%s)" % (number, b"?" if number % 2 else b"1") for number in range(3000)))
+    found = rows(data)
+    assert sum(isinstance(row, BadRecord) for row in found) == 1500
+    assert [row[0] for row in found if not isinstance(row, BadRecord)] == list(range(0, 3000, 2))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 5, 12], ids=lambda count: f"{count}_bytes_of_the_row")
+def test_a_file_that_ends_inside_an_insert_is_told(kept: int) -> None:
+    data = inserted(b"(1,'x','a',1)", b"(3,'x','c',1)", b"(4,'x','d',1)")
+    found = rows(data[: data.index(b"(4,") + kept])
+    assert found[:2] == [(1, b"a"), (3, b"c")]
+    assert [row.reason for row in found if isinstance(row, BadRecord)] == ["truncated_sql"]
+
+
+def test_a_damaged_gzip_is_told() -> None:
+    packed = gzip.compress(inserted(*(b"(%d,'x','%d',1)" % (n, n * 7919 % 1013) for n in range(5000))))
+    found = rows(packed[:8000] + b"\xff" * 100 + packed[8100:])
+    assert found[0] == (0, b"0")
+    assert "damaged_gzip" in [row.reason for row in found if isinstance(row, BadRecord)]
+    found = rows(packed[:-1000])
+    assert [row.reason for row in found if isinstance(row, BadRecord)] == ["truncated_sql"]
+
+
+_VALUES = st.one_of(st.none(), st.integers(-(10**12), 10**12), st.binary(max_size=12))
+
+
+def written(value: SqlValue) -> bytes:
+    if value is None:
+        return b"NULL"
+    if isinstance(value, bytes):
+        escaped = value
+        for plain, escape in ((b"\\", rb"\\"), (b"'", rb"\'"), (b"\0", rb"\0"), (b"\n", rb"\n")):
+            escaped = escaped.replace(plain, escape)
+        return b"'" + escaped + b"'"
+    return str(value).encode()
+
+
+@given(
+    table=st.lists(st.tuples(_VALUES, _VALUES, _VALUES, _VALUES), max_size=12),
+    statements=st.integers(1, 4),
+    read_bytes=st.sampled_from([None, 40, 200]),
+)
+@settings(max_examples=80, deadline=None)
+def test_whatever_is_written_is_read(
+    table: list[tuple[SqlValue, ...]], statements: int, read_bytes: int | None
+) -> None:
+    data = CREATE
+    for first in range(0, len(table), statements):
+        values = [b"(" + b",".join(map(written, row)) + b")" for row in table[first : first + statements]]
+        data += b"INSERT INTO `page_props` VALUES " + b",\n".join(values) + b";\n"
+    found = rows(data, ("pp_sortkey", "pp_page", "pp_propname", "pp_value"), read_bytes=read_bytes)
+    assert found == [(row[3], row[0], row[1], row[2]) for row in table]
+
+
+def test_page_props_come_as_text_and_by_name() -> None:
+    data = inserted(b"(1,'wikibase_item','Q5',NULL)", b"(2,'disambiguation','',NULL)", rb"(3,'x','\'\xff',0)")
+    storage = MemoryStorage({"p.sql": data})
+    assert list(read_page_props("p.sql", storage, names=frozenset({"wikibase_item"}))) == [(1, "wikibase_item", "Q5")]
+    assert list(read_page_props("p.sql", storage))[1] == (2, "disambiguation", "")
+
+
+def test_a_page_prop_that_is_none_is_told() -> None:
+    storage = MemoryStorage({"p.sql": inserted(b"(NULL,'a','b',NULL)")})
+    (bad,) = read_page_props("p.sql", storage)
+    assert isinstance(bad, BadRecord)
+    assert bad.reason == "invalid_field"
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "n_rows", "first"),
+    [
+        ("dumps/aawiki/aawiki-20260101-categorylinks.sql.gz", ("cl_from", "cl_sortkey"), 156, (1341, b"DIAGRAPH01")),
+        ("dumps/aawiki/aawiki-20260101-pagelinks.sql.gz", ("pl_target_id", "pl_from"), 637, (233, 1426)),
+        (
+            "sql/qrank_dumps/rmwiki/20240301/rmwiki-20240301-page_props.sql.gz",
+            ("pp_page", "pp_value"),
+            6,
+            (1, b"Q5296"),
+        ),
+        (
+            "sql/qrank_dumps/rmwiki/20240301/rmwiki-20240301-page.sql.gz",
+            ("page_title", "page_lang"),
+            None,
+            (b"Pagina_principala", None),
+        ),
+        ("sql/qrank_dumps/loginwiki/20240501/loginwiki-20240501-page_props.sql.gz", ("pp_page",), 0, None),
+    ],
+)
+def test_real_tables(
+    name: str, columns: tuple[str, ...], n_rows: int | None, first: tuple[SqlValue, ...] | None
+) -> None:
+    found = list(read_rows(str(real_path(name)), LocalStorage(), columns))
+    assert not [row for row in found if isinstance(row, BadRecord)]
+    assert n_rows in (None, len(found))
+    assert first == (found[0] if found else None)
