@@ -97,10 +97,11 @@ def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties 
         found = resolve(target.title)
         return found.title, target.fragment or found.fragment, found.page_id
 
-    anchors = []
+    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
+    anchors: list[Anchor] = []
     for element, start, end, shown, target, written in text.anchors:
         found_title, fragment, found_id = look_up(target)
-        anchors.append(Anchor(element, start, end, shown, found_title, fragment, found_id, written))
+        anchors.append(new(Anchor, (element, start, end, shown, found_title, fragment, found_id, written)))
 
     def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:
         if not raw_links:

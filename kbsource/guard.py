@@ -67,7 +67,8 @@ class Guard:
         self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
+        self._is_closed = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard
 
     def __enter__(self) -> Guard:
         return self
@@ -78,9 +79,9 @@ class Guard:
         self.close()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process for good, also when another thread waits for its answer."""
+        self._is_closed = True
         self._kill()
-        self._errors.close()
 
     @property
     def pid(self) -> int | None:
@@ -95,9 +96,11 @@ class Guard:
             beat_path: local file for the worker's beat; made here.
 
         Raises:
-            SetupError: the function raised it.
+            SetupError: the function raised it, or the guard was closed.
             WorkerDiedError: the process did not survive the task; the next call starts another one.
         """
+        if self._is_closed:
+            raise SetupError("the guard is closed; make a new one")
         beat = Beat.create(beat_path)
         process = self._process or self._start()
         assert process.stdin is not None
@@ -106,7 +109,7 @@ class Guard:
             process.stdin.write(line)
             process.stdin.flush()
         except BrokenPipeError:
-            raise self._died(beat) from None
+            raise self._died(process, beat) from None
         answer = json.loads(self._wait(process, beat))
         if "setup_error" in answer:
             raise SetupError(answer["setup_error"])
@@ -137,7 +140,7 @@ class Guard:
             if poll.poll(interval_s * 1000):
                 piece = os.read(process.stdout.fileno(), 1 << 16)
                 if not piece:
-                    raise self._died(beat)
+                    raise self._died(process, beat)
                 answer += piece
                 if answer.endswith(b"\n"):
                     return answer
@@ -149,9 +152,10 @@ class Guard:
                 self._kill()
                 raise WorkerDiedError(reading.page, "timeout", f"no end after {timeout_s:g} s")
 
-    def _died(self, beat: Beat) -> WorkerDiedError:
-        assert self._process is not None
-        code = self._process.wait()
+    def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
+        code = process.wait()
+        if self._is_closed:
+            raise SetupError("the guard was closed while its process was at work")
         page = beat.read().page
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))

@@ -277,7 +277,7 @@ def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
     """Gives the sum of the shards' template tables, sorted by name and outcome; holds one sum in memory."""
     merged = TEMPLATES.empty_table()
     for table in tables:
-        grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"])
+        grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"], use_threads=False)
         total = grouped.aggregate([("uses", "sum"), ("pages", "sum")])
         columns = [total[name] for name in ("name", "outcome", "uses_sum", "pages_sum")]
         merged = pa.Table.from_arrays(columns, schema=TEMPLATES)

@@ -1,8 +1,8 @@
 """What becomes of outputs and records whose evidence was not found, was found badly, or stands on a missing page.
 
-One table says it for every dataset and split: ``POLICIES``. Source: section 4 of the KILT paper (outputs of dev and test with
-BLEU below 0.5 on any span are dropped, train keeps all, entity linking is not filtered) and, for pages that are missing,
-the published files.
+One table says it for every dataset and split: ``POLICIES``. Source: section 4 of the KILT paper (outputs of dev and
+test with BLEU below 0.5 on any span are dropped, train keeps all, entity linking is not filtered) and, for pages that
+are missing, the published files.
 """
 
 from __future__ import annotations

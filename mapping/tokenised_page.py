@@ -106,8 +106,7 @@ class TokenisedPage:
         """
         first_place, last_place = self.place_of(first), self.place_of(end - 1)
         start_element, end_element = self.order[first_place], self.order[last_place]
-        tokens = self.tokeniser.tokens(self.elements[start_element].text)
-        start_char = tokens[first - self.bounds[first_place]].start
-        if last_place != first_place:
-            tokens = self.tokeniser.tokens(self.elements[end_element].text)
-        return start_element, start_char, end_element, tokens[end - 1 - self.bounds[last_place]].end
+        start = self.tokeniser.token(self.elements[start_element].text, first - self.bounds[first_place])
+        end_text = self.elements[end_element].text
+        last = self.tokeniser.token(end_text, end - 1 - self.bounds[last_place])
+        return start_element, start.start, end_element, last.end

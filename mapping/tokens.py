@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.about import __version__ as spacy_version
@@ -60,6 +60,10 @@ _AS_ASCII = str.maketrans(
 )
 # Pieces of more tokens than this stay whole. The check of a split is quadratic; words do not come near.
 _MAX_PARTS = 12
+# Nor are longer pieces asked about: spaCy takes quadratic time on long runs of symbols.
+_MAX_ASKED_CHARS = 200
+# Longer chunks are whole clauses of scripts without spaces, or rubbish: they hardly come twice.
+_CACHED_CHARS = 40
 _CHUNK = re.compile(r"\S+")  # the same pieces as str.split()
 # Chunks kept; with their splits and spaCy's own store some 100 MB when full.
 _CACHE_SIZE = 1 << 17
@@ -124,7 +128,8 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         forms = self._work_out(chunk)
-        self[chunk] = forms
+        if len(chunk) <= _CACHED_CHARS:
+            self[chunk] = forms
         return forms
 
 
@@ -147,27 +152,41 @@ class Tokeniser:
         self.name = f"spacy {spacy_version} {self._lang}"
         self._chunks = _Chunks(self._chunk_forms)
         self._splits: dict[str, _Split] = {}
-        self._rules = _rules(self._lang)
+        self._rules = _renewed(spacy.blank(self._lang).tokenizer)
 
     def forms(self, text: str) -> list[str]:
         """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
         if len(self._chunks) > _CACHE_SIZE:
-            # spaCy keeps every string it has met, so its rules are made anew as well.
+            # spaCy keeps every string it has met, so that goes as well.
             self._chunks.clear()
             self._splits.clear()
-            self._rules = _rules(self._lang)
+            self._rules = _renewed(self._rules)
         return list(chain.from_iterable(map(self._chunks.__getitem__, text.split())))
 
     def tokens(self, text: str) -> list[Token]:
         """Gives the text's tokens in order; those of punctuation alone are left out."""
-        found = []
+        found: list[Token] = []
         for chunk in _CHUNK.finditer(text):
-            for piece in _piece_pattern().finditer(chunk[0]):
-                start = chunk.start() + piece.start()
-                if piece["letter"]:
-                    found.append(Token(start, start + len(piece[0]), normal_form(piece[0])))
-                else:
-                    found += self._piece_tokens(piece[0], start)
+            found += self._chunk_tokens(chunk)
+        return found
+
+    def token(self, text: str, index: int) -> Token:
+        """Gives ``tokens(text)[index]`` at the cost of ``forms``."""
+        for chunk in _CHUNK.finditer(text):
+            n_tokens = len(self._chunks[chunk[0]])
+            if index < n_tokens:
+                return self._chunk_tokens(chunk)[index]
+            index -= n_tokens
+        raise IndexError(f"no token {index} tokens past the end")
+
+    def _chunk_tokens(self, chunk: re.Match[str]) -> list[Token]:
+        found = []
+        for piece in _piece_pattern().finditer(chunk[0]):
+            start = chunk.start() + piece.start()
+            if piece["letter"]:
+                found.append(Token(start, start + len(piece[0]), _letter_form(piece[0])))
+            else:
+                found += self._piece_tokens(piece[0], start)
         return found
 
     def _chunk_forms(self, chunk: str) -> tuple[str, ...]:
@@ -176,7 +195,7 @@ class Tokeniser:
         forms: list[str] = []
         for piece in _piece_pattern().finditer(chunk):
             if piece["letter"]:
-                forms.append(normal_form(piece[0]))
+                forms.append(_letter_form(piece[0]))
             else:
                 forms += self._piece_forms(piece[0])
         return tuple(forms)
@@ -191,7 +210,7 @@ class Tokeniser:
             return []
         split = self._split(piece[first:last])
         bounds = [(first + begin, first + end) for begin, end in split.bounds]
-        if last - first < len(piece):
+        if last - first < len(piece) <= _MAX_ASKED_CHARS:
             # Punctuation at the ends is part of the token where spaCy says so; forms do not change by it.
             for begin, end in self._ask(piece):
                 if begin < first < end:
@@ -209,7 +228,8 @@ class Tokeniser:
                 known = _Split(((0, len(core)),), (normal_form(core),))
             else:
                 known = _Split(tuple((begin, end) for begin, end, _ in parts), tuple(form for *_, form in parts))
-            self._splits[core] = known
+            if len(core) <= _CACHED_CHARS:
+                self._splits[core] = known
         return known
 
     def _is_stable(self, core: str, parts: list[tuple[int, int, str]]) -> bool:
@@ -224,7 +244,14 @@ class Tokeniser:
         return self._piece_forms(without_first) == forms[1:] and self._piece_forms(without_last) == forms[:-1]
 
     def _ask(self, piece: str) -> list[tuple[int, int]]:
+        if len(piece) > _MAX_ASKED_CHARS:
+            return [(0, len(piece))]
         return [(one.idx, one.idx + len(one)) for one in self._rules(piece.translate(_AS_ASCII))]
+
+
+@lru_cache(maxsize=1 << 15)
+def _letter_form(letter: str) -> str:
+    return normal_form(letter)
 
 
 def _core(piece: str) -> tuple[int, int]:
@@ -245,8 +272,18 @@ def _spacy_lang(lang: str) -> str:
     return code
 
 
-def _rules(lang: str) -> Callable[[str], Iterable[Any]]:
-    pipeline = spacy.blank(lang)
-    # Shapes, prefixes and other facts about words, which splitting does not use, are half of its time.
-    cast(Any, pipeline.vocab).lex_attr_getters = {}
-    return pipeline.tokenizer
+def _renewed(rules: Any) -> Any:
+    """Gives a tokenizer of the same rules whose store of strings is empty.
+
+    The new store does not work out shapes, prefixes and other facts about words either, which take half of the time
+    and which splitting does not use.
+    """
+    return type(rules)(
+        type(rules.vocab)(),
+        rules=rules.rules,
+        prefix_search=rules.prefix_search,
+        suffix_search=rules.suffix_search,
+        infix_finditer=rules.infix_finditer,
+        token_match=rules.token_match,
+        url_match=rules.url_match,
+    )

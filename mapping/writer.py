@@ -1,7 +1,7 @@
 """Aligned examples as KILT writes them: one JSON object a line, fields in the published order.
 
-Source: the published files: keys of records, outputs and spans in their order, ``json.dumps`` with its defaults (blank after
-comma and colon, ASCII only), ids as strings, ``section`` with the newline that ends a heading's paragraph.
+Source: the published files: keys of records, outputs and spans in their order, ``json.dumps`` with its defaults (blank
+after comma and colon, ASCII only), ids as strings, ``section`` with the newline that ends a heading's paragraph.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def beats_of(staging: str, kind: str, *, total_bytes: int) -> Callable[[], Done]
     storage = LocalStorage()
 
     def poll() -> Done:
-        readings = [Beat.open(path).read() for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
+        readings = [Beat.glance(path) for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
         n_bytes = sum(one.bytes_done for one in readings)
         return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings))
 

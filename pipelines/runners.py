@@ -102,5 +102,8 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
 def quiet_beam() -> None:
     """Silences what Beam's machinery logs below an error: none of it is for the user of a command."""
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    # What a worker raises reaches the driver too.
+    for name in ("apache_beam.runners.common", "apache_beam.runners.worker"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     # Parts of Beam log through the root logger.
     logging.getLogger().setLevel(logging.ERROR)

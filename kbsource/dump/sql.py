@@ -24,7 +24,7 @@ _Pick = Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
 # The longest value of these tables is a blob of 65,535 bytes; escaped it may be twice as long.
 _MAX_ROW_BYTES = 1 << 20
 
-_MIN_WINDOW_BYTES = 1 << 12
+_MIN_WINDOW_BYTES = 1 << 9
 _MAX_WINDOW_BYTES = 1 << 20
 
 _STRING = rb"(?:_binary\s+)?'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+'"

@@ -180,8 +180,9 @@ class BlockBuilder:
             return
         index = len(self.elements)
         self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
+        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
         self.anchors += [
-            RawAnchor(index, start, end, text[start:end], link[2], link[3]) for start, end, link in spans
+            new(RawAnchor, (index, start, end, text[start:end], link[2], link[3])) for start, end, link in spans
         ]
 
 

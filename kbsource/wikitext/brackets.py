@@ -90,7 +90,7 @@ def _match(text: str) -> tuple[CutText, list[_Edit]]:
                 _unlink(text, edits, start, end)
         elif kind == _CLOSER:
             if not stack:
-                edits.append(_Edit(start, end, "", True))
+                _drop(text, edits, start)
                 continue
             opener, after = stack.pop()
             if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
@@ -115,7 +115,7 @@ def _match(text: str) -> tuple[CutText, list[_Edit]]:
                 continue  # no parser sees it
             edits.append(_Edit(start, end, _PLAIN_OPEN, False))
         else:
-            _drop_opener(text, edits, start)
+            _drop(text, edits, start)
     for opener, after in stack:
         _unlink(text, edits, opener, after)
     return CutText(pieces, text[position:]), edits
@@ -149,13 +149,13 @@ def _spans_blocks(text: str, opener: int, after: int, closer: int) -> bool:
     return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
 
 
-def _drop_opener(text: str, edits: list[_Edit], start: int) -> None:
-    # After another bracket a space must stay, or the two sides would open something new.
+def _drop(text: str, edits: list[_Edit], start: int) -> None:
+    # After an opening bracket a space must stay, or the two sides would open something new.
     edits.append(_Edit(start, start + 2, " " if text[start - 1 : start] == "[" else "", True))
 
 
 def _unlink(text: str, edits: list[_Edit], opener: int, after: int) -> None:
-    _drop_opener(text, edits, opener)
+    _drop(text, edits, opener)
     edits.append(_Edit(after - 1, after, " ", False))
 
 

@@ -193,7 +193,11 @@ class _Page:
         return cut_tables(text, self._tables, self.losses)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        template = split_template(inner)
+        head, bar, _ = inner.partition("|")
+        fixed = self._renderer.fixed_outcome(head) if bar else None
+        if fixed is not None:
+            return self._leave_out(inner, *fixed)
+        template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1
             return CUT
@@ -203,19 +207,16 @@ class _Page:
                 named={key: value.replace(PIPE, "|").replace(EQUALS, "=") for key, value in template.named.items()},
             )
         rendering = self._renderer.render(template)
-        outcome = rendering.outcome
-        if outcome != "rendered" and _HEADING_IN_TEMPLATE.search(inner):
-            self.losses["broken_markup"] += 1  # a section inside: the braces belong to different pieces
-            return inner
-        if outcome == "infobox":
+        if rendering.outcome == "infobox":
+            if _HEADING_IN_TEMPLATE.search(inner):
+                return self._leave_out(inner, template.name, "infobox")
             fields = [(name, value) for name, value in template.named.items() if value]
             self.templates[template.name, "rendered"] += 1
             self._infoboxes.append((template.name, fields))
             return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
-        self.templates[template.name, outcome] += 1
-        if outcome != "rendered":
-            places = _PLACE_LINE.findall(inner) if PLACE in inner else ()
-            return "".join(f"\n{place}\n" for place in places) or CUT
+        if rendering.outcome != "rendered":
+            return self._leave_out(inner, template.name, rendering.outcome)
+        self.templates[template.name, "rendered"] += 1
         text = rendering.wikitext
         if rendering.is_block:
             text = f"\n\n{text}\n\n"
@@ -227,6 +228,19 @@ class _Page:
             if "=" in text:
                 text = text.replace("=", EQUALS)
         return text
+
+    def _leave_out(self, inner: str, name: str, outcome: str) -> str:
+        """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
+
+        One that holds a section heading was never closed, and its closer is another's: its text stays.
+        """
+        if "\n==" in inner and _HEADING_IN_TEMPLATE.search(inner):
+            self.losses["broken_markup"] += 1
+            return inner
+        self.templates[name, outcome] += 1
+        if PLACE in inner:
+            return "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner)) or CUT
+        return CUT
 
     def _on_parameter(self, inner: str) -> str:
         self.losses["parameter"] += 1

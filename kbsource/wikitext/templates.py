@@ -20,6 +20,7 @@ __all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
 _BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
 _NO_TITLE = re.compile(r"[\[\]{}<>\n|]")
+_LONGEST_NAME = 512  # characters with the white space around; titles have at most 255 bytes
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
 
 
@@ -59,6 +60,23 @@ class TemplateRenderer:
     def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
         """Gives a renderer for another page of the same wiki."""
         return TemplateRenderer(self._page.lang, page_title=page_title, timestamp=timestamp)
+
+    def fixed_outcome(self, head: str) -> tuple[str, str] | None:
+        """Gives normalised name and outcome of a use whose arguments do not matter: ``dropped`` or ``unknown``.
+
+        Args:
+            head: what stands before the first pipe.
+
+        Returns:
+            None where the arguments decide, for parser functions and variables, and for what can be no template.
+        """
+        if ":" in head or _NO_TITLE.search(head.strip()):
+            return None
+        name = normalise_template_name(head, self._page.lang)
+        if not name:
+            return None
+        rule = self._find(name)
+        return (name, rule.outcome) if rule.function is None and rule.outcome != "infobox" else None
 
     def render(self, template: Template) -> Rendering:
         """Gives what stands for the use; never fails on wrong or missing arguments."""
@@ -119,7 +137,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
         variable = magic().variables.get(head.strip())
         if variable is not None:
             return Template(variable, (), {})
-    if _NO_TITLE.search(head.strip()):
+    if len(head) > _LONGEST_NAME or _NO_TITLE.search(head.strip()):
         return None
     name = normalise_template_name(head, lang)
     if not name:

@@ -78,6 +78,7 @@ class Walker:
         trail = self._trail
         parse = self._parse
         append = self._out.append
+        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
         links = self._links
         is_direct = self._is_direct
         has_literals = holds_literals("".join([piece[1] or piece[3] for piece in cut.pieces]))
@@ -123,7 +124,7 @@ class Walker:
                 ends_in_space = False
                 if plain[-1] == " " or plain[0] == " ":
                     plain = plain.strip(" ")
-                links.append(Link(start, length, target, plain))
+                links.append(new(Link, (start, length, target, plain)))
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space

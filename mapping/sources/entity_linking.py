@@ -19,6 +19,8 @@ from mapping.sources.wned_xml import Annotation, XmlDocument, iter_xml_documents
 
 RAW_TEXT = "RawText"
 
+_N_PEEKED = 20
+
 
 class EntityLinking:
     """Reads one of the datasets. Records are the mentions of the split's documents.
@@ -52,8 +54,7 @@ class EntityLinking:
     def _check_xml(self, path: str, inputs: Inputs, storage: Storage) -> None:
         if not self._has_xml:
             raise SetupError(f"{path} is XML; {self.name} is read from its TSV, which begins with {DOCSTART}.")
-        first = list(islice(iter_xml_documents(storage, path), 1))
-        if not first or b"docName" not in first[0].data:
+        if not any(b"docName" in raw.data for raw in islice(iter_xml_documents(storage, path), _N_PEEKED)):
             raise SetupError(f"{path} holds no <document docName=…> with annotations, as WNED's XML does.")
         for folder in _raw_text_folders(path, inputs):
             if not storage.exists(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -177,7 +178,8 @@ def _element_end(buffer: bytearray, file: BinaryIO) -> int:
 
 
 def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Gives where the brackets close; the end of what can be read where they do not."""
+    """Gives where the first bracket is closed; the end of what can be read where it is not."""
+    opening, closing = (b"{", b"}") if buffer[0] in b"{" else (b"[", b"]")
     depth = 0
     at = 0
     while True:
@@ -186,12 +188,12 @@ def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
                 at = token.start()
                 break
             at = token.end()
-            if token[0] in (b"{", b"["):
+            if token[0] == opening:
                 depth += 1
-            elif token[0] in (b"}", b"]"):
+            elif token[0] == closing:
                 depth -= 1
-            if not depth:
-                return at
+                if not depth:
+                    return at
         else:
             at = len(buffer)
         more = file.read(max(_READ_BYTES, len(buffer))) if len(buffer) <= MAX_RECORD_BYTES else b""
@@ -213,8 +215,8 @@ def _find(pattern: re.Pattern[bytes], buffer: bytearray, file: BinaryIO) -> int:
 
 def _is_json(data: bytes) -> bool:
     try:
-        parse_object(data.decode("utf-8"))
-    except (UnicodeDecodeError, RecordError):
+        json.loads(data)
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -191,7 +191,7 @@ class Records:
         if first == last:
             return texts[first][start_char:end_char].strip()
         parts = [texts[first][start_char:], *texts[first + 1 : last], texts[last][:end_char]]
-        return " ".join(part.strip() for part in parts)
+        return " ".join(part.strip() for part in parts if part.strip())
 
 
 def _from_scratch(scratch: Scratch, page_id: str) -> list[str] | None:
@@ -232,6 +232,6 @@ def _has_outputs(record: Json, split: Split) -> bool:
     if "output" not in record:
         return split == "test" and "input" in record
     outputs = record["output"]
-    return isinstance(outputs, list) and any(
+    return isinstance(outputs, list) and all(
         isinstance(one, dict) and ("provenance" in one or "answer" in one) and "evidence" not in one for one in outputs
     )

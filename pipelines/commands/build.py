@@ -100,11 +100,12 @@ def _run(args: argparse.Namespace) -> int:
         for finding in error.findings:
             print(f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip(), file=sys.stderr)
         raise
-    print(_summary_json(summary) if args.json else _summary_text(summary))
+    print(summary_json(summary) if args.json else summary_text(summary))
     return 0
 
 
-def _summary_json(summary: BuildSummary) -> str:
+def summary_json(summary: BuildSummary) -> str:
+    """Gives what a build made as one JSON object."""
     manifest = summary.manifest
     value = {
         "output": summary.output,
@@ -119,7 +120,8 @@ def _summary_json(summary: BuildSummary) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _summary_text(summary: BuildSummary) -> str:
+def summary_text(summary: BuildSummary) -> str:
+    """Gives what a build made for reading, and what to do next."""
     manifest = summary.manifest
     totals, findings = manifest.totals, manifest.findings
     rows: list[tuple[str, object]] = [

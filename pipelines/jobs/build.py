@@ -310,7 +310,13 @@ class _Build:
         with self._progress.stage(kind, poll):
             pipeline = beam.Pipeline(options=self._beam_options)
             _ = pipeline | kind >> RunTasks(tasks, work)
-            pipeline.run().wait_until_finish()
+            try:
+                pipeline.run().wait_until_finish()
+            except RuntimeError as error:
+                # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
+                if str(error).startswith("KeyboardInterrupt"):
+                    raise KeyboardInterrupt from error
+                raise
         if failed := failures(staging):
             raise DataError(failed[0])
 

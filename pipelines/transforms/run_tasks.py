@@ -41,7 +41,7 @@ class Work:
     memory_bytes: int | None
 
 
-class RunTasks(beam.PTransform[Any, Any]):
+class RunTasks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """Does every task once, in any order, anywhere; gives the names of those that were done.
 
     Tasks leave what they make in files; doing one again writes the same files again. A task that cannot be
@@ -62,7 +62,7 @@ class RunTasks(beam.PTransform[Any, Any]):
         )
 
 
-class _RunTask(beam.DoFn):
+class _RunTask(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
     """Owns a guarded process from its first task to the end."""
 
     def __init__(self, work: Work) -> None:

@@ -215,7 +215,7 @@ def agree(data: bytes) -> bool:
         st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 12), st.sampled_from([*_TOKENS, b""])), max_size=3
     )
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_fast_way_agrees_with_lxml_on_edited_pages(edits: list[tuple[int, int, bytes]]) -> None:
     data = PLAIN
     for place, n_removed, token in edits:
@@ -228,7 +228,7 @@ def test_the_fast_way_agrees_with_lxml_on_edited_pages(edits: list[tuple[int, in
     text=st.lists(st.sampled_from(_TOKENS), max_size=4),
     tail=st.lists(st.sampled_from(_TOKENS), max_size=2),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_fast_way_agrees_with_lxml_on_composed_pages(
     head: list[bytes], text: list[bytes], tail: list[bytes]
 ) -> None:

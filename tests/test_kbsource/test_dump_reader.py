@@ -133,7 +133,7 @@ def test_every_form_gives_the_same_pages_and_rejects(form: str, read_bytes: int 
         st.tuples(st.just("append"), st.integers(1, 40)),
     ),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_the_ranges_of_any_split_give_what_one_range_gives(
     form: str,
     cuts: list[int],

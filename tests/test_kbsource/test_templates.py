@@ -172,6 +172,30 @@ def test_splitting_loses_no_text(inner: str) -> None:
         assert sorted(character for character in seen if character in "ab") == letters
 
 
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        pytest.param("{{convert|1" + "/1" * 100_000 + "|km}}", id="number"),
+        pytest.param("{{convert|1|" + "m/" * 100_000 + "m}}", id="quotient of units"),
+        pytest.param("{{convert|1|" + "e3" * 100_000 + "m}}", id="multiples"),
+        pytest.param("{{convert|1|km|" + "mi " * 100_000 + "}}", id="outputs"),
+        pytest.param("{{convert|1" + "|x|1" * 2_000 + "|" + "q" * 100_000 + "}}", id="unit on each"),
+        pytest.param("{{slink|" + "T" * 100_000 + "|s" * 2_000 + "}}", id="sections"),
+        pytest.param("{{#replace:" + "a" * 100_000 + "|a|" + "b" * 100_000 + "}}", id="replacement"),
+        pytest.param("{{#expr:" + "(" * 100_000 + "}}", id="brackets"),
+        pytest.param("{{spaces|999999999}}", id="repetition"),
+        pytest.param("{{padleft:1|999999999}}", id="padding"),
+        pytest.param("{{x|999999999=a}}", id="numbered argument"),
+        pytest.param("{{x|" + "[[" * 100_000 + "|a}}", id="brackets of links"),
+    ],
+)
+def test_hostile_input_gives_no_more_than_it_takes(wikitext: str) -> None:
+    template = split_template(wikitext[2:-2])
+    assert template is not None
+    assert len(template.positional) <= wikitext.count("|") + 1
+    assert len(RENDERERS["en"].render(template).wikitext) <= 2 * len(wikitext) + 1000
+
+
 def test_magic_words_name_one_thing() -> None:
     facts = magic()
     assert set(facts.functions.values()) <= set(facts.rules)

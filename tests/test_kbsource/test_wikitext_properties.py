@@ -46,6 +46,7 @@ def check_laws(parsed: ParsedText) -> None:
 @example("{|\n| [[a\n| b]]\n|}")
 @example("[[[http://x.y")
 @example("[[[http://x.y|a")
+@example("[]]http://x.y")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
 

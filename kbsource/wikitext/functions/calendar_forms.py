@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kbsource.wikitext.functions.numbers import plain_minus
 
+_LONGEST = 80  # characters; no date is longer
 _YEAR = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -88,12 +89,14 @@ def read_month(text: str, lang: str) -> int:
     return _month_numbers(lang).get(text.casefold(), 0)
 
 
-@lru_cache(maxsize=4096)
 def read_date(text: str, lang: str) -> Date | None:
     """Gives the date that a free text names (``16 July 1969``, ``July 16, 1969, 13:32``, ``1969-07-16``), or None."""
+    return _read_date(text, lang) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=1 << 13)
+def _read_date(text: str, lang: str) -> Date | None:
     text = plain_minus(text).strip()
-    if len(text) > 60:
-        return None
     iso = _ISO.match(text)
     if iso:
         return checked_date(int(iso.group(1)), int(iso.group(2)), int(iso.group(3)))

@@ -15,6 +15,7 @@ from kbsource.wikitext.functions.arguments import PageFacts, Template, argument,
 from kbsource.wikitext.functions.expressions import evaluate, number_text
 
 _SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
+_LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension
 _LONGEST_PADDING = 500  # MediaWiki's own limit
 
 
@@ -184,6 +185,8 @@ def length(template: Template, page: PageFacts) -> str:
 def replaced(template: Template, page: PageFacts) -> str:
     """Gives the first argument with the second replaced by the third."""
     values = [*template.positional, "", "", ""]
+    if max(map(len, values)) > _LONGEST_REPLACED:
+        return values[0].strip()
     return values[0].strip().replace(values[1] or " ", values[2])
 
 

@@ -30,6 +30,8 @@ from kbsource.wikitext.functions.numbers import (
 from kbsource.wikitext.functions.spelling import spell_number
 from kbsource.wikitext.functions.units import Unit, power_text
 
+_LONGEST_REPEATED = 64  # characters of a unit that may stand after each value; a longer one stands once
+
 
 def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | None:
     """Gives what ``{{convert}}`` shows: ``5 miles (8.0 km)``; what cannot be converted is shown as it is written."""
@@ -128,7 +130,7 @@ def _with_unit(
     for word, value in zip(words, values[1:], strict=True):
         with_names, with_symbols, before_hyphen = RANGES.get(word, (f" {word} ",) * 3)
         between = before_hyphen if is_hyphenated else with_names if by_name else with_symbols
-        if word in UNIT_ON_EACH and not by_name and text:
+        if word in UNIT_ON_EACH and not by_name and 0 < len(text) <= _LONGEST_REPEATED:
             result += gap + text
         if between == "–" and value.startswith(MINUS):
             between = " to "

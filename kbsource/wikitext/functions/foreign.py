@@ -70,7 +70,7 @@ def _is_latin(text: str) -> bool:
     return bool(first) and (first < "\u0250" or "\u1e00" <= first <= "\u1eff")
 
 
-def lang_xx(template: Template, page: PageFacts, *, code: str = "", with_name: bool = True) -> str:
+def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
     """Gives ``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with sound and gloss."""
     values = stripped(template)
     if not code:
@@ -94,7 +94,7 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "", with_name: b
         pieces.append(f"'{meaning}'" if page.lang in ("en", "simple") else f"«{meaning}»")
     body = ", ".join(piece for piece in pieces if piece)
     no_label = template.named.get("label", "") in ("none", "no") or template.named.get("link", "") == "none"
-    if not with_name or no_label or not name:
+    if no_label or not name:
         return body
     mark = "：" if page.lang == "zh" else ": "
     if page.lang in ("ru", "uk", "bg", "be"):
@@ -207,16 +207,10 @@ def chinese_link(
     target: int = 1,
     foreign: int = 2,
     label: int = 3,
-    is_code_first: bool = False,
 ) -> str:
     """Gives the local title of ``{{tsl|en|Foreign|本地}}``, ``{{link-en|本地|Foreign|显示}}`` as a link."""
     local = argument(template, target) or argument(template, foreign)
     return link(local, argument(template, label, default=local)) if local else shown(template)
-
-
-def chinese_variant(template: Template, page: PageFacts) -> str:
-    """Gives the first text of a template that shows one of several Chinese variants."""
-    return argument(template, 1) or next((value for value in template.named.values() if value), "")
 
 
 def korean(template: Template, page: PageFacts) -> str:

@@ -16,6 +16,8 @@ from kbsource.wikitext.functions.arguments import (
 )
 from kbsource.wikitext.functions.numbers import NBSP, lower_text, raise_text
 
+_LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
+
 
 def fixed(template: Template, page: PageFacts, *, text: str) -> str | None:
     """Gives a text that does not depend on the arguments: dashes, spaces, signs."""
@@ -165,7 +167,9 @@ def section_link(template: Template, page: PageFacts) -> str:
     if not values:
         return ""
     title, sections = values[0], [value for value in values[1:] if value]
-    name = title or ""
+    name = title
+    if len(name) > _LONGEST_TITLE:
+        return ", ".join(value for value in values if value)
     if not sections:
         return link(name.replace("##", "#"))
     texts = [link(f"{name}#{sections[0]}", argument(template, 0, "display") or f"{name} §{NBSP}{sections[0]}".strip())]
@@ -297,7 +301,7 @@ def decade(template: Template, page: PageFacts) -> str:
     return link(f"{value}s" if value.isdecimal() else value)
 
 
-def linked_words(template: Template, page: PageFacts, *, prefix: str = "") -> str:
+def linked_words(template: Template, page: PageFacts) -> str:
     """Gives the words of ``{{linktext|a|b}}`` as plain text: their links lead to a dictionary."""
     return "".join(stripped(template))
 

@@ -68,7 +68,8 @@ _VULGAR = {
 _SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, " ": None, ",": None, "'": None})
 # White space, and the marks that the parser leaves where it cut a reference or a comment.
 _BLANKS = " \t\n\u00a0\u2009\u202f\x01\x02"
-_LONGEST = 48  # no number of an article is longer; keeps conversions and powers within floats
+_LONGEST = 48  # characters; no number of an article is longer
+_LARGEST = 1e80  # more than there are atoms; keeps every conversion within floats
 _PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
 _FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
 _DIGIT_RUN = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
@@ -127,13 +128,17 @@ def plain_minus(text: str) -> str:
     return text.replace(MINUS, "-") if not text.isascii() else text
 
 
-@lru_cache(maxsize=4096)
 def parse_number(text: str, lang: str = "en") -> Number | None:
     """Gives the number that an argument holds; None when it is not one number and nothing else.
 
     Understood: ``1,250.5``, ``−3``, ``1.2e6``, ``1/2``, ``2+1/2``, ``2-1/2``, ``½``, ``2½``. Digit groups written with
     a comma are read by English rules in every language, since templates take plain numbers.
     """
+    return _parse_number(text, lang) if len(text) <= 2 * _LONGEST else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _parse_number(text: str, lang: str) -> Number | None:
     plain = plain_minus(text).strip(_BLANKS)
     if not plain or len(plain) > _LONGEST:
         return None
@@ -144,6 +149,8 @@ def parse_number(text: str, lang: str = "en") -> Number | None:
             digits = "0" + digits
         digits = digits.rstrip(".") if digits.endswith(".") else digits
         value = float(digits + ("e" + exponent if exponent else ""))
+        if value > _LARGEST:
+            return None
         shown = group_digits(digits, lang)
         clean = digits
         if exponent:

@@ -9,7 +9,6 @@ from kbsource.wikitext.functions.arguments import (
     Template,
     argument,
     filled,
-    is_true,
     padded,
     shown,
     stripped,
@@ -25,6 +24,7 @@ from kbsource.wikitext.functions.numbers import (
     raise_text,
     round_digits,
     round_significant,
+    unformat_number,
 )
 from kbsource.wikitext.functions.units import find_unit
 
@@ -37,7 +37,7 @@ def formatnum(template: Template, page: PageFacts) -> str:
     value = argument(template, 1, "num", "number")
     mode = argument(template, 2).upper()
     if mode == "R":
-        return value.replace(",", "") if page.lang == "en" else value
+        return unformat_number(value, page.lang)
     if mode == "NOSEP":
         return value
     return format_number(value, page.lang)
@@ -51,7 +51,7 @@ def plain_number(template: Template, page: PageFacts, *, position: int = 1) -> s
     return f"{before}{number.shown if number is not None else text}{after}"
 
 
-def number_with_unit(template: Template, page: PageFacts, *, minimum: int = 0) -> str:
+def number_with_unit(template: Template, page: PageFacts) -> str:
     """Gives a number in the language's form with the words behind it: ``{{unité|1000|km|2}}``, ``{{nombre|20|ans}}``.
 
     A number after a unit is its power (``{{unité|30|km||h|-1}}``); all else is shown in order.
@@ -139,7 +139,7 @@ def val(template: Template, page: PageFacts) -> str:
     elif uncertainty:
         spread = uncertainty
     more = [value for value in template.positional[3:] if value.strip()]
-    exponent = named.get("e", "") or named.get("10", "")
+    exponent = named.get("e", "")
     power = power_of_ten(exponent) if exponent else ""
     if spread.startswith(("±", "+")) and (power or named.get("u") or named.get("ul")):
         body = f"({body}{spread})" if power else f"{body}{spread}"
@@ -196,20 +196,17 @@ def percentage(template: Template, page: PageFacts) -> str:
     return f"{MINUS if result < 0 else ''}{group_digits(digits, page.lang)}%"
 
 
-def currency(
-    template: Template, page: PageFacts, *, symbol: str, after: bool = False, space: bool = False, long: str = ""
-) -> str:
+def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = False, space: bool = False) -> str:
     """Gives ``US$1,200``: the sign and the amount as given; the sign alone without one."""
     amount = argument(template, 1)
-    sign = long if long and is_true(template.named.get("long", "")) else symbol
     if not amount:
-        return sign
+        return symbol
     if page.lang not in ("en", "simple"):
         text = format_number(amount, page.lang)
     else:
         text = _shown(amount, page) if len(amount) > 4 and amount.isdecimal() else amount
     gap = NBSP if space or after else ""
-    return f"{text}{gap}{sign}" if after else f"{sign}{gap}{text}"
+    return f"{text}{gap}{symbol}" if after else f"{symbol}{gap}{text}"
 
 
 _SIGNS = {

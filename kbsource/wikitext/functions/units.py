@@ -35,6 +35,7 @@ _PREFIXES: dict[str, tuple[str, str, int]] = {
     "a": ("a", "atto", -18),
 }
 _MULTIPLES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion", "e15": "quadrillion"}
+_LONGEST_CODE = 48  # characters; longer ones are not looked up
 _OUTPUT_BREAKS = (" ", "+")
 
 
@@ -121,9 +122,13 @@ def _unit(code: str, kind: str, entry: tuple[float, str, str, str], facts: dict[
     )
 
 
-@lru_cache(maxsize=4096)
 def find_unit(code: str) -> Unit | None:
     """Gives the unit that a code names: ``km``, ``e6acre``, ``mW``, ``kg/m2``; None for an unknown code."""
+    return _find_unit(code) if len(code) <= _LONGEST_CODE else None
+
+
+@lru_cache(maxsize=1 << 13)
+def _find_unit(code: str) -> Unit | None:
     code = code.strip().replace("&nbsp;", " ").replace("\u00a0", " ")
     if not code:
         return None
@@ -185,9 +190,13 @@ def _quotient_default(over: Unit, under: Unit) -> str:
     return f"{top}/{bottom}" if top and bottom else ""
 
 
-@lru_cache(maxsize=2048)
 def output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
     """Gives the outputs that a code asks for: ``km nmi`` two of one unit, ``ftin`` one of two; empty when unknown."""
+    return _output_units(code) if len(code) <= _LONGEST_CODE else ()
+
+
+@lru_cache(maxsize=1 << 13)
+def _output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
     code = code.strip()
     _, _, combinations = _table()
     if code in combinations:

@@ -1,0 +1,50 @@
+"""Examples as JSON between the steps of a job: nothing is lost, the order of keys and all digits included."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mapping.records import Evidence, Example, Output, PageKey
+from mapping.sources.base import ReleasedExample
+
+
+def example_to_json(example: Example) -> str:
+    """Gives an example as JSON text."""
+    value: dict[str, Any] = {
+        "id": example.example_id,
+        "input": example.input,
+        "outputs": [[one.answer, _evidence(one.evidence), one.meta] for one in example.outputs],
+        "meta": example.meta,
+        "file": example.file,
+        "line": example.line,
+    }
+    if isinstance(example, ReleasedExample):
+        value |= {"released": example.released, "partial": _evidence(example.partial)}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def example_from_json(text: str) -> Example:
+    """Gives back what ``example_to_json`` took."""
+    value = json.loads(text)
+    outputs = tuple(Output(answer, _read_evidence(rows), meta) for answer, rows, meta in value["outputs"])
+    if "released" in value:
+        return ReleasedExample(
+            value["id"],
+            value["input"],
+            outputs,
+            value["meta"],
+            file=value["file"],
+            line=value["line"],
+            released=value["released"],
+            partial=_read_evidence(value["partial"]),
+        )
+    return Example(value["id"], value["input"], outputs, value["meta"], file=value["file"], line=value["line"])
+
+
+def _evidence(evidences: tuple[Evidence, ...]) -> list[list[Any]]:
+    return [[one.page.kind, one.page.value, one.text, one.meta] for one in evidences]
+
+
+def _read_evidence(rows: list[list[Any]]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(PageKey(kind, value), text, meta) for kind, value, text, meta in rows)

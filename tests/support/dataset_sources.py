@@ -1,0 +1,75 @@
+"""Reading of the small datasets in tests/test_mapping/data, and of records written down in tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kbsource.files import LocalStorage
+from kbsource.records import BadRecord
+from mapping.records import Example
+from mapping.sources import SOURCES
+from mapping.sources.base import Inputs, SourceOptions, Split, Tally
+
+DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source gave."""
+
+    examples: list[Example]
+    rejected: list[BadRecord]
+    tally: Tally
+
+    @property
+    def reasons(self) -> list[tuple[str, str, str]]:
+        """Stage, key and reason of every rejection."""
+        return [(bad.stage, bad.key, bad.reason) for bad in self.rejected]
+
+
+def read_source(
+    name: str,
+    records: Path | Iterable[Path],
+    *references: Path,
+    split: Split = "dev",
+    options: SourceOptions | None = None,
+    is_checked: bool = True,
+) -> Reading:
+    """Checks the inputs of a source and reads them; asserts the law of its counts."""
+    paths = [records] if isinstance(records, Path) else records
+    inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)))
+    options = options or SourceOptions()
+    tally = Tally()
+    source, storage = SOURCES[name], LocalStorage()
+    if is_checked:
+        source.check(inputs, split, storage=storage, options=options)
+    examples: list[Example] = []
+    rejected: list[BadRecord] = []
+    for row in source.read(inputs, split, storage=storage, options=options, tally=tally):
+        if isinstance(row, Example):
+            examples.append(row)
+        else:
+            rejected.append(row)
+    assert tally.is_balanced, tally
+    assert tally.examples == len(examples)
+    assert tally.rejected.total() == sum(bad.stage == "source" for bad in rejected)
+    assert tally.lost_evidences.total() == sum(bad.stage == "evidence" for bad in rejected)
+    assert tally.rejected_references.total() == sum(bad.stage == "reference" for bad in rejected)
+    assert len({example.example_id for example in examples}) == len(examples)
+    return Reading(examples, rejected, tally)
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """Writes rows as JSON Lines; a string is a line as it stands."""
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def texts_of(example: Example) -> list[list[str | None]]:
+    """Gives the evidence texts of an example, by output."""
+    return [[one.text for one in output.evidence] for output in example.outputs]

@@ -1,0 +1,22 @@
+"""What the end-to-end tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.jobs.build import BuildSummary
+from tests.support.builds import build_mini
+
+
+@pytest.fixture(scope="session")
+def mini_build(tmp_path_factory: pytest.TempPathFactory) -> BuildSummary:
+    """A build of the mini-wiki; not to be changed."""
+    return build_mini(tmp_path_factory.mktemp("mini") / "release")
+
+
+@pytest.fixture
+def release(mini_build: BuildSummary) -> Path:
+    """A release of the mini-wiki; not to be changed."""
+    return Path(mini_build.output)
