@@ -126,13 +126,11 @@ class _Tally:
         for name, outcome, count in page.templates:
             self.uses[name, outcome] += count
             self.pages[name, outcome] += 1
-        n_resolved = sum(anchor.target_page_id is not None for anchor in page.anchors)
-        self.facts.update(
-            anchors=len(page.anchors),
-            anchors_resolved=n_resolved,
-            disambiguation_pages=page.is_disambiguation,
-            pages_with_item=page.qid is not None,
-        )
+        facts = self.facts
+        facts["anchors"] += len(page.anchors)
+        facts["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)
+        facts["disambiguation_pages"] += page.is_disambiguation
+        facts["pages_with_item"] += page.qid is not None
 
 
 def plan_shards(

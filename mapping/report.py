@@ -112,7 +112,10 @@ class Counts:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Counts:
         """Gives back what ``to_json`` gave."""
-        return cls(**{name: Counter(one) if isinstance(one, dict) else one for name, one in value.items()})
+        counts = cls()
+        for name, one in value.items():
+            setattr(counts, name, Counter(one) if isinstance(one, dict) else one)
+        return counts
 
 
 def _has_page(alignment: Alignment) -> bool:

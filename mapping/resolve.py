@@ -1,4 +1,4 @@
-"""A page as a dataset names it (title, address, page id, Wikidata item) -> the page of a release, and how it was found."""
+"""A page as a dataset names it (title, address, page id, Wikidata item) -> the page of a release."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Titles of a release that look like titles it does not have.
 
-Comparing every missing title with millions of titles is out of reach, so only likely ones are compared: titles are cut
-into sequences of three bytes, and the smallest of their numbers under ``N_HASHES`` fixed orders are compared. Titles that
-share the part J of their sequences agree in each with probability J. ``N_AGREED`` of them must: probable to 99.97 % where
-half is shared, to 94 % where a quarter is. One pass over the index serves all missing titles at once, in numpy.
+Comparing every missing title with millions of titles is out of reach, so only likely ones are compared. Titles are cut
+into sequences of three bytes, and the smallest of their numbers under ``N_HASHES`` fixed orders are compared: titles
+that share the part J of their sequences agree in each with probability J. ``N_AGREED`` of them must, which is probable
+to 99.97 % where half is shared, to 94 % where a quarter is. One pass over the index serves all missing titles at once.
 
 Source: Broder, On the resemblance and containment of documents (1997).
 """

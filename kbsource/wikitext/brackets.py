@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP, single_spaces
 
 MAX_LINK_DEPTH = 12
+MAX_REPAIRS = 6
 _SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:"
 # Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
 # which alternative it was.
@@ -50,12 +51,14 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
     becomes a space. Single brackets that open no external link stay text.
     """
     cut, edits = _match(text)
-    if edits:
+    for _ in range(MAX_REPAIRS):
+        if not edits:
+            return cut
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
         text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
         cut, edits = _match(text)
-        if edits:
-            raise ValueError("brackets of a repaired text do not match")
+    if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
+        return CutText([], _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", "")))
     return cut
 
 

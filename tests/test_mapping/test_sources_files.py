@@ -103,10 +103,30 @@ def test_a_line_that_is_too_long_is_one_rejection_and_the_next_is_read(
 
 
 FIELDS = st.sampled_from(
-    (
-        "id _id claim label evidence input question answer output provenance meta supporting_facts context title text "
-        "wikipedia_id start_paragraph_id start_character end_paragraph_id end_character evidence_span partial_evidence"
-    ).split()
+    [
+        "id",
+        "_id",
+        "claim",
+        "label",
+        "evidence",
+        "input",
+        "question",
+        "answer",
+        "output",
+        "provenance",
+        "meta",
+        "supporting_facts",
+        "context",
+        "title",
+        "text",
+        "wikipedia_id",
+        "start_paragraph_id",
+        "start_character",
+        "end_paragraph_id",
+        "end_character",
+        "evidence_span",
+        "partial_evidence",
+    ]
 )
 VALUES = st.recursive(
     st.sampled_from(["SUPPORTS", "NOT ENOUGH INFO", "Port Sellick", "15", "", None, True, 0, 1, -1, 15, 1.5, 2**70]),

@@ -208,6 +208,20 @@ def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: 
     assert verify_release(str(tmp_path / "release")).findings == ()
 
 
+def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
+    dump = tmp_path / "wiki.xml"
+    dump.write_text(
+        "<mediawiki><page><title>A</title><ns>0</ns><id>1</id><revision><id>2</id>"
+        "<timestamp>2026-01-01T00:00:00Z</timestamp><text>B [[A]]</text></revision></page></mediawiki>",
+        "utf-8",
+    )
+
+    build_mini(tmp_path / "release", dump=dump, page_props=None)
+
+    assert [page.title for page in open_release(tmp_path / "release")] == ["A"]
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
 def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) -> None:
     titles = tmp_path / "titles.txt"
     titles.write_text("halvane_Isles\nLake Miravel\n\nNo such page\n", "utf-8")

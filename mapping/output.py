@@ -1,0 +1,106 @@
+"""The folder of an alignment: how one is begun, and its manifest, which is written last.
+
+::
+
+    fever-dev-kilt.jsonl                        the records, as KILT publishes them
+    alignments/  misses/  rejected/             every evidence and every rejected record, Parquet
+    crosswalk/                                  for KILT files: old spans and new ones
+    report.json                                 counts
+    manifest.json                               written last: without it the folder is not finished
+    BUILDING, _staging/                         only while the job runs
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage, atomic_write, base_name, join, sha256_of
+from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
+from kbsource.release.manifest import FileEntry, InputFile
+from mapping.schema import TABLES
+
+FORMAT = "kbsource-alignment-1"
+REPORT = "report.json"
+_MARK = b"kbsource map in progress; without a manifest.json this folder is not finished\n"
+_KILT_FILES = "*-kilt.jsonl"
+
+
+def begin_output(output: str, storage: Storage) -> str:
+    """Makes a clean folder for an alignment, marks it as unfinished and gives the path of its staging folder.
+
+    What an interrupted run left behind is removed, and nothing else.
+
+    Raises:
+        SetupError: as ``check_output``.
+    """
+    check_output(output, storage)
+    if storage.exists(join(output, BUILDING)):
+        leftovers = [*storage.glob(join(output, _KILT_FILES)), *storage.glob(join(output, "*.tmp"))]
+        for path in [*leftovers, *(join(output, name) for name in (STAGING, *TABLES, REPORT, BUILDING))]:
+            storage.delete_tree(path)
+    if files := stored_files(output, storage):
+        raise SetupError(f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder.")
+    with storage.open_write(join(output, BUILDING)) as file:
+        file.write(_MARK)
+    return join(output, STAGING)
+
+
+def check_output(output: str, storage: Storage) -> None:
+    """Raises where nothing may be written.
+
+    Raises:
+        SetupError: the folder holds a finished alignment or release, or files that no run put there.
+    """
+    files = stored_files(output, storage)
+    if MANIFEST in files:
+        raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
+    if files and BUILDING not in files:
+        raise SetupError(f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder.")
+
+
+def manifest_bytes(values: dict[str, Any]) -> bytes:
+    """Gives a manifest's content: JSON with sorted keys and, as ``manifest_sha256``, the hash of all else in it."""
+    values = {**values, "format": FORMAT}
+    return _json({**values, "manifest_sha256": hashlib.sha256(_json(values)).hexdigest()})
+
+
+def commit_output(
+    output: str, values: dict[str, Any], *, files: Sequence[FileEntry], storage: Storage
+) -> None:
+    """Checks what was written against the entries, writes the manifest, and removes mark and staging.
+
+    Raises:
+        SetupError: a file is missing, has another size, or is not listed.
+    """
+    listed = {entry.file: entry.bytes for entry in files}
+    found = {file for file in stored_files(output, storage) if file != BUILDING and not file.startswith(f"{STAGING}/")}
+    if odd := sorted(found ^ set(listed)):
+        raise SetupError(f"{output}: {odd[0]} is missing or no part of the alignment; run the job again.")
+    for file, n_bytes in sorted(listed.items()):
+        if (size := storage.size(join(output, file))) != n_bytes:
+            raise SetupError(f"{output}: {file} has {size} bytes, {n_bytes} were written; run the job again.")
+    with atomic_write(storage, join(output, MANIFEST)) as sink:
+        sink.write(manifest_bytes(values))
+    storage.delete_tree(join(output, STAGING))
+    storage.delete_tree(join(output, BUILDING))
+
+
+def input_files(paths: Iterable[str], storage: Storage) -> list[InputFile]:
+    """Gives the files that were read, those of folders by their path in it; a release by its manifest alone."""
+    result = []
+    for path in paths:
+        manifest = join(path, MANIFEST)
+        if storage.exists(manifest):
+            result.append((f"{base_name(path)}/{MANIFEST}", manifest))
+            continue
+        inside = stored_files(path, storage)
+        result += [(f"{base_name(path)}/{name}", join(path, name)) for name in inside] or [(base_name(path), path)]
+    return [InputFile(name, storage.size(path), sha256_of(storage, path)) for name, path in result]
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()

@@ -1,0 +1,60 @@
+"""The Parquet tables of an alignment: written whole or not at all, the same rows give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.release.manifest import FileEntry
+from mapping.schema import SCHEMA_VERSION, TABLES
+
+GROUP_ROWS = 1 << 14
+_COMPRESSION_LEVEL = 3
+
+
+def table_path(table: str, number: int, n_files: int) -> str:
+    """Gives a file's path in the output: ``alignments/alignments-00000-of-00012.parquet``."""
+    return f"{table}/{table}-{number:05d}-of-{n_files:05d}.parquet"
+
+
+def write_table(
+    rows: Iterable[Sequence[Any]], table: str, *, output: str, file: str, storage: Storage
+) -> FileEntry:
+    """Writes rows, values in the order of the table's columns, and gives the manifest's entry of the file.
+
+    Args:
+        rows: taken one group after the other, so memory holds ``GROUP_ROWS`` of them.
+        table: a name of ``TABLES``.
+        output: folder of the alignment.
+        file: path in it.
+    """
+    schema = TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+    n_rows = 0
+    with atomic_write(storage, join(output, file)) as raw:
+        sink = HashingWriter(raw)
+        with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
+            for group in _groups(rows):
+                columns = zip(zip(*group, strict=True), schema.types, strict=True)
+                batch = pa.RecordBatch.from_arrays([pa.array(one, kind) for one, kind in columns], schema=schema)
+                writer.write_batch(batch, row_group_size=batch.num_rows)
+                n_rows += batch.num_rows
+    return FileEntry(file, n_rows, sink.n_bytes, sink.hexdigest())
+
+
+def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+    source = iter(rows)
+    while group := list(islice(source, GROUP_ROWS)):
+        yield group
+
+
+def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a table of an alignment in order, one row group in memory."""
+    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
+        with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+            for group in range(parquet.metadata.num_row_groups):
+                yield from parquet.read_row_group(group, use_threads=False).to_pylist()
