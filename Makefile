@@ -20,7 +20,7 @@ help:
 
 # The environment is made anew when the dependencies change.
 $(STAMP): pyproject.toml constraints.txt
-	@python=$$(for name in python3.13 python3.12 python3.11 python3 python; do \
+	@python=$$(for name in python3.11 python3.12 python3.13 python3 python; do \
 	    if command -v $$name > /dev/null && $$name -c \
 	        'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
 	    then command -v $$name; break; fi; done); \
@@ -41,7 +41,7 @@ demo: $(STAMP)
 	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -49,7 +49,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

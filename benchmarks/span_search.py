@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import mean, median, quantiles
 from typing import Any
 
@@ -35,6 +36,7 @@ LANG = "en"
 N_CANDIDATES = 3
 SHORTEST, LONGEST = 5, 150
 BAR_TOKENISED, BAR_TOKENISING = 1_000.0, 100.0
+_KILT_RULES = spacy.blank(LANG).tokenizer
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def search_everywhere(evidence: list[str], page: TokenisedPage) -> tuple[float, 
     )
     possible = math.prod(n_evidence - length for length in range(order))
     best = (0.0, 0, 0)
-    for start_of_place, end_of_place in zip(page.bounds, page.bounds[1:], strict=False):
+    for start_of_place, end_of_place in pairwise(page.bounds):
         for first in range(start_of_place, end_of_place):
             seen: Counter[tuple[str, ...]] = Counter()
             shared = [0] * order
@@ -189,13 +191,10 @@ def _time_nltk(query: Query) -> dict[str, float]:
     """Times NLTK on kbsource's own tokens, so that both search the same spans and must agree."""
     form_of = list(query.page.vocabulary)
     bounds, ids = query.page.bounds, query.page.ids
-    paragraphs = [
-        [form_of[number] for number in ids[first:end]] for first, end in zip(bounds, bounds[1:], strict=False)
-    ]
-    rules = _KILT_RULES
+    paragraphs = [[form_of[number] for number in ids[first:end]] for first, end in pairwise(bounds)]
     tokenise_s, _ = timed(
         lambda: [
-            tokenise_like_kilt(rules, text)
+            tokenise_like_kilt(_KILT_RULES, text)
             for text in (query.evidence, *(element.text for element in query.page.elements))
         ]
     )
@@ -221,9 +220,6 @@ def _differs(query: Query, found: tuple[float, int, int, int]) -> bool:
     if ours is None or whole is None or whole.score < score - 1e-9:
         return True
     return (ours.first, ours.end) != (first, end) or not math.isclose(ours.score, score, rel_tol=1e-9)
-
-
-_KILT_RULES = spacy.blank(LANG).tokenizer
 
 
 def _tokens_per_s(elements: list[tuple[Element, ...]], tokeniser: Tokeniser) -> float:

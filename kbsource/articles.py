@@ -132,8 +132,7 @@ def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties 
         page_id=page_id,
         title=title,
         qid=properties.qid(page_id) if properties else None,
-        is_disambiguation=text.is_disambiguation
-        or (properties is not None and properties.is_disambiguation(page_id)),
+        is_disambiguation=text.is_disambiguation or (properties is not None and properties.is_disambiguation(page_id)),
         revision_id=raw.revision_id,
         parent_revision_id=raw.parent_revision_id,
         timestamp=raw.timestamp,

@@ -128,6 +128,7 @@ def build_indexes(
     folder: str,
     scratch: str,
     page_props: str | None,
+    max_share: float,
 ) -> Indexes:
     """Builds title index and page_props index of a scanned dump.
 
@@ -137,15 +138,22 @@ def build_indexes(
         folder: local folder for the index files.
         scratch: local folder for scratch files.
         page_props: SQL dump of that table, None without one.
+        max_share: highest share of the pages that may be rejected; here, because their page ids are not unique.
 
     Raises:
         SetupError: page_props cannot be read.
-        DataError: page_props is damaged.
+        DataError: page_props is damaged, or too many pages come twice.
     """
     batches = (
         batch for report in reports for batch in read_batches(storage, part_path(staging, "titles", report.part))
     )
     titles = build_title_index(batches, folder, scratch=scratch)
+    check_rejects(
+        Counter({DUPLICATE: titles.n_dropped}),
+        sum(report.n_pages for report in reports),
+        max_share=max_share,
+        allow_truncated=True,
+    )
     dropped, skipped = _dropped(titles, reports, storage, staging)
     props, n_bad = None, 0
     if page_props is not None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 _PAGE, _SERIAL, _PAGES_DONE, _BYTES_DONE = range(4)
@@ -57,18 +55,11 @@ class Beat:
         """Gives a beat that nobody else can read, for work done in this process."""
         return cls(bytearray(SIZE_BYTES))
 
-    @contextmanager
-    def on_page(self, page: int) -> Iterator[None]:
-        """Shows that page number ``page`` (from 1) is in work while the body runs.
-
-        When the body raises, the page stays shown: that is how its supervisor knows which one it was.
-        """
-        self.enter(page)
-        yield
-        self.leave()
-
     def enter(self, page: int) -> None:
-        """Shows that page number ``page`` (from 1) is in work from now on."""
+        """Shows that page number ``page`` (from 1) is in work, until ``leave``.
+
+        Where the work raises, the page stays shown: that is how its supervisor knows which one it was.
+        """
         values = self._values
         values[_SERIAL] += 1
         values[_PAGE] = page

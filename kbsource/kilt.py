@@ -121,9 +121,7 @@ def kilt_record(page: Page) -> dict[str, Any]:
     return record
 
 
-def write_kilt(
-    pages: Iterable[Page], sink: BinaryIO, *, on_progress: Callable[[int], None] | None = None
-) -> int:
+def write_kilt(pages: Iterable[Page], sink: BinaryIO, *, on_progress: Callable[[int], None] | None = None) -> int:
     """Writes one KILT record a line and gives the number of pages.
 
     Args:

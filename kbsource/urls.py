@@ -67,9 +67,7 @@ class UrlParser:
         if _plain_host(host) != self._host:
             return None
         try:
-            return self._parse_parts(
-                path.replace("&amp;", "&"), (query or "").replace("&amp;", "&"), fragment
-            )
+            return self._parse_parts(path.replace("&amp;", "&"), (query or "").replace("&amp;", "&"), fragment)
         except UnicodeDecodeError:
             return None
 

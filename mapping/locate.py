@@ -14,11 +14,6 @@ from mapping.resolve import Resolved
 from mapping.tokenised_page import TokenisedPage
 from mapping.tokens import Tokeniser
 
-OUTCOMES = ("exact", "near", "weak", "page_only", "page_missing", "page_ambiguous", "empty_evidence")
-"""Everything that can become of an evidence."""
-MISSED = frozenset(("page_missing", "page_ambiguous", "empty_evidence"))
-"""Those of them that lead to no page that could be named."""
-
 
 class SearchOptions(NamedTuple):
     """How a page is searched.

@@ -43,7 +43,9 @@ def begin_output(output: str, storage: Storage) -> str:
         for path in [*leftovers, *(join(output, name) for name in (STAGING, *TABLES, REPORT, BUILDING))]:
             storage.delete_tree(path)
     if files := stored_files(output, storage):
-        raise SetupError(f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder.")
+        raise SetupError(
+            f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder."
+        )
     with storage.open_write(join(output, BUILDING)) as file:
         file.write(_MARK)
     return join(output, STAGING)
@@ -59,7 +61,9 @@ def check_output(output: str, storage: Storage) -> None:
     if MANIFEST in files:
         raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
     if files and BUILDING not in files:
-        raise SetupError(f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder.")
+        raise SetupError(
+            f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder."
+        )
 
 
 def manifest_bytes(values: dict[str, Any]) -> bytes:
@@ -68,9 +72,7 @@ def manifest_bytes(values: dict[str, Any]) -> bytes:
     return _json({**values, "manifest_sha256": hashlib.sha256(_json(values)).hexdigest()})
 
 
-def commit_output(
-    output: str, values: dict[str, Any], *, files: Sequence[FileEntry], storage: Storage
-) -> None:
+def commit_output(output: str, values: dict[str, Any], *, files: Sequence[FileEntry], storage: Storage) -> None:
     """Checks what was written against the entries, writes the manifest, and removes mark and staging.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mapping.locate import OUTCOMES
+from mapping.outcomes import OUTCOMES
 from mapping.policy import Decision
 from mapping.records import Alignment
 from mapping.sources.base import Split, Tally

@@ -22,9 +22,7 @@ def table_path(table: str, number: int, n_files: int) -> str:
     return f"{table}/{table}-{number:05d}-of-{n_files:05d}.parquet"
 
 
-def write_table(
-    rows: Iterable[Sequence[Any]], table: str, *, output: str, file: str, storage: Storage
-) -> FileEntry:
+def write_table(rows: Iterable[Sequence[Any]], table: str, *, output: str, file: str, storage: Storage) -> FileEntry:
     """Writes rows, values in the order of the table's columns, and gives the manifest's entry of the file.
 
     Args:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from kbsource import __version__
 from kbsource.errors import SetupError
-from pipelines.commands import build, check_dump, export_kilt, show, verify
+from pipelines.commands import build, check_dump, export_kilt, locate, show, verify
+from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
@@ -23,6 +24,8 @@ COMMANDS: tuple[Command, ...] = (
     verify.COMMAND,
     show.COMMAND,
     export_kilt.COMMAND,
+    locate.COMMAND,
+    map_command.COMMAND,
 )
 
 

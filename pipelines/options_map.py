@@ -90,5 +90,3 @@ class MapOptions:
             "max_rejects": self.max_rejects,
             "chunk_records": self.chunk_records,
         }
-
-

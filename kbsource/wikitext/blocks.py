@@ -29,8 +29,6 @@ class Blocks(NamedTuple):
     places: dict[str, int]
 
 
-
-
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
 _NO_LINKS: list[Link] = []
 _LAST_MARK = "\x08"

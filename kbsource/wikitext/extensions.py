@@ -41,7 +41,8 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
     """Gives the wikitext without comments and extension tags.
 
     What is text in them stays: ``<nowiki>`` and TeX as literal characters, ``<pre>`` and ``<syntaxhighlight>`` as
-    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in ``losses``.
+    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in
+    ``losses``.
     """
     if "<" not in text:
         return text

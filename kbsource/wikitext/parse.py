@@ -132,9 +132,7 @@ class WikitextParser:
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
         text = tidy(strip_quotes(mark_lines(text)))
-        walker = Walker(
-            self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct
-        )
+        walker = Walker(self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
         pieces = _split_fragments(unliteral(walked.text), walked.links)
         blocks = BlockBuilder(title).add_body(pieces[0][0], pieces[0][2])

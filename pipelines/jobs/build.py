@@ -248,6 +248,7 @@ class _Build:
             folder=folder,
             scratch=os.path.join(os.path.dirname(folder), "scratch"),
             page_props=page_props,
+            max_share=self._options.max_rejects,
         )
         if not is_local(staging):
             for name in index_files(has_page_props=page_props is not None):

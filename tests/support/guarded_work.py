@@ -15,9 +15,10 @@ from kbsource.errors import SetupError
 def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
     """Does pages 1 to ``n_pages``; page ``bad_page`` goes wrong in the way ``how``."""
     for page in range(1, task["n_pages"] + 1):
-        with beat.on_page(page):
-            if page == task.get("bad_page"):
-                misbehave(task["how"])
+        beat.enter(page)
+        if page == task.get("bad_page"):
+            misbehave(task["how"])
+        beat.leave()
         beat.done(pages=1, n_bytes=10)
     if "how" in task and "bad_page" not in task:
         misbehave(task["how"])

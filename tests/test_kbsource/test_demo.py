@@ -41,9 +41,7 @@ def test_derived_file_is_what_make_writes(name: str) -> None:
         assert gzip.decompress(committed) == gzip.decompress(made)
         assert committed[4:8] == b"\0\0\0\0", "the gzip header holds a time"
     elif name.endswith("sums.txt"):
-        assert [line.split()[1] for line in committed.splitlines()] == [
-            line.split()[1] for line in made.splitlines()
-        ]
+        assert [line.split()[1] for line in committed.splitlines()] == [line.split()[1] for line in made.splitlines()]
     else:
         assert committed == made
 

@@ -122,8 +122,8 @@ def test_one_json_object_a_line() -> None:
 def test_page_a_has_the_sections_of_the_released_record_and_most_of_its_paragraphs() -> None:
     """KILT's page A is of July 2019, the dump's of April 2016: three years of edits lie between them.
 
-    Beside those edits the texts differ in two ways. KILT puts italics in straight double quotes, which MediaWiki does not
-    show; here they are plain. KILT lost what templates say (``the letter  represents``); here it stands.
+    Beside those edits the texts differ in two ways. KILT puts italics in straight double quotes, which MediaWiki does
+    not show; here they are plain. KILT lost what templates say (``the letter  represents``); here it stands.
     """
     dump = str(real_path("dumps/gensim_enwiki-p10p30302-shortened.xml.bz2"))
     released = json.loads(real_path("kilt/knowledgesource_A.jsonl").read_text("utf-8").splitlines()[0])
@@ -145,9 +145,7 @@ def test_page_a_has_the_sections_of_the_released_record_and_most_of_its_paragrap
     assert sections(record["text"]) == sections(released["text"])
 
     old = [text.replace('"', "") for text in released["text"]]
-    alike = [
-        text for text in record["text"] if difflib.get_close_matches(text.replace('"', ""), old, n=1, cutoff=0.75)
-    ]
+    alike = [text for text in record["text"] if difflib.get_close_matches(text.replace('"', ""), old, n=1, cutoff=0.75)]
     assert len(alike) >= 0.85 * len(record["text"])
     hrefs = {anchor["href"].replace("_", "%20") for anchor in released["anchors"]}
     shared = [anchor for anchor in record["anchors"] if anchor["href"].replace("_", "%20") in hrefs]

@@ -32,9 +32,7 @@ NAMESPACES = {
     14: "Category",
     100: "Portal",
 }
-ENGLISH = Site(
-    lang="en", dbname="enwiki", base_url="https://en.wikipedia.org/wiki/Main_Page", namespaces=NAMESPACES
-)
+ENGLISH = Site(lang="en", dbname="enwiki", base_url="https://en.wikipedia.org/wiki/Main_Page", namespaces=NAMESPACES)
 FRENCH = Site(lang="fr", dbname="frwiki", namespaces={0: "", 4: "Wikipédia", 6: "Fichier", 14: "Catégorie"})
 GERMAN = Site(lang="de", dbname="dewiki", namespaces={0: "", 2: "Benutzer", 6: "Datei", 14: "Kategorie"})
 CASED = Site(lang="jbo", dbname="jbowiki", case="case-sensitive", namespaces={0: "", 2: "pilno", 14: "klesi"})
@@ -279,9 +277,7 @@ def test_what_mediawiki_refuses_is_invalid(written: str) -> None:
     assert parse(written).kind == "invalid"
 
 
-@pytest.mark.parametrize(
-    "written", ["x" * 255, "é" * 127, "Category:" + "x" * 255, "Special:" + "x" * 512, "Talk:Foo"]
-)
+@pytest.mark.parametrize("written", ["x" * 255, "é" * 127, "Category:" + "x" * 255, "Special:" + "x" * 512, "Talk:Foo"])
 def test_titles_up_to_the_limit_of_bytes_are_valid(written: str) -> None:
     assert parse(written).kind in ("page", "category")
 

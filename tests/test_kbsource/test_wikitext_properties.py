@@ -15,7 +15,11 @@ from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 PIECES = st.sampled_from(
-    ["[[", "]]", "[", "]", "{{", "}}", "{{{", "}}}", "{|", "|}", "|-", "|", "||", "!", "!!", "''", "'''", "'''''", "==", "===", "\n", "\n\n", "*", "#", ":", ";", "<", ">", "<ref>", "</ref>", "<ref/>", "<!--", "-->\n", "", "", "", "<nowiki>", "</nowiki>", "<br>", "<div>", "</div>", "<table>", "<td>", "<li>", "&", "&lt;", "&#91;", "&nbsp;", "http://x.y", "[http://x.y", "File:a.jpg|\n", "", "", "", "Category:b", "fr:c", "word", "Word,", "é", "漢字", "𝒳", "_", "__TOC__", "~~~~", "----", "infobox", "{{Infobox|a=", "{{convert|5|km}}", "{{nowrap|", "=\n", "", "", "", "<math>x_{1}}</math>", "<pre>", "</pre>", "\t", "\xa0", "{{!}}", "-{", "}-"]
+    """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
+    <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
+    Category:b fr:c word Word, é 漢字 𝒳 _ __TOC__ ~~~~ ---- infobox {{Infobox|a= {{convert|5|km}} {{nowrap| =
+    <math>x_{1}}</math> <pre> </pre> {{!}} -{ }-""".split()
+    + ["\n", "\n\n", "\n", "\t", "\u00a0", " "]
 )
 WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_size=40).map("".join)
 

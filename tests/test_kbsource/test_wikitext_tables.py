@@ -16,7 +16,7 @@ def texts(table: ParsedTable) -> list[list[str]]:
 
 def test_rows_headers_caption_and_attributes() -> None:
     (table,) = parse(
-        'a\n{| class="wikitable"\n|+ The \'\'caption\'\'\n! Name !! style="x" | Age\n|-\n'
+        "a\n{| class=\"wikitable\"\n|+ The ''caption''\n! Name !! style=\"x\" | Age\n|-\n"
         '| colspan="2" | [[Ann]] || 5\n|- style="y"\n! scope="row" | Bob\n| rowspan=3 | 7\n|}\nb'
     ).tables
     assert table.caption == "The caption"
@@ -62,7 +62,10 @@ def test_an_html_table_is_a_table() -> None:
 
 
 def test_infobox_fields_are_text_with_links() -> None:
-    parsed = parse("{{Infobox town\n| name = '''Ar'''\n| region = [[North|the north]]\n| empty =\n| list =\n* a\n* [[b]]\n}}\nText.")
+    parsed = parse(
+        "{{Infobox town\n| name = '''Ar'''\n| region = [[North|the north]]\n| empty =\n"
+        "| list =\n* a\n* [[b]]\n}}\nText."
+    )
     (infobox,) = parsed.infoboxes
     assert infobox.name == "Infobox town"
     assert [(name, content.text) for name, content in infobox.fields] == [

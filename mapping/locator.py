@@ -1,0 +1,84 @@
+"""Evidence looked up one at a time in a release on a local disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
+from mapping.locate import SearchOptions, Wanted, is_blank, locate_in_page, without_span
+from mapping.places import Numbering, place_alignments
+from mapping.records import Alignment, PageKey, Span
+from mapping.resolve import Resolver
+from mapping.suggest import suggest_titles
+from mapping.tokens import Tokeniser
+
+
+class Locator:
+    """Finds pages and spans; ``open`` gives one. A context: the files are closed when it ends.
+
+    Many evidences of one page are best asked for one after the other: the last page is kept.
+    """
+
+    def __init__(self, source: KnowledgeSource, resolver: Resolver, options: SearchOptions) -> None:
+        self._source = source
+        self._resolver = resolver
+        self._options = options
+        self._tokeniser = Tokeniser(source.site.lang)
+        self._page: Page | None = None
+
+    @classmethod
+    def open(
+        cls,
+        release: str,
+        *,
+        threshold: float,
+        max_elements: int = 1,
+        numbering: Numbering = "elements",
+        moves: Mapping[str, str] | None = None,
+    ) -> Locator:
+        """Opens a release.
+
+        Args:
+            release: its folder.
+            threshold, max_elements, numbering: as in SearchOptions; spans are given in that numbering.
+            moves: known moves, as for Resolver.
+
+        Raises:
+            SetupError: the folder holds no finished release, or is not local.
+        """
+        resolver = Resolver.open(release, moves=moves)
+        return cls(KnowledgeSource.open(release), resolver, SearchOptions(threshold, max_elements, numbering))
+
+    def __enter__(self) -> Locator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def locate(self, key: PageKey, evidence: str | None) -> Alignment:
+        """Gives where an evidence stands; None for the page alone. Missing titles come with similar ones."""
+        found = self._resolver.resolve(key)
+        if found.page_id is None:
+            if evidence is not None and is_blank(evidence):
+                return without_span("empty_evidence", found)
+            alignment = without_span("page_missing", found)
+            if found.asked is None:
+                return alignment
+            similar = suggest_titles([found.asked], self._resolver.index)
+            return replace(alignment, suggestions=similar.get(found.asked, ()))
+        if self._page is None or self._page.page_id != found.page_id:
+            self._page = self._source.by_id(found.page_id)
+        page = self._page
+        assert page is not None  # the resolver gives pages of the release only
+        wanted = [Wanted(found, evidence)]
+        (alignment,) = locate_in_page(page, wanted, tokeniser=self._tokeniser, options=self._options)
+        return self._numbered(alignment, page)
+
+    def _numbered(self, alignment: Alignment, page: Page) -> Alignment:
+        span = alignment.span
+        place = place_alignments({(0, 0): alignment}, page, self._options.numbering)[0, 0].place
+        if span is None or place is None:
+            return alignment
+        return replace(alignment, span=Span(*place, span.score, span.match))

@@ -1,0 +1,298 @@
+"""Is a KILT file what it should be? Types, ids, places in a release, and BLEU where the evidence is known.
+
+Source: the authors' validator (types of ``input``, ``output``, ``answer``, ``wikipedia_id``, ``title``), and what their
+readers rely on: unique ids, pages that exist, characters that lie in their paragraph, sections.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from kbsource.errors import RecordError
+from kbsource.files import Storage
+from kbsource.kilt import kilt_texts
+from kbsource.kilt_names import LEAD, section_name
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
+from mapping.bleu import bleu
+from mapping.places import Numbering
+from mapping.sources.fields import is_integer
+from mapping.sources.files_in import RawRecord, check_shape, iter_lines
+from mapping.sources.scratch import Scratch
+from mapping.tables import read_table
+from mapping.tokens import Tokeniser
+
+RULES: dict[str, str] = {
+    "bad_score": "bleu_score is no number from 0 to 1",
+    "bad_type": "a field of another type than it has",
+    "duplicate_id": "an id that was there before",
+    "empty_output": "output is an empty list",
+    "empty_span": "the characters of a span enclose no text",
+    "malformed_line": "a line that is no JSON object",
+    "missing_field": "a field that is needed is absent",
+    "offset_range": "a span that lies outside of its paragraph",
+    "page_unknown": "wikipedia_id is no page of the release",
+    "paragraph_range": "a paragraph that the page does not have",
+    "score_differs": "BLEU of the evidence against the text of the span is not bleu_score",
+    "section_differs": "section is not that of the paragraph",
+    "title_differs": "title is not the page's",
+}
+"""Rule -> meaning of breaking it."""
+
+_PLACE = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
+_TOLERANCE = 1e-9
+_RECORDS_AT_ONCE = 2_000
+_EXAMPLES_PER_RULE = 20
+
+
+class Finding(NamedTuple):
+    """A rule that is broken: line of the file, id of the record, what was seen."""
+
+    line: int
+    example_id: str
+    rule: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Validation:
+    """What was checked, and what is wrong.
+
+    Attributes:
+        records, outputs, spans: how many were checked.
+        located: spans with character offsets.
+        rescored: those of them whose BLEU was computed again.
+        broken: findings by rule.
+        findings: the first ones of each rule, in the order of the file.
+    """
+
+    records: int = 0
+    outputs: int = 0
+    spans: int = 0
+    located: int = 0
+    rescored: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_valid(self) -> bool:
+        """Says whether no rule is broken."""
+        return not self.broken
+
+    def add(self, finding: Finding) -> None:
+        """Takes note of a finding."""
+        self.broken[finding.rule] += 1
+        if self.broken[finding.rule] <= _EXAMPLES_PER_RULE:
+            self.findings.append(finding)
+
+
+class _Span(NamedTuple):
+    line: int
+    example_id: str
+    span: dict[str, Any]
+    page_id: int
+    evidence: str | None
+
+
+def validate_kilt(
+    path: str,
+    source: KnowledgeSource,
+    storage: Storage,
+    *,
+    numbering: Numbering = "kilt",
+    alignments: str | None = None,
+    scratch: str | None = None,
+) -> Validation:
+    """Checks a KILT file against a release. Memory: ``_RECORDS_AT_ONCE`` records; every page is read once for them.
+
+    Args:
+        path: the file; .gz and .bz2 too.
+        source: the release it was made for.
+        storage: of the file and the alignments.
+        numbering: how the file counts paragraphs.
+        alignments: folder that ``kbsource map`` wrote the file into; its table has the evidence. None: no BLEU is
+            computed again.
+        scratch: folder for a temporary index; None for the system's.
+
+    Raises:
+        SetupError: there is no such file, or it is another one altogether.
+    """
+    check_shape(path, iter_lines(storage, path), lambda record: "id" in record, expected="a KILT file, with ids")
+    known = _Evidences(alignments, storage) if alignments is not None else None
+    checker = _Checker(source, numbering)
+    lines = iter_lines(storage, path)
+    with Scratch(scratch) as ids:
+        while batch := list(islice(lines, _RECORDS_AT_ONCE)):
+            spans: list[_Span] = []
+            found: list[Finding] = []
+            for raw in batch:
+                spans += _record_spans(raw, ids, known, checker.result, found)
+            found += checker.check(spans)
+            for finding in sorted(found, key=lambda one: one.line):
+                checker.result.add(finding)
+    return checker.result
+
+
+def _record_spans(
+    raw: RawRecord, ids: Scratch, known: _Evidences | None, result: Validation, found: list[Finding]
+) -> Iterator[_Span]:
+    """Checks what needs no page, and gives the spans that do."""
+    result.records += 1
+    try:
+        record = raw.parse()
+    except RecordError as error:
+        found.append(Finding(raw.line, "", "malformed_line", str(error)))
+        return
+    example_id = record.get("id")
+
+    def broken(rule: str, detail: str) -> None:
+        found.append(Finding(raw.line, str(example_id), rule, detail))
+
+    if not isinstance(example_id, str):
+        broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
+    elif ids.give(example_id, 0) is not None:
+        broken("duplicate_id", example_id)
+    if "input" in record and not isinstance(record["input"], str):
+        broken("bad_type", "input: a string is needed")
+    outputs = record.get("output", [])
+    if not isinstance(outputs, list):
+        broken("bad_type", "output: a list is needed")
+        return
+    if "output" in record and not outputs:
+        broken("empty_output", "a record without answers has no output at all")
+    evidences = known.of_record(str(example_id)) if known is not None else {}
+    for number, output in enumerate(outputs):
+        result.outputs += 1
+        if not isinstance(output, dict):
+            broken("bad_type", f"output {number}: an object is needed")
+            continue
+        if "answer" not in output and "provenance" not in output:
+            broken("missing_field", f"output {number}: neither answer nor provenance")
+        if "answer" in output and not isinstance(output["answer"], str):
+            broken("bad_type", f"output {number}: answer: a string is needed")
+        spans = output.get("provenance", [])
+        if not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
+            broken("bad_type", f"output {number}: provenance: a list of objects is needed")
+            continue
+        for span in spans:
+            result.spans += 1
+            page_id, title = span.get("wikipedia_id"), span.get("title")
+            if title is not None and not isinstance(title, str):
+                broken("bad_type", f"title: a string is needed, found {title!r}")
+            if not isinstance(page_id, str):
+                rule = "bad_type" if "wikipedia_id" in span else "missing_field"
+                broken(rule, f"wikipedia_id: a string is needed, found {page_id!r}")
+            elif not (page_id.isascii() and page_id.isdecimal() and len(page_id) <= 18):
+                broken("page_unknown", f"{page_id!r} is no page id")
+            else:
+                evidence = evidences.get((page_id, *(span.get(name) for name in _PLACE)))
+                yield _Span(raw.line, str(example_id), span, int(page_id), evidence)
+
+
+class _Checker:
+    """Checks spans against their pages."""
+
+    def __init__(self, source: KnowledgeSource, numbering: Numbering) -> None:
+        self.result = Validation()
+        self._source = source
+        self._numbering = numbering
+        self._tokeniser = Tokeniser(source.site.lang)
+
+    def check(self, spans: list[_Span]) -> Iterator[Finding]:
+        """Gives what is wrong with spans, page by page."""
+        page: Page | None = None
+        page_id = -1
+        texts: list[str] = []
+        sections: list[str] = []
+        for span in sorted(spans, key=lambda one: (one.page_id, one.line)):
+            if span.page_id != page_id:
+                page_id = span.page_id
+                page = self._source.by_id(page_id)
+                texts, sections = _paragraphs(page, self._numbering) if page is not None else ([], [])
+            for rule, detail in self._faults(span, page, texts, sections):
+                yield Finding(span.line, span.example_id, rule, detail)
+
+    def _faults(
+        self, one: _Span, page: Page | None, texts: list[str], sections: list[str]
+    ) -> Iterator[tuple[str, str]]:
+        span = one.span
+        if page is None:
+            yield "page_unknown", f"{one.page_id} is no page of the release"
+            return
+        if isinstance(span.get("title"), str) and span["title"] != page.title:
+            yield "title_differs", f"{span['title']!r}, the page is {page.title!r}"
+        score = span.get("bleu_score", 0.0)
+        if not isinstance(score, int | float) or isinstance(score, bool) or not 0 <= score <= 1:
+            yield "bad_score", repr(score)
+            score = None
+        if not any(name in span for name in _PLACE):
+            return
+        first, last = span.get("start_paragraph_id"), span.get("end_paragraph_id")
+        if not (is_integer(first) and is_integer(last)):
+            yield "bad_type", f"paragraphs {first!r}, {last!r}: integers are needed"
+            return
+        if not 0 <= first <= last < len(texts):
+            yield "paragraph_range", f"{first} to {last} of {page.title!r}, which has {len(texts)}"
+            return
+        section = span.get("section")
+        if section is not None and (not isinstance(section, str) or section.rstrip("\n") != sections[first]):
+            yield "section_differs", f"{section!r}, paragraph {first} of {page.title!r} is in {sections[first]!r}"
+        if "start_character" not in span and "end_character" not in span:
+            return
+        self.result.located += 1
+        yield from self._text_faults(one, texts[first : last + 1], score)
+
+    def _text_faults(self, one: _Span, texts: list[str], score: float | None) -> Iterator[tuple[str, str]]:
+        start, end = one.span.get("start_character"), one.span.get("end_character")
+        if not (is_integer(start) and is_integer(end)):
+            yield "bad_type", f"characters {start!r}, {end!r}: integers are needed"
+            return
+        if not (0 <= start <= len(texts[0]) and 0 <= end <= len(texts[-1])):
+            yield "offset_range", f"{start} to {end} of paragraphs of {len(texts[0])} and {len(texts[-1])} characters"
+            return
+        texts[-1] = texts[-1][:end]
+        texts[0] = texts[0][start:]
+        text = "\n".join(texts)
+        if not text.strip():
+            yield "empty_span", f"characters {start} to {end}"
+        elif one.evidence is not None and score is not None:
+            self.result.rescored += 1
+            again = bleu(self._tokeniser.forms(one.evidence), self._tokeniser.forms(text))
+            if abs(again - score) > _TOLERANCE:
+                yield "score_differs", f"{score!r}, computed {again!r} for {text[:120]!r}"
+
+
+def _paragraphs(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]:
+    """Gives texts and sections of a page's paragraphs."""
+    if numbering == "elements":
+        return [one.text for one in page.elements], [section_name(one.section) for one in page.elements]
+    texts, places = kilt_texts(page)
+    sections = [LEAD] * len(texts)
+    for element, (paragraph, _) in places.items():
+        sections[paragraph] = section_name(page.elements[element].section)
+    return texts, sections
+
+
+class _Evidences:
+    """The evidence texts of an alignment, whose records come in the same order as in its KILT file."""
+
+    def __init__(self, folder: str, storage: Storage) -> None:
+        self._rows = read_table(folder, "alignments", storage)
+        self._next: dict[str, Any] | None = next(self._rows, None)
+
+    def of_record(self, example_id: str) -> Mapping[tuple[Any, ...], str]:
+        """Gives the evidence of a record's spans, by page id and place; ask in the order of the file."""
+        while self._next is not None and not (self._next["example_id"] == example_id and self._next["is_written"]):
+            self._next = next(self._rows, None)
+        found: dict[tuple[Any, ...], str] = {}
+        while self._next is not None and self._next["example_id"] == example_id:
+            row = self._next
+            if row["is_written"] and row["evidence_text"] is not None:
+                place = (str(row["page_id"]), *(row[name] for name in _PLACE))
+                found.setdefault(place, row["evidence_text"])
+            self._next = next(self._rows, None)
+        return found

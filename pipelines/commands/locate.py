@@ -1,0 +1,174 @@
+"""``kbsource locate``: where a text stands in a page of a release."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.commands.common import Command, facts_table
+
+if TYPE_CHECKING:
+    from mapping.locator import Locator
+    from mapping.records import Alignment, PageKey
+
+_KINDS = ("title", "url", "page_id", "qid")
+_WIDTH = 100
+_MEANINGS = {
+    "exact": "the text stands in the page",
+    "near": "a similar text stands in the page",
+    "weak": "nothing in the page is similar enough; this is the likeliest place",
+    "page_only": "the page is there; no text was asked for",
+    "page_missing": "the release has no such page",
+    "page_ambiguous": "that is a disambiguation page",
+    "empty_evidence": "there is no text to look for",
+}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("release", metavar="RELEASE", help="folder of a release, on a local disk")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--title", help="title of the page; redirects are followed")
+    page.add_argument("--url", help="address of the page")
+    page.add_argument("--id", dest="page_id", metavar="ID", help="its page id")
+    page.add_argument("--qid", metavar="QID", help="its Wikidata item")
+    page.add_argument(
+        "--input",
+        metavar="FILE",
+        help="many at once: JSON Lines with title, url, page_id or qid, and evidence; - for the standard input",
+    )
+    add("--evidence", metavar="TEXT", help="the text to look for; without it only the page is")
+    add("--max-elements", type=int, default=1, metavar="N", help="paragraphs a span may cross (default: %(default)s)")
+    add(
+        "--threshold",
+        type=float,
+        default=0.5,
+        metavar="BLEU",
+        help="lowest score of a near match (default: %(default)s)",
+    )
+    add("--numbering", choices=("elements", "kilt"), default="elements", help="of paragraphs (default: %(default)s)")
+    add("--title-map", metavar="FILE", help="known moves: a line each, old title, tab, new title or page id")
+    add("--json", action="store_true", help="one JSON object for each")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from kbsource.errors import SetupError
+    from mapping.locator import Locator
+    from mapping.records import PageKey
+    from mapping.resolve import read_moves
+    from pipelines.storage import storage_for
+
+    if args.max_elements < 1 or not 0 <= args.threshold <= 1:
+        raise SetupError("give --max-elements of at least 1, and --threshold between 0 and 1.")
+    moves = read_moves(args.title_map, storage_for(args.title_map)) if args.title_map else None
+    with Locator.open(
+        args.release,
+        threshold=args.threshold,
+        max_elements=args.max_elements,
+        numbering=args.numbering,
+        moves=moves,
+    ) as locator:
+        if args.input is not None:
+            return _locate_many(args.input, locator)
+        key = next((PageKey(kind, getattr(args, kind)) for kind in _KINDS if getattr(args, kind) is not None), None)
+        if key is None:
+            raise SetupError("name the page by --title, --url, --id or --qid, or give --input.")
+        alignment = locator.locate(key, args.evidence)
+    print(json.dumps(_as_json(alignment), ensure_ascii=False) if args.json else alignment_text(alignment))
+    return 0 if alignment.outcome in ("exact", "near", "page_only") else 1
+
+
+def _locate_many(path: str, locator: Locator) -> int:
+    """Prints an object for each line of a file; a line that cannot be used is reported and passed over."""
+    from kbsource.errors import RecordError
+
+    n_bad = 0
+    for number, line in _lines(path):
+        try:
+            key, evidence, record_id = _request(line)
+        except RecordError as error:
+            n_bad += 1
+            print(f"kbsource locate: {path}, line {number}: {error}", file=sys.stderr)
+            continue
+        shown = _as_json(locator.locate(key, evidence))
+        print(
+            json.dumps(
+                {"line": number, **({} if record_id is None else {"id": record_id}), **shown}, ensure_ascii=False
+            )
+        )
+    return 1 if n_bad else 0
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    if path == "-":
+        yield from ((number, line) for number, line in enumerate(sys.stdin, start=1) if line.strip())
+        return
+    from mapping.sources.files_in import iter_lines
+    from pipelines.storage import storage_for
+
+    for raw in iter_lines(storage_for(path), path):
+        yield raw.line, raw.data.decode("utf-8", "replace")
+
+
+def _request(line: str) -> tuple[PageKey, str | None, Any]:
+    from kbsource.errors import RecordError
+    from mapping.records import PageKey
+    from mapping.sources.fields import is_integer, only_known, optional_text, parse_object, text_at
+
+    record = parse_object(line)
+    only_known(record, frozenset({*_KINDS, "evidence", "id"}))
+    kinds = [kind for kind in _KINDS if kind in record]
+    if len(kinds) != 1:
+        raise RecordError("missing_field", f"name the page by one of {', '.join(_KINDS)}")
+    (kind,) = kinds
+    value = str(record[kind]) if kind == "page_id" and is_integer(record[kind]) else text_at(record, kind)
+    return PageKey(kind, value), optional_text(record, "evidence"), record.get("id")
+
+
+def _as_json(alignment: Alignment) -> dict[str, Any]:
+    value = asdict(alignment)
+    value["suggestions"] = [{"title": title, "score": score} for title, score in alignment.suggestions]
+    return value
+
+
+def alignment_text(alignment: Alignment) -> str:
+    """Gives an alignment for reading."""
+    rows: list[tuple[str, object]] = [("outcome", f"{alignment.outcome}: {_MEANINGS[alignment.outcome]}")]
+    if alignment.page_id is not None:
+        over = f", over {alignment.hops} redirect{'s' if alignment.hops > 1 else ''}" if alignment.hops else ""
+        rows.append(("page", f"{alignment.title} (page id {alignment.page_id}), found by {alignment.found_by}{over}"))
+    if (span := alignment.span) is not None:
+        where = f"paragraph {span.start_element}, characters {span.start_char} to {span.end_char}"
+        if span.end_element != span.start_element:
+            where = (
+                f"paragraph {span.start_element}, character {span.start_char}, to paragraph {span.end_element}, "
+                f"character {span.end_char}"
+            )
+        rows += [("section", alignment.section), ("place", where), ("BLEU", f"{span.score:.4f} ({span.match})")]
+    lines = [facts_table(rows)]
+    if alignment.text is not None:
+        lines.append(textwrap.indent(textwrap.fill(alignment.text, _WIDTH), "  "))
+    if alignment.suggestions:
+        lines.append(
+            "similar titles\n" + facts_table((f"  {title}", f"{score:.1f}") for title, score in alignment.suggestions)
+        )
+    return "\n\n".join(lines)
+
+
+COMMAND = Command(
+    name="locate",
+    summary="find where a text stands in a page of a release",
+    description="Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU is\n"
+    "highest. Exit code 1 when the page is missing or nothing in it reaches the threshold.",
+    examples=(
+        'kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "He was born in Hodgenville"',
+        "kbsource locate releases/enwiki-20261001 --input evidences.jsonl",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)
