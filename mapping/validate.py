@@ -6,6 +6,7 @@ readers rely on: unique ids, pages that exist, characters that lie in their para
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -122,10 +123,10 @@ def validate_kilt(
         SetupError: there is no such file, or it is another one altogether.
     """
     check_shape(path, iter_lines(storage, path), lambda record: "id" in record, expected="a KILT file, with ids")
-    known = _Evidences(alignments, storage) if alignments is not None else None
     checker = _Checker(source, numbering)
     lines = iter_lines(storage, path)
     with Scratch(scratch) as ids:
+        known = _Evidences(alignments, storage, ids) if alignments is not None else None
         while batch := list(islice(lines, _RECORDS_AT_ONCE)):
             spans: list[_Span] = []
             found: list[Finding] = []
@@ -164,7 +165,6 @@ def _record_spans(
         return
     if "output" in record and not outputs:
         broken("empty_output", "a record without answers has no output at all")
-    evidences = known.of_record(str(example_id)) if known is not None else {}
     for number, output in enumerate(outputs):
         result.outputs += 1
         if not isinstance(output, dict):
@@ -189,7 +189,7 @@ def _record_spans(
             elif not (page_id.isascii() and page_id.isdecimal() and len(page_id) <= 18):
                 broken("page_unknown", f"{page_id!r} is no page id")
             else:
-                evidence = evidences.get((page_id, *(span.get(name) for name in _PLACE)))
+                evidence = known.get(str(example_id), page_id, span) if known is not None else None
                 yield _Span(raw.line, str(example_id), span, int(page_id), evidence)
 
 
@@ -278,21 +278,21 @@ def _paragraphs(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]
 
 
 class _Evidences:
-    """The evidence texts of an alignment, whose records come in the same order as in its KILT file."""
+    """The evidence texts of an alignment, kept in an index on disk."""
 
-    def __init__(self, folder: str, storage: Storage) -> None:
-        self._rows = read_table(folder, "alignments", storage)
-        self._next: dict[str, Any] | None = next(self._rows, None)
-
-    def of_record(self, example_id: str) -> Mapping[tuple[Any, ...], str]:
-        """Gives the evidence of a record's spans, by page id and place; ask in the order of the file."""
-        while self._next is not None and not (self._next["example_id"] == example_id and self._next["is_written"]):
-            self._next = next(self._rows, None)
-        found: dict[tuple[Any, ...], str] = {}
-        while self._next is not None and self._next["example_id"] == example_id:
-            row = self._next
+    def __init__(self, folder: str, storage: Storage, scratch: Scratch) -> None:
+        self._scratch = scratch
+        for row in read_table(folder, "alignments", storage):
             if row["is_written"] and row["evidence_text"] is not None:
-                place = (str(row["page_id"]), *(row[name] for name in _PLACE))
-                found.setdefault(place, row["evidence_text"])
-            self._next = next(self._rows, None)
-        return found
+                key = _key(row["example_id"], str(row["page_id"]), row)
+                scratch.want(key)
+                scratch.put(key, row["evidence_text"].encode())
+
+    def get(self, example_id: str, page_id: str, span: Mapping[str, Any]) -> str | None:
+        """Gives the evidence of a span, None for one that the alignment did not write."""
+        text = self._scratch.get(_key(example_id, page_id, span))
+        return None if text is None else text.decode()
+
+
+def _key(example_id: str, page_id: str, span: Mapping[str, Any]) -> str:
+    return json.dumps([example_id, page_id, *(span.get(name) for name in _PLACE)])

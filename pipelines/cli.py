@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kbsource import __version__
 from kbsource.errors import SetupError
-from pipelines.commands import build, check_dump, export_kilt, locate, show, verify
+from pipelines.commands import build, check_dump, export_kilt, locate, show, validate_kilt, verify
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
 
@@ -26,6 +26,7 @@ COMMANDS: tuple[Command, ...] = (
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,
+    validate_kilt.COMMAND,
 )
 
 

@@ -27,7 +27,8 @@ import pyarrow as pa
 
 from kbsource.files import Storage, join
 from kbsource.staging import StagedRows, read_json, staged_rows, write_json
-from mapping.places import Numbering
+from mapping.places import Numbering, Placed
+from mapping.records import Alignment
 from mapping.sources.base import Split
 
 N_BUCKETS = 64
@@ -177,6 +178,29 @@ def bucket_groups(counts: list[int]) -> list[list[int]]:
         groups[-1].append(bucket)
         n_rows += count
     return groups
+
+
+def settled_row(
+    key: tuple[int, int, int], alignment: Alignment, placed: Placed | None, asked: str | None
+) -> tuple[Any, ...]:
+    """Gives a row of schema ``SETTLED``."""
+    span = alignment.span
+    place = placed.place if placed is not None else None
+    return (
+        *key,
+        alignment.outcome,
+        alignment.page_id,
+        alignment.title,
+        alignment.found_by,
+        alignment.hops,
+        alignment.section,
+        *((span.start_element, span.start_char, span.end_element, span.end_char) if span else (None,) * 4),
+        span.score if span else None,
+        span.match if span else None,
+        alignment.text,
+        *(place if place is not None else (None,) * 4),
+        asked,
+    )
 
 
 class ChunkedRows:

@@ -163,8 +163,8 @@ def alignment_text(alignment: Alignment) -> str:
 COMMAND = Command(
     name="locate",
     summary="find where a text stands in a page of a release",
-    description="Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU is\n"
-    "highest. Exit code 1 when the page is missing or nothing in it reaches the threshold.",
+    description="Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU\n"
+    "is highest. Exit code 1 when the page is missing or nothing in it reaches the threshold.",
     examples=(
         'kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "He was born in Hodgenville"',
         "kbsource locate releases/enwiki-20261001 --input evidences.jsonl",

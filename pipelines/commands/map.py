@@ -12,6 +12,7 @@ from pipelines.commands.common import Command
 from pipelines.progress import clock
 
 if TYPE_CHECKING:
+    from mapping.sources.base import Split
     from pipelines.jobs.map_dataset import MapSummary
 
 DATASETS = ("fever", "hotpotqa", "aidayago2", "wned", "cweb", "kilt", "jsonl")
@@ -132,9 +133,10 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _split_of(args: argparse.Namespace) -> str:
+def _split_of(args: argparse.Namespace) -> Split:
     name = args.input[0].rsplit("/", 1)[-1] if args.dataset == "kilt" else ""
-    return next((split for split in ("train", "dev", "test") if f"-{split}" in name), "dev")
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    return next((split for split in splits if f"-{split}" in name), "dev")
 
 
 def _references(args: argparse.Namespace) -> tuple[str, ...]:
@@ -186,8 +188,8 @@ def summary_text(summary: MapSummary) -> str:
 COMMAND = Command(
     name="map",
     summary="align a dataset to a release",
-    description="Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records, with\n"
-    "every alignment and every miss as tables, counts, and manifest.json, which is written last. Any option that is\n"
+    description="Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records,\n"
+    "with every alignment and every miss as tables, counts, and manifest.json, which is written last. Any option that is\n"
     "not listed here is passed to Beam as it is.",
     examples=(
         "kbsource map fever --kb releases/enwiki-20261001 --split dev --input fever/dev.jsonl \\\n"

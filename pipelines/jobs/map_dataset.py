@@ -45,10 +45,11 @@ from pipelines.map_staging import (
     Buckets,
     MapJob,
     bucket_groups,
+    settled_row,
     staged,
     write_settled,
 )
-from pipelines.map_tasks import ALIGN, MERGE, settled_row
+from pipelines.map_tasks import ALIGN, MERGE
 from pipelines.options_map import MapOptions
 from pipelines.progress import Done, Progress, beats_of
 from pipelines.runners import pipeline_options, quiet_beam

@@ -142,14 +142,14 @@ _PIECES = st.one_of(
     st.sampled_from(
         """0 1 -1 12 1999 2001-02-30 1,250.5 -3 1/2 1/0 2+1/2 1e999 1e-5 -0 ½ ٣ 31 13 99999999999999999999 km mi ft in
         ftin C F stlb to - by x e6acre mpgus y yes no mdy dmy [[a|b]] ''x'' (7) +0.2 N S E [[ ]] | = January Jan Q V
-        XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split(),  # noqa: SIM905
+        XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split(),
     ),
     st.text(max_size=6),
     st.sampled_from(["", " ", "\n", "9" * 400, "1" * 45, "January 2, 1990"]),
 )
 _NAMES = st.sampled_from(
     """abbr disp adj sp order sigfig round frac e u ul end df mf lc since format ft in m cm text lt label code p b 1 2
-    prec nolink dab link timezone alt NS EW author title col1 spell comma lit translit âge""".split()  # noqa: SIM905
+    prec nolink dab link timezone alt NS EW author title col1 spell comma lit translit âge""".split()
 )
 
 

@@ -14,13 +14,11 @@ from kbsource.wikitext.events import parser_events, tokenizer_events
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
-PIECES = st.sampled_from(
-    """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
+MARKUP = """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
     <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
     Category:b fr:c word Word, é 漢字 𝒳 _ __TOC__ ~~~~ ---- infobox {{Infobox|a= {{convert|5|km}} {{nowrap| =
-    <math>x_{1}}</math> <pre> </pre> {{!}} -{ }-""".split()
-    + ["\n", "\n\n", "\n", "\t", "\u00a0", " "]
-)
+    <math>x_{1}}</math> <pre> </pre> {{!}} -{ }-"""
+PIECES = st.sampled_from([*MARKUP.split(), "\n", "\n\n", "\n", "\t", "\u00a0", " "])
 WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_size=40).map("".join)
 
 DIRECT = WikitextParser(Site())

@@ -21,7 +21,7 @@ from kbsource.wikitext.functions.arguments import (
 _NON_LATIN = frozenset(
     """ab ady am ar arc arz as av awa az-cyrl ba be bg bn bo ce ckb cop cv dv dz el fa gez got grc gu he hi hy hyw ii
     inc ja ka kk km kn ko ks ky lo lzh mai mk ml mn mni mr my myv nan ne new os otk pa pal pnt ps ru sa sat sd si sux
-    syr ta te tg th ti tig tt ug uk ur wuu xmf yi yue zh""".split()  # noqa: SIM905
+    syr ta te tg th ti tig tt ug uk ur wuu xmf yi yue zh""".split()
 )
 
 
