@@ -52,10 +52,10 @@ def locate_in_page(
     tokenised: TokenisedPage | None = None
     result = []
     for one in wanted:
-        if one.text is not None and is_blank(one.text):
-            result.append(without_span("empty_evidence", one.found))
-        elif page.is_disambiguation:
+        if page.is_disambiguation:
             result.append(without_span("page_ambiguous", one.found))
+        elif one.text is not None and is_blank(one.text):
+            result.append(without_span("empty_evidence", one.found))
         elif one.text is None:
             result.append(without_span("page_only", one.found))
         else:
@@ -63,6 +63,12 @@ def locate_in_page(
                 tokenised = _tokenised(page, tokeniser, options.numbering)
             result.append(_located(one.text, one.found, tokenised, options))
     return result
+
+
+def locate_nowhere(found: Resolved, text: str | None) -> Alignment:
+    """Gives what became of an evidence whose page was not found."""
+    names_nothing = found.asked == "" and text is not None and is_blank(text)
+    return without_span("empty_evidence" if names_nothing else "page_missing", found)
 
 
 def without_span(kind: str, found: Resolved) -> Alignment:

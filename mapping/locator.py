@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.locate import SearchOptions, Wanted, is_blank, locate_in_page, without_span
+from mapping.locate import SearchOptions, Wanted, locate_in_page, locate_nowhere
 from mapping.places import Numbering, place_alignments
 from mapping.records import Alignment, PageKey, Span
 from mapping.resolve import Resolver
@@ -61,10 +61,8 @@ class Locator:
         """Gives where an evidence stands; None for the page alone. Missing titles come with similar ones."""
         found = self._resolver.resolve(key)
         if found.page_id is None:
-            if evidence is not None and is_blank(evidence):
-                return without_span("empty_evidence", found)
-            alignment = without_span("page_missing", found)
-            if found.asked is None:
+            alignment = locate_nowhere(found, evidence)
+            if not found.asked:
                 return alignment
             similar = suggest_titles([found.asked], self._resolver.index)
             return replace(alignment, suggestions=similar.get(found.asked, ()))

@@ -119,7 +119,7 @@ class Counts:
 
 
 def _has_page(alignment: Alignment) -> bool:
-    return alignment.outcome not in ("page_missing", "page_ambiguous")
+    return alignment.page_id is not None and alignment.outcome != "page_ambiguous"
 
 
 def _is_mapped(alignment: Alignment, threshold: float) -> bool:

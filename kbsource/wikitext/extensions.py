@@ -27,8 +27,13 @@ _ALL_TAGS = sorted(
     _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
-# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once.
-_OPENER = re.compile(rf"<(?:!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*)>)", re.IGNORECASE)
+# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once. The first group is a whole reference without
+# tags in it, which most are.
+_OPENER = re.compile(
+    r"<(?:(ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
+    rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*)>)",
+    re.IGNORECASE,
+)
 _LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
 
 
@@ -53,7 +58,12 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
     while match := _OPENER.search(text, position):
         start, after = match.span()
         out.append(text[position:start])
-        tag = match.group(2)
+        if match.lastindex == 1:
+            losses["ref"] += 1
+            out.append(CUT)
+            position = after
+            continue
+        tag = match.group(3)
         if tag is None:
             end = -1 if "!--" in unclosed else text.find("-->", after)
             if end < 0:
@@ -75,11 +85,11 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
         if tag in _TRANSPARENT_BLOCKS:
             out.append("\n\n")
             continue
-        if match.group(1):
+        if match.group(2):
             losses["broken_markup"] += 1
             out.append(CUT)
             continue
-        if match.group(3).endswith("/"):
+        if match.group(4).endswith("/"):
             if tag in _CUT_TAGS:
                 losses[tag] += 1
             out.append(CUT)
@@ -97,7 +107,7 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
             losses[tag] += 1
             out.append(CUT)
         else:
-            out.append(_kept(tag, match.group(3), content))
+            out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])
     return "".join(out)
 

@@ -13,7 +13,7 @@ _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
 _TRAIL_CUT = re.compile(r"\]\]\x02+(?=[^\W_])")
-_EMPTY_PARENTHESES = re.compile(r"\([ ,;:]*\x02[ \x02,;:]*\)")
+_EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
 _CUTS = re.compile(r"\x02\x02+")
 _CUTS_AND_SPACES = re.compile(r"\x02(?: \x02?)+")
@@ -126,8 +126,9 @@ def tidy(text: str) -> str:
         text = _CUTS_AND_SPACES.sub(CUT + " ", text)
         if "]]\x02" in text:
             text = _TRAIL_CUT.sub(f"]]{TRAIL_STOP}", text)
-        text = _EMPTY_PARENTHESES.sub("", text)
-        text = _PARENTHESIS_START.sub("(", text)
+        if "(" + CUT in text or "( " + CUT in text:
+            text = _EMPTY_PARENTHESES.sub("", text)
+            text = _PARENTHESIS_START.sub("(", text)
         text, n_gaps = _GAP_BEFORE_MARK.subn(CUT + CUT, text)
         if n_gaps:
             text = text.replace(f" {CUT}{CUT}", "")

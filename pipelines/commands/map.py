@@ -189,8 +189,8 @@ COMMAND = Command(
     name="map",
     summary="align a dataset to a release",
     description="Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records,\n"
-    "with every alignment and every miss as tables, counts, and manifest.json, which is written last. Any option that is\n"
-    "not listed here is passed to Beam as it is.",
+    "with every alignment and every miss as tables, counts, and manifest.json, which is written last. Any option that\n"
+    "is not listed here is passed to Beam as it is.",
     examples=(
         "kbsource map fever --kb releases/enwiki-20261001 --split dev --input fever/dev.jsonl \\\n"
         "      --wiki-pages fever/wiki-pages --output aligned/fever --runner local-multi",

@@ -6,8 +6,12 @@ import argparse
 import dataclasses
 import json
 import os
+from typing import TYPE_CHECKING
 
 from pipelines.commands.common import Command
+
+if TYPE_CHECKING:
+    from mapping.places import Numbering
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{count:>8,} times: {RULES[rule]} ({rule})")
     print(
         f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
-        f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} computed again."
+        f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
     )
     return 0 if result.is_valid else 1
 
@@ -58,13 +62,13 @@ def _own_folder(file: str) -> str | None:
     return folder if os.path.isdir(os.path.join(folder, "alignments")) else None
 
 
-def _numbering(folder: str | None) -> str:
+def _numbering(folder: str | None) -> Numbering:
     manifest = os.path.join(folder, "manifest.json") if folder is not None else ""
     if not os.path.isfile(manifest):
         return "kilt"
     with open(manifest, encoding="utf-8") as file:
-        found: str = json.load(file).get("options", {}).get("numbering", "kilt")
-    return found
+        options = json.load(file).get("options", {})
+    return "elements" if options.get("numbering") == "elements" else "kilt"
 
 
 COMMAND = Command(

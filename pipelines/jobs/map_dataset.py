@@ -23,10 +23,10 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, Manifest, code_facts
 from kbsource.schema import REJECTED
 from kbsource.staging import StagedRows, read_batches, staged_rows, write_json
-from mapping.locate import is_blank, without_span
+from mapping.locate import locate_nowhere
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
 from mapping.policy import dataset_named
-from mapping.records import Evidence, Example, PageKey
+from mapping.records import Example, PageKey
 from mapping.report import Counts, faults, report_values
 from mapping.resolve import Resolved, Resolver, open_manifest, read_moves
 from mapping.sources import SOURCES
@@ -235,11 +235,8 @@ class _Mapping:
                         continue
                 while chunk + 1 < len(starts) and starts[chunk + 1] <= ordinal:
                     chunk += 1
-                is_empty = text is not None and is_blank(text)
-                alignment = without_span(
-                    "empty_evidence" if is_empty else "page_missing", Resolved(None, None, None, 0, asked)
-                )
-                yield chunk, settled_row(key, alignment, None, None if is_empty else asked)
+                alignment = locate_nowhere(Resolved(None, None, None, 0, asked), text)
+                yield chunk, settled_row(key, alignment, None, asked)
 
     def _check_rejects(self, tally: Tally) -> None:
         n_rejected, ceiling = tally.rejected.total(), self._options.max_rejects
@@ -410,7 +407,7 @@ class _Spread:
                 self.put((ordinal, *key), found, evidence.text)
                 continue
             missing.add((ordinal, *key, found.asked, evidence.text))
-            if found.asked and not _is_empty(evidence):
+            if found.asked:
                 self.asked.add(found.asked)
 
     def put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
@@ -420,10 +417,6 @@ class _Spread:
         n_pages = self._starts[-1]
         bucket = (self._starts[shard] + row) * N_BUCKETS // n_pages
         self._buckets.add(bucket, (*key, shard, row, *found[:4], text))
-
-
-def _is_empty(evidence: Evidence) -> bool:
-    return evidence.text is not None and is_blank(evidence.text)
 
 
 def _fallback(example: Example, key: tuple[int, int]) -> PageKey | None:
