@@ -193,8 +193,8 @@ def read_moves(path: str, storage: Storage) -> dict[str, str]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        old, tab, new = (part.strip() for part in line.partition("\t"))
-        if not (old and tab and new):
+        old, new = (part.strip() for part in line.partition("\t")[::2])
+        if not (old and new):
             raise SetupError(f"{path}, line {number}: {line[:80]!r} is not: old title, tab, new title or page id.")
         if moves.get(old, new) != new:
             raise SetupError(f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in a line before; keep one.")

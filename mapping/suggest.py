@@ -11,6 +11,7 @@ Source: Broder, On the resemblance and containment of documents (1997).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -129,8 +130,8 @@ def _suggest(
         leads = (status == ARTICLE) | (final_rows >= 0)
         numbers, rows = queries.pairs(_signatures(batch["title"]), leads)
         likely = batch["title"].take(pa.array(rows)).to_pylist()
-        edges = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-        for start, end in zip(edges, [*edges[1:], len(numbers)], strict=True):
+        edges = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)]
+        for start, end in pairwise(edges):
             number = int(numbers[start])
             articles = final_rows[rows[start:end]]
             _compare(queries.forms[number], likely[start:end], articles, best[number], min_score)

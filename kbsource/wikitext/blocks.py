@@ -143,77 +143,38 @@ class BlockBuilder:
             self._emit("paragraph", 0, None, "", *parts[0])
             return
         texts: list[str] = []
-        spans: list[tuple[int, int, Link]] = []
+        moved: list[Link] = []
         length = 0
         for line, offset, links in parts:
-            if links:
-                piece, piece_spans = place_links(line, offset, links)
-                spans += [(start + length, end + length, link) for start, end, link in piece_spans]
-            else:
-                piece = line.strip()
-            if piece:
-                texts.append(piece)
-                length += len(piece) + 1
-        self._add("paragraph", 0, None, "", " ".join(texts), spans)
+            text = line.strip()
+            if text:
+                if links:
+                    moved += move_links(links, offset + len(line) - len(line.lstrip()) - length)
+                texts.append(text)
+                length += len(text) + 1
+        self._add("paragraph", 0, None, "", " ".join(texts), moved, 0)
 
     def _emit(
         self, kind: str, level: int, ordinal: int | None, marker: str, line: str, offset: int, links: list[Link]
     ) -> None:
-        if links:
-            text, spans = place_links(line, offset, links)
-            self._add(kind, level, ordinal, marker, text, spans)
-        elif text := line.strip():
-            self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
+        text = line.strip()
+        if text:
+            self._add(kind, level, ordinal, marker, text, links, offset + len(line) - len(line.lstrip()))
 
     def _add(
-        self,
-        kind: str,
-        level: int,
-        ordinal: int | None,
-        marker: str,
-        text: str,
-        spans: list[tuple[int, int, Link]],
+        self, kind: str, level: int, ordinal: int | None, marker: str, text: str, links: list[Link], shift: int
     ) -> None:
-        if not text:
-            return
-        index = len(self.elements)
+        """Adds an element and its anchors; ``shift`` is where its text begins in the text of the links' offsets."""
+        if links:
+            index = len(self.elements)
+            new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
+            self.anchors += [
+                new(RawAnchor, (index, start - shift, end - shift, text[start - shift : end - shift], target, written))
+                for start, end, target, written in links
+            ]
         self.elements.append(Element(kind, level, ordinal, marker, self._section, text))
-        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
-        self.anchors += [
-            new(RawAnchor, (index, start, end, text[start:end], link[2], link[3])) for start, end, link in spans
-        ]
 
 
-def place_links(line: str, offset: int, links: list[Link]) -> tuple[str, list[tuple[int, int, Link]]]:
-    """Gives the stored form of a line, without blanks at its ends, and its links with offsets in it.
-
-    Args:
-        line: plain text without newline or marks.
-        offset: where the line begins in the text that the links' offsets are of.
-        links: the line's links, in order.
-
-    Links whose text is blank are left out; blanks at the ends of a link's text are not part of it.
-    """
-    text = line.strip()
-    shift = offset
-    if len(text) != len(line):
-        shift += len(line) - len(line.lstrip())
-    spans = [(link[0] - shift, link[1] - shift, link) for link in links]
-    n = len(text)
-    for start, end, _ in spans:
-        if start < 0 or end > n or text[start] == " " or text[end - 1] == " ":
-            return text, _trimmed(text, spans)
-    return text, spans
-
-
-def _trimmed(text: str, spans: list[tuple[int, int, Link]]) -> list[tuple[int, int, Link]]:
-    kept: list[tuple[int, int, Link]] = []
-    for start, end, link in spans:
-        start, end = max(start, 0), min(end, len(text))
-        while start < end and text[start].isspace():
-            start += 1
-        while end > start and text[end - 1].isspace():
-            end -= 1
-        if start < end:
-            kept.append((start, end, link))
-    return kept
+def move_links(links: list[Link], shift: int) -> list[Link]:
+    """Gives links with offsets in a text that begins at ``shift`` in theirs."""
+    return [Link(start - shift, end - shift, target, written) for start, end, target, written in links]

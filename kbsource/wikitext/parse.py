@@ -16,7 +16,7 @@ from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.blocks import BlockBuilder, RawAnchor, place_links
+from kbsource.wikitext.blocks import BlockBuilder, RawAnchor
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.events import Events, default_events
@@ -310,11 +310,9 @@ def _split_fragments(text: str, links: list[Link]) -> list[tuple[str, int, list[
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
-    if not links and "\n" not in text and LIST not in text and PRE not in text:
-        return TextCell(text.strip(), ())
     if "\n" not in text and LIST not in text and PRE not in text:
-        line, spans = place_links(text, offset, links)
-        return TextCell(line, tuple(RawLink(start, end, link.target) for start, end, link in spans))
+        shift = offset + len(text) - len(text.lstrip())
+        return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []
     found: list[RawLink] = []
     length = next_link = 0
@@ -325,12 +323,13 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
             own.append(links[next_link])
             next_link += 1
         prefix = _LINE_PREFIX.match(line)
-        skipped = prefix.end() if prefix else 0
-        piece, spans = place_links(line[skipped:], offset + skipped, own)
+        content = line[prefix.end() :] if prefix else line
+        piece = content.strip()
         if piece:
             if lines:
                 length += 1
-            found.extend(RawLink(start + length, stop + length, link.target) for start, stop, link in spans)
+            shift = offset + len(line) - len(content.lstrip()) - length
+            found.extend(RawLink(link.start - shift, link.end - shift, link.target) for link in own)
             lines.append(piece)
             length += len(piece)
         offset = end + 1

@@ -14,7 +14,7 @@ from kbsource.wikitext.markers import TRAIL_STOP, holds_literals, unliteral
 
 
 class Link(NamedTuple):
-    """An internal link in a text, offsets in that text; ``written`` is the target as written."""
+    """An internal link in a text, offsets in that text, no blank at its ends; ``written`` is the target as written."""
 
     start: int
     end: int
@@ -117,7 +117,7 @@ class Walker:
             shown = label
             if shown is None:
                 shown = _shown(written, target) if target[4] else written
-            if kind == "page" and shown and shown[0] != " " and shown[-1] != " ":
+            if kind == "page" and shown and not shown[0].isspace() and not shown[-1].isspace():
                 append(shown)
                 start = length
                 length += len(shown)
@@ -160,10 +160,25 @@ class Walker:
         if target.kind != "page":
             self._losses[_LOSS_OF.get(target.kind, target.kind)] += 1
             return False
-        if self._length == start:
+        shown = self._tail(start)
+        text = shown.strip()
+        if not text:
             return False
-        self._links.append(Link(start, self._length, target, self._restore(written).strip(" ")))
-        return True
+        start += shown.index(text)
+        end = start + len(text)
+        self._links.append(Link(start, end, target, self._restore(written).strip(" ")))
+        return end == self._length
+
+    def _tail(self, start: int) -> str:
+        """Gives the text from ``start`` on."""
+        pieces: list[str] = []
+        missing = self._length - start
+        for piece in reversed(self._out):
+            if missing <= 0:
+                break
+            pieces.append(piece[-missing:])
+            missing -= len(piece)
+        return "".join(reversed(pieces))
 
     def _hide(self, target: Target) -> None:
         if target.kind == "category":

@@ -1,0 +1,61 @@
+"""Alignments to the mini-wiki for end-to-end tests."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pipelines.jobs.map_dataset import MapSummary, map_dataset
+from pipelines.options_map import MapOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags
+
+
+def map_mini(
+    output: Path,
+    release: Path,
+    dataset: str,
+    *inputs: Path,
+    runner: str = "local",
+    workers: int | None = None,
+    **options: Any,
+) -> MapSummary:
+    """Aligns a dataset to a release, dev unless told otherwise."""
+    given = {"split": "dev", **options}
+    return map_dataset(
+        MapOptions(dataset, str(release), tuple(map(str, inputs)), str(output), **given),
+        flags=beam_flags(runner, workers=workers, beam_args=()),
+        progress=Progress(io.StringIO()),
+    )
+
+
+def evidence(text: str | None, **page: Any) -> dict[str, Any]:
+    """Gives an evidence of the project's own format."""
+    return {**page, **({} if text is None else {"text": text})}
+
+
+def record(record_id: str, *sets: list[dict[str, Any]], answer: str = "yes") -> dict[str, Any]:
+    """Gives a record of the project's own format with one output for each evidence set."""
+    return {"id": record_id, "input": "?", "output": [{"answer": answer, "evidence": one} for one in sets]}
+
+
+def write_records(path: Path, records: Iterable[Any]) -> Path:
+    """Writes records, a line each; strings as they are."""
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Gives the records of a JSON Lines file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def table(output: Path, name: str) -> list[dict[str, Any]]:
+    """Gives the rows of a table of an alignment."""
+    return [row for path in sorted((output / name).iterdir()) for row in pq.read_table(path).to_pylist()]

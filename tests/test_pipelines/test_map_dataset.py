@@ -1,0 +1,338 @@
+"""The alignment from end to end, on the mini-wiki."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbsource.assembly import DataError
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from mapping.validate import validate_kilt
+from pipelines.jobs.map_dataset import MapSummary
+from pipelines.map_staging import N_BUCKETS, bucket_groups
+from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
+from tests.support.builds import contents, open_release
+from tests.support.dataset_sources import DATA
+from tests.support.real_data import ROOT
+
+RECORDS = [
+    record("exact", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    record("redirect", [evidence("Lake Miravel", title="The monster of Miravel")]),
+    record("url", [evidence(None, url="https://mini.example.org/wiki/Lake_Miravel")]),
+    record("missing", [evidence("anything", title="Lake Miravl")]),
+    record("ambiguous", [evidence("lantern", title="Lantern")]),
+    record("empty", [evidence(" — ", title="Lake Miravel")]),
+    record("weak", [evidence("zebra quagga okapi gnu", title="Lake Miravel")]),
+    record("two", [evidence("x", title="Nowhere at all")], [evidence("Lake Miravel", title="Lake Miravel")]),
+    {"id": "no output", "input": "?"},
+    "{ not json",
+    {"id": "exact", "input": "again"},
+    {"id": "typo", "outputs": []},
+]
+N_BAD = 3
+
+
+@pytest.fixture(scope="module")
+def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_records(tmp_path_factory.mktemp("own") / "own.jsonl", RECORDS)
+
+
+@pytest.fixture(scope="module")
+def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPathFactory) -> MapSummary:
+    """An alignment of ``RECORDS``, in chunks of two; not to be changed."""
+    output = tmp_path_factory.mktemp("aligned") / "own"
+    release = Path(mini_build.output)  # type: ignore[attr-defined]
+    return map_mini(output, release, "jsonl", source_file, chunk_records=2)
+
+
+def outcomes(output: Path) -> dict[str, str]:
+    rows = table(output, "alignments") + table(output, "misses")
+    return {f"{row['example_id']}/{row['output']}": row["outcome"] for row in rows}
+
+
+def test_every_evidence_ends_in_one_outcome(own: MapSummary) -> None:
+    assert outcomes(Path(own.output)) == {
+        "exact/0": "exact",
+        "redirect/0": "exact",
+        "url/0": "page_only",
+        "missing/0": "page_missing",
+        "ambiguous/0": "page_ambiguous",
+        "empty/0": "empty_evidence",
+        "weak/0": "weak",
+        "two/0": "page_missing",
+        "two/1": "exact",
+    }
+
+
+def test_every_record_is_accounted_for(own: MapSummary) -> None:
+    records, counts = own.report["records"], own.report["counts"]
+
+    assert records["read"] == len(RECORDS)
+    assert records["rejected"] == {"duplicate_id": 1, "malformed_json": 1, "unknown_field": 1}
+    assert counts["dropped"] == {"empty_evidence": 1, "no_match": 1, "page_ambiguous": 1, "page_missing": 1}
+    assert [one["id"] for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl")] == [
+        "exact",
+        "redirect",
+        "url",
+        "two",
+        "no output",
+    ]
+    assert counts["written"] + sum(counts["dropped"].values()) + N_BAD == records["read"]
+    assert [
+        (row["file"], row["reason"], row["detail"].split(":")[0]) for row in table(Path(own.output), "rejected")
+    ] == [
+        ("own.jsonl", "malformed_json", "line 10"),
+        ("own.jsonl", "duplicate_id", "line 11"),
+        ("own.jsonl", "unknown_field", "line 12"),
+    ]
+
+
+def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> None:
+    source = open_release(release)
+    for row in table(Path(own.output), "alignments"):
+        if row["text"] is None:
+            continue
+        page = source.by_id(row["page_id"])
+        assert page is not None
+        assert row["start_element"] == row["end_element"]
+        assert page.elements[row["start_element"]].text[row["start_char"] : row["end_char"]] == row["text"]
+    exact = next(row for row in table(Path(own.output), "alignments") if row["example_id"] == "exact")
+    assert (exact["text"], exact["score"], exact["match"]) == ("rises in Lake Miravel", 1.0, "exact")
+    assert (exact["found_by"], exact["is_written"]) == ("title", True)
+
+
+def test_how_a_page_was_found_is_told(own: MapSummary) -> None:
+    rows = {row["example_id"]: row for row in table(Path(own.output), "alignments")}
+
+    assert (rows["redirect"]["title"], rows["redirect"]["found_by"], rows["redirect"]["hops"]) == (
+        "Lake Miravel",
+        "redirect",
+        2,
+    )
+    assert rows["url"]["found_by"] == "url"
+
+
+def test_similar_titles_are_reported_and_not_used(own: MapSummary) -> None:
+    missing = next(row for row in table(Path(own.output), "misses") if row["example_id"] == "missing")
+
+    assert missing["suggestions"][0]["title"] == "Lake Miravel"
+    assert missing["page_id"] is None
+    assert missing["evidence_text"] == "anything"
+
+
+def test_only_the_output_that_has_its_page_is_written(own: MapSummary) -> None:
+    two = next(one for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl") if one["id"] == "two")
+
+    assert len(two["output"]) == 1
+    (span,) = two["output"][0]["provenance"]
+    assert list(span) == [
+        "wikipedia_id",
+        "title",
+        "start_paragraph_id",
+        "start_character",
+        "end_paragraph_id",
+        "end_character",
+        "bleu_score",
+        "section",
+    ]
+
+
+def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
+    result = validate_kilt(
+        str(Path(own.output) / "jsonl-dev-kilt.jsonl"),
+        open_release(release),
+        LocalStorage(),
+        alignments=own.output,
+    )
+
+    assert result.findings == []
+    assert (result.records, result.spans, result.located, result.rescored) == (5, 4, 3, 3)
+
+
+def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Path) -> None:
+    manifest = own.manifest
+
+    assert json.loads((Path(own.output) / "manifest.json").read_text("utf-8")).pop("manifest_sha256")
+    wanted = json.loads((release / "manifest.json").read_text("utf-8"))["manifest_sha256"]
+    assert manifest["release"]["manifest_sha256"] == wanted
+    assert [one["name"] for one in manifest["inputs"]["records"]] == ["own.jsonl"]
+    assert manifest["code"]["tokeniser"].startswith("spacy ")
+    assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
+
+
+def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
+    own: MapSummary, source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    map_mini(tmp_path / "two", release, "jsonl", source_file, chunk_records=2, runner="local-multi", workers=2)
+
+    assert contents(tmp_path / "two") == contents(Path(own.output))
+
+
+def test_a_similar_title_is_taken_where_that_is_asked_for(source_file: Path, release: Path, tmp_path: Path) -> None:
+    moves = tmp_path / "moves.tsv"
+    moves.write_text("Nowhere at all\tLake Miravel\n", "utf-8")
+    map_mini(tmp_path / "out", release, "jsonl", source_file, accept_fuzzy=90.0, title_map=str(moves), split="train")
+
+    rows = {f"{row['example_id']}/{row['output']}": row for row in table(tmp_path / "out", "alignments")}
+    assert rows["missing/0"]["found_by"] == "fuzzy"
+    assert rows["missing/0"]["title"] == "Lake Miravel"
+    assert rows["two/0"]["found_by"] == "title_map"
+
+
+def test_a_finished_alignment_is_never_overwritten(own: MapSummary, source_file: Path, release: Path) -> None:
+    before = contents(Path(own.output))
+
+    with pytest.raises(SetupError, match="never overwritten"):
+        map_mini(Path(own.output), release, "jsonl", source_file)
+
+    assert contents(Path(own.output)) == before
+
+
+def test_a_folder_with_other_files_is_refused(source_file: Path, release: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(SetupError, match=r"thesis\.tex"):
+        map_mini(tmp_path, release, "jsonl", source_file)
+
+    assert contents(tmp_path) == {"thesis.tex": b"years of work"}
+
+
+def test_a_killed_run_leaves_nothing_finished_and_the_next_one_starts_clean(
+    own: MapSummary, source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    code = (
+        "import sys; from pathlib import Path; import pipelines.jobs.map_dataset as job\n"
+        "job.merged = job.read_chunk_report\n"
+        "def wait(*_): print('merged', flush=True); sys.stdin.read()\n"
+        "job.read_chunk_report = wait\n"
+        "from tests.support.alignments import map_mini\n"
+        "map_mini(Path(sys.argv[1]), Path(sys.argv[2]), 'jsonl', Path(sys.argv[3]), chunk_records=2)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(output), str(release), str(source_file)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"merged\n"
+        os.kill(driver.pid, signal.SIGKILL)
+    assert not (output / "manifest.json").exists()
+    assert (output / "alignments").exists()
+
+    map_mini(output, release, "jsonl", source_file, chunk_records=2)
+
+    assert contents(output) == contents(Path(own.output))
+
+
+def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"3 of 12 records rejected.*--max-rejects"):
+        map_mini(tmp_path / "out", release, "jsonl", source_file, max_rejects=0.1)
+
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_the_wrong_file_stops_at_once_and_nothing_is_written(release: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"claim": "x"}\n', "utf-8")
+
+    with pytest.raises(SetupError, match="expected"):
+        map_mini(tmp_path / "out", release, "jsonl", wrong)
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_fever_is_aligned_and_weak_claims_of_dev_are_dropped(release: Path, tmp_path: Path) -> None:
+    folder = DATA / "fever"
+    summary = map_mini(
+        tmp_path / "out",
+        release,
+        "fever",
+        folder / "dev.jsonl",
+        folder / "fever2.jsonl",
+        references=(str(folder / "wiki-pages"),),
+    )
+
+    counts = summary.report["counts"]
+    assert summary.report["records"]["excluded"] == {"not_enough_info": 1}
+    assert counts["written"] + sum(counts["dropped"].values()) == summary.report["records"]["examples"]
+    assert counts["evidences"]["near"] >= 1
+    for one in read_lines(tmp_path / "out" / "fever-dev-kilt.jsonl"):
+        for output in one["output"]:
+            assert all(span["bleu_score"] >= 0.5 for span in output["provenance"])
+    assert validate_kilt(
+        str(tmp_path / "out" / "fever-dev-kilt.jsonl"),
+        open_release(release),
+        LocalStorage(),
+        alignments=str(tmp_path / "out"),
+    ).is_valid
+
+
+def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) -> None:
+    folder = DATA / "kilt"
+    map_mini(
+        tmp_path / "out",
+        release,
+        "kilt",
+        folder / "nq-dev-kilt.jsonl",
+        references=(str(folder / "knowledgesource.jsonl"),),
+    )
+
+    crosswalk = table(tmp_path / "out", "crosswalk")
+    first = crosswalk[0]
+    assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)
+    assert first["new_wikipedia_id"] == "30"
+    assert first["new_title"] == "River Ullane"
+    page = open_release(release).by_id(30)
+    assert page is not None
+    rows = {(row["example_id"], row["output"], row["evidence"]): row for row in table(tmp_path / "out", "alignments")}
+    assert len(rows) == len(crosswalk)
+    for row in crosswalk:
+        assert rows[row["example_id"], row["output"], row["evidence"]]["start_character"] == row["new_start_character"]
+    assert len(read_lines(tmp_path / "out" / "nq-dev-kilt.jsonl")) == 3
+
+
+def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
+    summary = map_mini(tmp_path / "out", release, "jsonl", DATA / "own/own.jsonl", split="test", stem="mine")
+
+    lines = read_lines(tmp_path / "out" / "mine-test_without_answers-kilt.jsonl")
+    assert len(lines) == summary.report["counts"]["written"] > 0
+    assert all("output" not in one for one in lines)
+
+
+def test_buckets_become_tasks_that_are_worth_it() -> None:
+    counts = [0] * N_BUCKETS
+    counts[3], counts[9], counts[60] = 499, 1, 5
+
+    assert bucket_groups(counts) == [[3, 9], [60]]
+    assert bucket_groups([0] * N_BUCKETS) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("threshold", 1.5, "--threshold"),
+        ("max_elements", 0, "--max-elements"),
+        ("accept_fuzzy", 12.0, "--accept-fuzzy"),
+        ("max_rejects", 2.0, "--max-rejects"),
+        ("chunk_records", 0, "--chunk-records"),
+        ("worker_memory_bytes", 1, "--worker-memory"),
+    ],
+)
+def test_options_out_of_range_name_themselves(tmp_path: Path, option: str, value: float, message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        map_mini(tmp_path / "out", tmp_path, "jsonl", tmp_path / "x", **{option: value})
+
+
+def test_an_unknown_dataset_is_named_with_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"squad.*fever"):
+        map_mini(tmp_path / "out", tmp_path, "squad", tmp_path / "x")
