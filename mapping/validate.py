@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from mapping.bleu import bleu
 from mapping.places import Numbering
 from mapping.sources.fields import is_integer
 from mapping.sources.files_in import RawRecord, check_shape, iter_lines
+from mapping.sources.kilt import PARTIAL_EVIDENCE
 from mapping.sources.scratch import Scratch
 from mapping.tables import read_table
 from mapping.tokens import Tokeniser
@@ -128,58 +129,66 @@ def validate_kilt(
     with Scratch(scratch) as ids:
         known = _Evidences(alignments, storage, ids) if alignments is not None else None
         while batch := list(islice(lines, _RECORDS_AT_ONCE)):
-            spans: list[_Span] = []
-            found: list[Finding] = []
+            records = _Records(ids, known, checker.result)
             for raw in batch:
-                spans += _record_spans(raw, ids, known, checker.result, found)
-            found += checker.check(spans)
+                records.check(raw)
+            found = [*records.findings, *checker.check(records.spans)]
             for finding in sorted(found, key=lambda one: one.line):
                 checker.result.add(finding)
     return checker.result
 
 
-def _record_spans(
-    raw: RawRecord, ids: Scratch, known: _Evidences | None, result: Validation, found: list[Finding]
-) -> Iterator[_Span]:
-    """Checks what needs no page, and gives the spans that do."""
-    result.records += 1
-    try:
-        record = raw.parse()
-    except RecordError as error:
-        found.append(Finding(raw.line, "", "malformed_line", str(error)))
-        return
-    example_id = record.get("id")
+class _Records:
+    """Checks what needs no page."""
 
-    def broken(rule: str, detail: str) -> None:
-        found.append(Finding(raw.line, str(example_id), rule, detail))
+    def __init__(self, ids: Scratch, known: _Evidences | None, result: Validation) -> None:
+        self._ids = ids
+        self._known = known
+        self._result = result
+        self.findings: list[Finding] = []
+        self.spans: list[_Span] = []
 
-    if not isinstance(example_id, str):
-        broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
-    elif ids.give(example_id, 0) is not None:
-        broken("duplicate_id", example_id)
-    if "input" in record and not isinstance(record["input"], str):
-        broken("bad_type", "input: a string is needed")
-    outputs = record.get("output", [])
-    if not isinstance(outputs, list):
-        broken("bad_type", "output: a list is needed")
-        return
-    if "output" in record and not outputs:
-        broken("empty_output", "a record without answers has no output at all")
-    for number, output in enumerate(outputs):
-        result.outputs += 1
-        if not isinstance(output, dict):
-            broken("bad_type", f"output {number}: an object is needed")
-            continue
-        if "answer" not in output and "provenance" not in output:
-            broken("missing_field", f"output {number}: neither answer nor provenance")
-        if "answer" in output and not isinstance(output["answer"], str):
-            broken("bad_type", f"output {number}: answer: a string is needed")
-        spans = output.get("provenance", [])
+    def check(self, raw: RawRecord) -> None:
+        """Adds what is wrong with a record to ``findings``, and its spans to ``spans``."""
+        self._result.records += 1
+        try:
+            record = raw.parse()
+        except RecordError as error:
+            self.findings.append(Finding(raw.line, "", "malformed_line", str(error)))
+            return
+        example_id = record.get("id")
+
+        def broken(rule: str, detail: str) -> None:
+            self.findings.append(Finding(raw.line, str(example_id), rule, detail))
+
+        if not isinstance(example_id, str):
+            broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
+        elif self._ids.give(example_id, 0) is not None:
+            broken("duplicate_id", example_id)
+        if "input" in record and not isinstance(record["input"], str):
+            broken("bad_type", "input: a string is needed")
+        outputs = record.get("output", [])
+        if not isinstance(outputs, list):
+            broken("bad_type", "output: a list is needed")
+            return
+        if "output" in record and not outputs:
+            broken("empty_output", "a record without answers has no output at all")
+        for number, output in enumerate(outputs):
+            self._result.outputs += 1
+            if fault := _output_fault(output):
+                broken(fault[0], f"output {number}: {fault[1]}")
+            if isinstance(output, dict):
+                self._add_spans(raw.line, str(example_id), output.get("provenance", []), broken)
+        meta = record.get("meta")
+        if isinstance(meta, dict):
+            self._add_spans(raw.line, str(example_id), meta.get(PARTIAL_EVIDENCE, []), broken)
+
+    def _add_spans(self, line: int, example_id: str, spans: object, broken: Callable[[str, str], None]) -> None:
         if not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
-            broken("bad_type", f"output {number}: provenance: a list of objects is needed")
-            continue
+            broken("bad_type", "spans: a list of objects is needed")
+            return
         for span in spans:
-            result.spans += 1
+            self._result.spans += 1
             page_id, title = span.get("wikipedia_id"), span.get("title")
             if title is not None and not isinstance(title, str):
                 broken("bad_type", f"title: a string is needed, found {title!r}")
@@ -189,8 +198,18 @@ def _record_spans(
             elif not (page_id.isascii() and page_id.isdecimal() and len(page_id) <= 18):
                 broken("page_unknown", f"{page_id!r} is no page id")
             else:
-                evidence = known.get(str(example_id), page_id, span) if known is not None else None
-                yield _Span(raw.line, str(example_id), span, int(page_id), evidence)
+                evidence = self._known.get(example_id, page_id, span) if self._known is not None else None
+                self.spans.append(_Span(line, example_id, span, int(page_id), evidence))
+
+
+def _output_fault(output: object) -> tuple[str, str] | None:
+    if not isinstance(output, dict):
+        return "bad_type", "an object is needed"
+    if "answer" not in output and "provenance" not in output:
+        return "missing_field", "neither answer nor provenance"
+    if "answer" in output and not isinstance(output["answer"], str):
+        return "bad_type", "answer: a string is needed"
+    return None
 
 
 class _Checker:

@@ -58,7 +58,8 @@ def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
     write_options = WriteOptions(strips_section=job.strips_section)
     counts, rows = Counts(), _Rows()
     with atomic_write(storage, staged(staging, "merged", number, "kilt")) as lines:
-        for ordinal, example in _examples(staging, number, storage):
+        for ordinal, text in _examples(staging, number, storage):
+            example = example_from_json(text)
             found = _of_example(example, ordinal, settled)
             placed = {key: one.placed for key, one in found.items()}
             decision = decide(example, placed, policy, threshold=job.threshold)
@@ -67,7 +68,7 @@ def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
                 lines.write(kilt_line(without_answers(record, policy) if job.split == "test" else record))
             _count(example, found, decision, counts, job.threshold)
             _add_rows(rows, example, ordinal, found, decision, _suggestions(staging))
-            beat.done(pages=1, n_bytes=0)
+            beat.done(pages=0, n_bytes=len(text))
     if settled:
         raise SetupError(f"chunk {number}: {len(settled)} outcomes belong to no evidence. Report this, it is a defect.")
     tables = {"alignments": rows.alignments, "misses": rows.misses}
@@ -94,10 +95,9 @@ def read_chunk_report(staging: str, number: int, storage: Storage) -> tuple[Coun
     return Counts.from_json(value["counts"]), [FileEntry(**entry) for entry in value["files"]]
 
 
-def _examples(staging: str, number: int, storage: Storage) -> Iterator[tuple[int, Example]]:
+def _examples(staging: str, number: int, storage: Storage) -> Iterator[tuple[int, str]]:
     for batch in read_batches(storage, staged(staging, "examples", number)):
-        for ordinal, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield ordinal, example_from_json(text)
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _settled(staging: str, chunk: int, storage: Storage) -> dict[tuple[int, int, int], _Settled]:

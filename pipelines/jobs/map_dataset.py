@@ -7,41 +7,37 @@ the outcomes with their records, filter and write. No text is shuffled, and memo
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from typing import Any
 
 import orjson
 
 from kbsource.assembly import DataError
-from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, base_name, join
+from kbsource.files import CHUNK_BYTES, HashingWriter, atomic_write, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, Manifest, code_facts
 from kbsource.schema import REJECTED
-from kbsource.staging import StagedRows, read_batches, staged_rows, write_json
+from kbsource.staging import read_batches, staged_rows, write_json
 from mapping.locate import locate_nowhere
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
 from mapping.policy import dataset_named
-from mapping.records import Example, PageKey
 from mapping.report import Counts, faults, report_values
 from mapping.resolve import Resolved, Resolver, open_manifest, read_moves
 from mapping.sources import SOURCES
-from mapping.sources.base import Inputs, ReleasedExample, Tally, iter_evidence, released_span
-from mapping.sources.kilt import fallback_page
-from mapping.staged import example_to_json
+from mapping.sources.base import Inputs, Tally
 from mapping.suggest import suggest_titles
 from mapping.tables import table_path, write_table
 from mapping.tokens import Tokeniser
 from mapping.writer import file_name
 from pipelines.map_merge import read_chunk_report
+from pipelines.map_reading import Spread, StagedExamples, flush_many
 from pipelines.map_staging import (
-    EXAMPLES,
     MISSING,
-    N_BUCKETS,
     Buckets,
     MapJob,
     bucket_groups,
@@ -54,10 +50,6 @@ from pipelines.options_map import MapOptions
 from pipelines.progress import Done, Progress, beats_of
 from pipelines.runners import pipeline_options, quiet_beam
 from pipelines.storage import is_local, storage_for
-
-CHUNK_CHARS = 16 << 20
-"""Characters of staged records after which a chunk ends, however few they are."""
-_BATCH_CHARS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +92,7 @@ class _Read:
 
     tally: Tally
     starts: list[int]
+    n_chars: list[int]
     counts: list[int]
     n_bytes: list[int]
 
@@ -129,7 +122,7 @@ class _Mapping:
         staging = begin_output(self._output, storage)
         job = MapJob(
             output=self._output,
-            kb=options.kb,
+            kb=os.path.abspath(options.kb),
             pages=tuple(entry.file for entry in release.tables["pages"]),
             lang=release.site.lang,
             dataset=self._dataset(),
@@ -145,7 +138,7 @@ class _Mapping:
         self._check_rejects(read.tally)
         self._run_tasks(staging, ALIGN, self._align_tasks(staging, read.counts), read.n_bytes)
         merges = [{"kind": MERGE, "staging": staging, "number": number} for number in range(len(read.starts))]
-        self._run_tasks(staging, MERGE, merges, [0])
+        self._run_tasks(staging, MERGE, merges, read.n_chars)
         counts, files = self._collect(staging, len(read.starts))
         if broken := faults(read.tally, counts):
             raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
@@ -187,27 +180,29 @@ class _Mapping:
         options, storage, tally = self._options, self._storage, Tally()
         with ExitStack() as stack:
             buckets = stack.enter_context(Buckets(staging, storage))
-            spread = _Spread(resolver, buckets, release)
-            with self._progress.stage("read", lambda: Done(0, 0, tally.records)), ExitStack() as reading:
+            spread = Spread(resolver, buckets, release)
+            self._progress.note(f"read: {len(options.inputs)} files of {options.dataset}")
+            with ExitStack() as reading:
                 missing = reading.enter_context(staged_rows(storage, join(staging, "missing.arrow"), MISSING))
                 rejected = reading.enter_context(staged_rows(storage, join(staging, "rejected.arrow"), REJECTED))
-                examples = reading.enter_context(_StagedExamples(staging, storage, options.chunk_records))
+                examples = reading.enter_context(StagedExamples(staging, storage, options.chunk_records))
                 for one in self._source.read(
                     self._inputs, options.split, storage=storage, options=options.source, tally=tally
                 ):
                     if isinstance(one, BadRecord):
                         rejected.add((one.stage, one.key, one.reason, one.detail, one.file, one.offset))
-                        _flush(rejected)
+                        flush_many(rejected)
                     else:
                         spread.add(examples.add(one), one, missing)
-                        _flush(missing)
+                        flush_many(missing)
             suggestions = self._suggestions(spread.asked, resolver)
             write_json(storage, join(staging, "suggestions.json"), suggestions)
             write_settled(
                 self._settle(staging, suggestions, spread, examples.starts), storage, join(staging, "settled.arrow")
             )
         write_json(storage, join(staging, "plan.json"), {"starts": examples.starts})
-        return _Read(tally, examples.starts, buckets.counts, buckets.n_bytes)
+        self._progress.note(f"read: {tally.records:,} records, {tally.evidences:,} pieces of evidence")
+        return _Read(tally, examples.starts, examples.n_chars, buckets.counts, buckets.n_bytes)
 
     def _suggestions(self, asked: set[str], resolver: Resolver) -> dict[str, tuple[tuple[str, float], ...]]:
         if asked:
@@ -218,7 +213,7 @@ class _Mapping:
         self,
         staging: str,
         suggestions: Mapping[str, tuple[tuple[str, float], ...]],
-        spread: _Spread,
+        spread: Spread,
         starts: Sequence[int],
     ) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Gives the rows of evidences that no page is found for; those with an accepted likeness go to the pages."""
@@ -339,90 +334,3 @@ class _Mapping:
             "counts": report["counts"],
             "records": report["records"],
         }
-
-
-class _StagedExamples:
-    """Records on their way into chunks. A context: the last chunk is complete when it ends.
-
-    Attributes:
-        starts: number of the first record of each chunk; one chunk without records when there are none.
-    """
-
-    def __init__(self, staging: str, storage: Storage, chunk_records: int) -> None:
-        self._staging, self._storage, self._chunk_records = staging, storage, chunk_records
-        self._stack = ExitStack()
-        self._rows: StagedRows | None = None
-        self._n_records = self._n_chars = self._n_pending = 0
-        self.starts: list[int] = []
-
-    def __enter__(self) -> _StagedExamples:
-        self._begin()
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self._stack.__exit__(*failure)
-
-    def add(self, example: Example) -> int:
-        """Takes a record and gives its number."""
-        if self._n_records - self.starts[-1] == self._chunk_records or self._n_chars >= CHUNK_CHARS:
-            self._stack.close()
-            self._begin()
-        assert self._rows is not None
-        text = example_to_json(example)
-        self._rows.add((self._n_records, text))
-        self._n_chars += len(text)
-        self._n_pending += len(text)
-        if self._n_pending >= _BATCH_CHARS:
-            self._rows.flush()
-            self._n_pending = 0
-        self._n_records += 1
-        return self._n_records - 1
-
-    def _begin(self) -> None:
-        path = staged(self._staging, "examples", len(self.starts))
-        self._rows = self._stack.enter_context(staged_rows(self._storage, path, EXAMPLES))
-        self.starts.append(self._n_records)
-        self._n_chars = self._n_pending = 0
-
-
-class _Spread:
-    """Sends evidences to the buckets of their pages.
-
-    Attributes:
-        resolver: of the release.
-        asked: titles that are missing.
-    """
-
-    def __init__(self, resolver: Resolver, buckets: Buckets, release: Manifest) -> None:
-        self.resolver = resolver
-        self.asked: set[str] = set()
-        self._buckets = buckets
-        self._starts = list(accumulate((entry.rows for entry in release.tables["pages"]), initial=0))
-
-    def add(self, ordinal: int, example: Example, missing: StagedRows) -> None:
-        """Looks up the pages of a record's evidences; those that are not found become rows of ``missing``."""
-        for key, evidence in iter_evidence(example):
-            found = self.resolver.resolve(evidence.page, fallback=_fallback(example, key))
-            if found.page_id is not None:
-                self.put((ordinal, *key), found, evidence.text)
-                continue
-            missing.add((ordinal, *key, found.asked, evidence.text))
-            if found.asked:
-                self.asked.add(found.asked)
-
-    def put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
-        """Sends one evidence to its page."""
-        assert found.page_id is not None
-        shard, row = self.resolver.location(found.page_id)
-        n_pages = self._starts[-1]
-        bucket = (self._starts[shard] + row) * N_BUCKETS // n_pages
-        self._buckets.add(bucket, (*key, shard, row, *found[:4], text))
-
-
-def _fallback(example: Example, key: tuple[int, int]) -> PageKey | None:
-    return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else None
-
-
-def _flush(rows: StagedRows) -> None:
-    if rows.n_pending >= 1_000:
-        rows.flush()

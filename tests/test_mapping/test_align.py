@@ -133,6 +133,13 @@ def test_released_matcher_puts_this_into_the_title_and_we_do_not() -> None:
     assert align_evidence("therefore sign", make_page(rows)) == Span(1, 48, 1, 62, 1.0, "exact")
 
 
+@pytest.mark.parametrize(("text", "start"), [("part Art", 5), ("arty Art", 5), ("part_art Art", 9), ("part art", 5)])
+def test_substrings_that_cut_a_word_at_either_end_are_passed_over(text: str, start: int) -> None:
+    span = align_evidence("art", make_page([("paragraph", (), text)]))
+    assert span is not None
+    assert (span.start_char, span.end_char, span.score) == (start, start + 3, 1.0)
+
+
 @pytest.mark.parametrize(
     ("evidence", "section"),
     [

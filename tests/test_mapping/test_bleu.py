@@ -141,6 +141,11 @@ SPANS = {
         "a b c d e f g h i",
         "a b c d e x f g h i",
     ),
+    "earliest of two equal long spans, in whatever order places are looked at": (
+        ["a b c d e x f g h i", "a b c d e x f g h i y y y y y y y y y y a b c d"],
+        "a b c d e f g h i",
+        "a b c d e x f g h i",
+    ),
     "not longer where it does not": (["a b c d e x x x x f"], "a b c d e f", "a b c d e"),
     "evidence longer than the page": (["b c d e"], "a b c d e f g h", "b c d e"),
     "no common 4-gram: trigrams locate": (["x a b c", "a b"], "a b c d", "a b c"),
@@ -156,6 +161,7 @@ def test_best_span(texts: list[str], evidence: str, expected: str) -> None:
     found = best_span(page, evidence.split())
     assert found is not None
     assert " ".join(" ".join(texts).split()[found.first : found.end]) == expected
+    assert found.first == f" {' '.join(texts)} ".index(f" {expected} ") // 2
     check_search(page, evidence.split())
 
 

@@ -169,6 +169,21 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
     assert result.rescored == 2
 
 
+def test_partial_evidence_is_checked_too(tmp_path: Path, source: KnowledgeSource) -> None:
+    (span,) = good()["output"][0]["provenance"]
+    fine = {**good("a"), "meta": {"partial_evidence": [span]}}
+    outside = {
+        **good("b"),
+        "meta": {"partial_evidence": [{**span, "start_paragraph_id": 998, "end_paragraph_id": 999}]},
+    }
+    odd = {**good("c"), "meta": {"partial_evidence": "x"}}
+
+    result = check(tmp_path, source, fine, outside, odd)
+
+    assert [(one.example_id, one.rule) for one in result.findings] == [("b", "paragraph_range"), ("c", "bad_type")]
+    assert result.spans == 5
+
+
 def test_another_file_altogether_stops_at_once(tmp_path: Path, source: KnowledgeSource) -> None:
     with pytest.raises(SetupError, match="KILT file"):
         check(tmp_path, source, {"claim": "x"})
