@@ -1,6 +1,6 @@
 """Titles of a release that look like titles it does not have.
 
-Comparing every missing title with millions of titles is out of reach, so only likely ones are compared. Titles are cut
+Comparing thousands of missing titles with millions is out of reach, so only likely ones are compared. Titles are cut
 into sequences of three bytes, and the smallest of their numbers under ``N_HASHES`` fixed orders are compared: titles
 that share the part J of their sequences agree in each with probability J. ``N_AGREED`` of them must, which is probable
 to 99.97 % where half is shared, to 94 % where a quarter is. One pass over the index serves all missing titles at once.
@@ -27,6 +27,8 @@ N_AGREED = 2
 N_SUGGESTIONS = 5
 MIN_SCORE = 60.0
 """Below this, on a scale of 0 to 100, titles have nothing to do with each other."""
+FEW = 6
+"""So many missing titles are compared with every title: that is quicker than to look for the likely ones."""
 QUERIES_AT_ONCE = 10_000
 """Missing titles served by one pass, which bounds memory."""
 
@@ -124,30 +126,56 @@ def _suggest(
 ) -> Iterator[tuple[str, tuple[Suggestion, ...]]]:
     """Makes one pass over the index and gives the suggestions of each title that has any."""
     queries = _Queries(titles)
+    is_few = len(titles) <= FEW
     best: list[dict[int, tuple[float, str]]] = [{} for _ in titles]
     for batch in index.title_batches():
         final_rows, status = batch["final_row"].to_numpy(), batch["status"].to_numpy()
         leads = (status == ARTICLE) | (final_rows >= 0)
+        if is_few:
+            _compare_all(
+                queries.forms, batch["title"].filter(pa.array(leads)).to_pylist(), final_rows[leads], best, min_score
+            )
+            continue
         numbers, rows = queries.pairs(_signatures(batch["title"]), leads)
         likely = batch["title"].take(pa.array(rows)).to_pylist()
         edges = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)]
         for start, end in pairwise(edges):
             number = int(numbers[start])
             articles = final_rows[rows[start:end]]
-            _compare(queries.forms[number], likely[start:end], articles, best[number], min_score)
+            forms = [utils.default_process(title) for title in likely[start:end]]
+            _compare(queries.forms[number], likely[start:end], forms, articles, best[number], min_score)
     for title, found in zip(titles, best, strict=True):
         ranked = sorted(found.values(), key=lambda one: (-one[0], one[1]))[:n_suggestions]
         if ranked:
             yield title, tuple((other, round(score, 1)) for score, other in ranked)
 
 
-def _compare(
-    form: str, titles: list[str], articles: npt.NDArray[Any], best: dict[int, tuple[float, str]], min_score: float
+def _compare_all(
+    queries: list[str],
+    titles: list[str],
+    articles: npt.NDArray[Any],
+    best: list[dict[int, tuple[float, str]]],
+    min_score: float,
 ) -> None:
-    """Adds titles to the best of one query, by article."""
+    """Adds titles to the best of every query, by article."""
     forms = [utils.default_process(title) for title in titles]
+    for query, found in zip(queries, best, strict=True):
+        _compare(query, titles, forms, articles, found, min_score)
+
+
+def _compare(
+    query: str,
+    titles: list[str],
+    forms: list[str],
+    articles: npt.NDArray[Any],
+    best: dict[int, tuple[float, str]],
+    min_score: float,
+) -> None:
+    """Adds titles, given also in the form that is compared, to the best of one query, by article."""
+    if not query:
+        return
     for scorer in (fuzz.ratio, fuzz.token_sort_ratio):
-        for _, score, place in process.extract_iter(form, forms, scorer=scorer, score_cutoff=min_score):
+        for _, score, place in process.extract_iter(query, forms, scorer=scorer, score_cutoff=min_score):
             article, title = int(articles[place]), titles[place]
             known = best.get(article)
             if known is None or (-score, title) < (-known[0], known[1]):

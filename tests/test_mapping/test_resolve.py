@@ -13,7 +13,7 @@ from kbsource.title_index import TitleIndex
 from kbsource.title_index_build import build_title_index
 from mapping.records import PageKey
 from mapping.resolve import Resolved, Resolver, read_moves
-from mapping.suggest import N_SUGGESTIONS, similarity, suggest_titles
+from mapping.suggest import FEW, N_SUGGESTIONS, similarity, suggest_titles
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
 
@@ -153,8 +153,11 @@ def test_a_release_elsewhere_is_refused() -> None:
     ],
 )
 def test_similar_titles_are_suggested_best_first(resolver: Resolver, missing: str, best: str) -> None:
-    found = suggest_titles([missing], resolver.index)
+    others = [f"Zyzzyva {number}" for number in range(FEW)]
+    alone = suggest_titles([missing], resolver.index)
+    found = suggest_titles([missing, *others], resolver.index)
 
+    assert alone[missing][0] == found[missing][0]
     assert found[missing][0] == (best, round(similarity(missing, best), 1))
 
 
@@ -182,6 +185,7 @@ def test_suggestions_agree_with_a_comparison_of_all_titles(tmp_path: Path) -> No
     index = TitleIndex.open(str(tmp_path / "index"))
     missing = [title.replace("r", "", 1) + "x" for title in titles[::17]]
 
+    assert len(missing) > FEW
     found = suggest_titles(missing, index)
 
     for one in missing:
