@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -15,6 +16,8 @@ import threading
 from kbsource.beat import Beat
 from kbsource.errors import SetupError
 from kbsource.guard import MEMORY_EXIT_CODE
+
+_GC_THRESHOLDS = (200_000, 20, 100)
 
 
 def main(argv: list[str]) -> None:
@@ -32,6 +35,9 @@ def main(argv: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
+    # Records are trees of tuples without cycles: looking for cycles among them takes a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
     while True:
         message = json.loads(tasks.get())
         beat = Beat.open(message["beat"])

@@ -56,7 +56,7 @@ ARTICLES = pa.schema(
 the same as in the titles."""
 
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
-_WRITING = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 

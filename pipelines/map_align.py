@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -28,7 +27,6 @@ from pipelines.map_staging import WANTED, MapJob, settled_row, staged, write_set
 from pipelines.storage import storage_for
 
 _COLUMNS = ["page_id", "title", "is_disambiguation", "elements"]
-_GC_THRESHOLDS = (200_000, 20, 100)
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +37,6 @@ def _chunk_starts(staging: str) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _tokeniser(lang: str) -> Tokeniser:
-    gc.set_threshold(*_GC_THRESHOLDS)
     return Tokeniser(lang)
 
 

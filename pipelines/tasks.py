@@ -6,7 +6,6 @@ job's own description in the staging folder, so that a task weighs nothing on it
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import tempfile
@@ -29,7 +28,6 @@ from pipelines.storage import is_local, storage_for
 
 SCAN, PAGES = "scan", "pages"
 _MAIN_NAMESPACE = frozenset({0})
-_GC_THRESHOLDS = (200_000, 20, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +155,6 @@ def _tools(staging: str) -> _Tools:
     module, _, name = job.parser.partition(":")
     parser: Parser = getattr(importlib.import_module(module), name)(job.site)
     tools = _Tools(parser, TitleIndex.open(folder), PageProps.open(folder) if job.has_page_props else None)
-    # Pages are trees of tuples without cycles: looking for cycles among them takes a tenth of the time.
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
     return tools
 
 

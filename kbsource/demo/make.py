@@ -39,9 +39,7 @@ VANISHED_PAGE_ID = 990
 CLAIMANT_PAGE_ID, OWNER_PAGE_ID = 240, 237
 
 _PAGE = re.compile(rb"^  <page>\n.*?^  </page>\n", re.DOTALL | re.MULTILINE)
-_TEXT = re.compile(
-    rb'<text bytes="\d*" sha1="\w*"(?P<tail> xml:space="preserve">(?P<text>.*?)</text>| />)', re.DOTALL
-)
+_TEXT = re.compile(rb'<text bytes="\d*" sha1="\w*"(?P<tail> xml:space="preserve">(?P<text>.*?)</text>| />)', re.DOTALL)
 _REVISION_SHA1 = re.compile(rb"^      <sha1>\w*</sha1>$", re.MULTILINE)
 _DISAMBIGUATION = re.compile(r"\{\{(?:disambiguation|hndis)[|}]|__DISAMBIG__", re.IGNORECASE)
 _DEFAULT_SORT = re.compile(r"\{\{DEFAULTSORT:([^{}]*)\}\}")
@@ -178,9 +176,7 @@ def page_props(pages: list[DemoPage]) -> list[PropRow]:
         if match := _DEFAULT_SORT.search(page.text):
             rows.append(PropRow(page.page_id, "defaultsort", match[1], None))
         if match := _DISPLAY_TITLE.search(page.text):
-            rows.append(
-                PropRow(page.page_id, "displaytitle", re.sub(r"''(.*?)''", r"<i>\1</i>", match[1]), None)
-            )
+            rows.append(PropRow(page.page_id, "displaytitle", re.sub(r"''(.*?)''", r"<i>\1</i>", match[1]), None))
     rows.append(PropRow(VANISHED_PAGE_ID, "wikibase_item", f"Q{9_000_000 + VANISHED_PAGE_ID}", None))
     return sorted(rows, key=lambda row: row[:2])
 

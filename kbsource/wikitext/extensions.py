@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from functools import cache
 
+from kbsource.wikitext.html_tags import decode_references
 from kbsource.wikitext.markers import CUT, PRE, literal
 
 # Extension tags whose content is no text of the article. Counted under the tag's name.
@@ -128,10 +129,11 @@ def _stands_alone(out: list[str], text: str, position: int, n: int) -> bool:
 
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
-        return CUT + literal(content) + CUT
+        return CUT + literal(decode_references(content)) + CUT
     if tag in _TEX_TAGS:
         return CUT + " ".join(literal(content).split()) + CUT
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
-    lines = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n").split("\n")
+    content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")
+    lines = (decode_references(content) if tag == "pre" else content).split("\n")
     return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"

@@ -16,7 +16,7 @@ from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.blocks import BlockBuilder, RawAnchor
+from kbsource.wikitext.blocks import RawAnchor, build_blocks
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.events import Events, default_events
@@ -135,7 +135,7 @@ class WikitextParser:
         walker = Walker(self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
         pieces = _split_fragments(unliteral(walked.text), walked.links)
-        blocks = BlockBuilder(title).add_body(pieces[0][0], pieces[0][2])
+        blocks = build_blocks(pieces[0][0], pieces[0][2], title=title)
         cells = [_cell(*piece) for piece in pieces[1:]]
         tables, infoboxes = work.assemble(cells, blocks.places)
         return ParsedText(

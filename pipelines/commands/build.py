@@ -156,7 +156,7 @@ COMMAND = Command(
     description="Builds a release: Parquet tables of pages, redirects, templates and rejected records, an index, and\n"
     "manifest.json, which is written last. Any option that is not listed here is passed to Beam as it is.",
     examples=(
-        "kbsource build --dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml.bz2' \\\n"
+        "kbsource build --dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\\n"
         "      --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 \\\n"
         "      --runner local-multi",
         "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output /tmp/try",

@@ -60,7 +60,7 @@ COMMAND = Command(
     description="Checks a dump without building anything: sizes and checksums, head and end of every file, parts that\n"
     "belong together, index. Every finding says what it means and what to do. Exit code 1 when there are errors.",
     examples=(
-        "kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml.bz2'",
+        "kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'",
         "kbsource check-dump --deep --json dumps/ltgwiki-20261001-pages-articles.xml.gz",
     ),
     add_arguments=_add_arguments,

@@ -132,8 +132,10 @@ def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
     assert [page for batch in file.iter_batches() for page in batch_to_pages(batch)] == list(
         synthetic_pages(300, n_paragraphs=2)
     )
-    column = file.metadata.row_group(0).column(0)
-    assert column.compression == "ZSTD"
+    columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
+    assert columns["elements.list.element.text"].compression == "ZSTD"
+    assert columns["anchors.list.element.start"].encodings == ("DELTA_BINARY_PACKED", "RLE")
+    column = columns["page_id"]
     assert column.has_column_index
     assert (column.statistics.min, column.statistics.max) == (1, 382)
 
