@@ -100,7 +100,13 @@ def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties 
     new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     anchors: list[Anchor] = []
     for element, start, end, shown, target, written in text.anchors:
-        found_title, fragment, found_id = look_up(target)
+        _, namespace, wanted, fragment, _ = target
+        if wanted and not namespace:  # as look_up does, without the call: nearly all targets are such
+            found = resolve(wanted)
+            found_title, found_id = found.title, found.page_id
+            fragment = fragment or found.fragment
+        else:
+            found_title, fragment, found_id = look_up(target)
         anchors.append(new(Anchor, (element, start, end, shown, found_title, fragment, found_id, written)))
 
     def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:

@@ -134,7 +134,7 @@ def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
     )
     columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
     assert columns["elements.list.element.text"].compression == "ZSTD"
-    assert columns["anchors.list.element.start"].encodings == ("DELTA_BINARY_PACKED", "RLE")
+    assert "DELTA_BINARY_PACKED" in columns["anchors.list.element.start"].encodings
     column = columns["page_id"]
     assert column.has_column_index
     assert (column.statistics.min, column.statistics.max) == (1, 382)
