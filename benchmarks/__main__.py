@@ -18,9 +18,7 @@ LOOKUP_PAGES = {"quick": 10_000, "full": 100_000}
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
-    )
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")
     parser.add_argument("--json", default=str(WORK / "results.json"), help="write the figures here")
     args = parser.parse_args()
@@ -31,9 +29,7 @@ def main() -> None:
     wikitext_speed.show(results["wikitext"])
     results["leaks"] = leaks.measure(args.data)
     leaks.show(results["leaks"], n_lines=LISTED_LEAKS)
-    results["build"] = build_speed.measure(
-        args.data, sizes_mb=SIZES_MB[size], peers_mb=PEERS_MB[size], options=[]
-    )
+    results["build"] = build_speed.measure(args.data, sizes_mb=SIZES_MB[size], peers_mb=PEERS_MB[size], options=[])
     build_speed.show(results["build"])
     results["lookup"] = lookup_speed.measure(n_pages=LOOKUP_PAGES[size])
     lookup_speed.show(results["lookup"])

@@ -82,9 +82,7 @@ def release_digest(release: Path) -> str:
     return digest.hexdigest()
 
 
-def measure(
-    data: str | None, *, sizes_mb: list[int], peers_mb: int | None, options: list[str]
-) -> dict[str, Any]:
+def measure(data: str | None, *, sizes_mb: list[int], peers_mb: int | None, options: list[str]) -> dict[str, Any]:
     """Builds every size with one and with two workers; runs the peers' commands on ``peers_mb`` MB."""
     root = data_root(data)
     folder = WORK / "releases"
@@ -206,9 +204,7 @@ def show(result: dict[str, Any]) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
-    )
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--sizes", default="50,100,200", help="MB of XML, comma-separated")
     parser.add_argument("--peers-mb", type=int, help="run the peers' commands, too, on a dump of this size")
     parser.add_argument("--json", help="write the figures here")

@@ -49,9 +49,7 @@ def older_wikiextractor() -> Path:
 
 def _install(command: list[str]) -> None:
     if subprocess.run(command, check=False).returncode != 0:
-        raise SystemExit(
-            f"could not install the peers: {' '.join(command)}. A package index must be reachable."
-        )
+        raise SystemExit(f"could not install the peers: {' '.join(command)}. A package index must be reachable.")
 
 
 def machine() -> dict[str, Any]:
@@ -82,8 +80,7 @@ def table(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     """Gives rows as aligned text: numbers to the right, None as a dash."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [
-        max(len(header[i]), *(len(row[i]) for row in cells)) if cells else len(header[i])
-        for i in range(len(header))
+        max(len(header[i]), *(len(row[i]) for row in cells)) if cells else len(header[i]) for i in range(len(header))
     ]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(header))]
     lines = []

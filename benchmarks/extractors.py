@@ -28,9 +28,7 @@ Work = Callable[[], int]
 
 def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
     """Whole pages: elements, anchors, tables, infoboxes, templates, categories."""
-    articles, records, site = (
-        importlib.import_module(f"kbsource.{name}") for name in ("articles", "records", "site")
-    )
+    articles, records, site = (importlib.import_module(f"kbsource.{name}") for name in ("articles", "records", "site"))
     parsers = [articles.PageParser(site.Site.from_json(one)) for one in sites]
     work = [
         (

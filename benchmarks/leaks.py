@@ -139,9 +139,7 @@ def measure(data: str | None) -> dict[str, Any]:
 
 def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:
     """Prints the counts and the list, elements first; says how many lines it left out."""
-    print(
-        "\nleaked markup: {{ }} [[ ]] <ref ''' outside nowiki and its kin; bar: 0 articles of the first slice"
-    )
+    print("\nleaked markup: {{ }} [[ ]] <ref ''' outside nowiki and its kin; bar: 0 articles of the first slice")
     header = ("slice", "articles", "with leaks in elements", "in tables, infoboxes")
     print(table(header, [tuple(row.values()) for row in result["slices"]]))
     leaks = sorted(result["leaks"], key=lambda leak: not leak["place"].startswith("element"))
@@ -154,9 +152,7 @@ def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
-    )
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
     result = measure(args.data)

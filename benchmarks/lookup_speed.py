@@ -70,9 +70,7 @@ def wikitext_of(number: int, n_pages: int) -> str:
         for _ in range(2):
             words = " ".join(rng.choices(WORDS, k=20))
             target = title_of(rng.randrange(n_pages))
-            parts.append(
-                f"The {words}, see [[{target}]] and [[{target}|another]] of {rng.randrange(1900, 2000)}."
-            )
+            parts.append(f"The {words}, see [[{target}]] and [[{target}|another]] of {rng.randrange(1900, 2000)}.")
     parts.append("[[Category:Made-up pages]]")
     return "\n\n".join(parts)
 

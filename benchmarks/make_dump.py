@@ -79,9 +79,7 @@ def _with_title(page: RawPage, title: str) -> RawPage:
 
 def page_xml(page: RawPage) -> str:
     """Gives one ``<page>`` of export schema 0.10; revision ids follow from the page id."""
-    redirect = (
-        "" if page.redirect_title is None else f"    <redirect title={quoteattr(page.redirect_title)} />\n"
-    )
+    redirect = "" if page.redirect_title is None else f"    <redirect title={quoteattr(page.redirect_title)} />\n"
     return (
         f"  <page>\n    <title>{escape(page.title)}</title>\n"
         f"    <ns>{page.namespace}</ns>\n    <id>{page.page_id}</id>\n"
@@ -212,9 +210,7 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="the .xml.bz2 to write")
     parser.add_argument("--mb", type=float, default=50, help="size of the XML in MB (10^6 bytes)")
     parser.add_argument("--single-stream", action="store_true", help="one bz2 stream and no index")
-    parser.add_argument(
-        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
-    )
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     args = parser.parse_args()
     made = make_dump(args.output, root=data_root(args.data), n_mb=args.mb, multistream=not args.single_stream)
     print(

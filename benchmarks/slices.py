@@ -55,10 +55,7 @@ class Slice:
         return [
             page
             for page in self.pages
-            if page.namespace == 0
-            and page.redirect_title is None
-            and page.model == WIKITEXT
-            and page.text.strip()
+            if page.namespace == 0 and page.redirect_title is None and page.model == WIKITEXT and page.text.strip()
         ]
 
 
@@ -70,9 +67,7 @@ def data_root(option: str | None = None) -> Path:
     """
     root = Path(option or os.environ.get("KBSOURCE_REAL_DATA") or REPOSITORY.parent / "shared" / "data")
     if not (root / "dumps" / S1).is_file():
-        raise SystemExit(
-            f"{root}: no dumps/{S1} in it. Name the real data with --data or KBSOURCE_REAL_DATA."
-        )
+        raise SystemExit(f"{root}: no dumps/{S1} in it. Name the real data with --data or KBSOURCE_REAL_DATA.")
     return root
 
 
@@ -121,9 +116,7 @@ def _text(element: etree._Element, name: str) -> str:
 
 
 def _site(element: etree._Element, lang: str) -> Site:
-    namespaces = {
-        int(one.get("key") or 0): one.text or "" for one in element.iterfind("{*}namespaces/{*}namespace")
-    }
+    namespaces = {int(one.get("key") or 0): one.text or "" for one in element.iterfind("{*}namespaces/{*}namespace")}
     return Site(
         lang=lang,
         dbname=_text(element, "dbname"),

@@ -74,9 +74,7 @@ def show(result: dict[str, Any]) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)"
-    )
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", help="measure the extractors whose name has this in it")
     parser.add_argument("--json", help="write the figures here")
