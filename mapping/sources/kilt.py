@@ -5,6 +5,7 @@ Source: the record form of section 3 of the KILT paper and of the published file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -189,9 +190,21 @@ class Records:
             origin.lose("offsets_out_of_range", f"characters {start_char}-{end_char} of {page.value}, {first}-{last}")
             return ""
         if first == last:
-            return texts[first][start_char:end_char].strip()
-        parts = [texts[first][start_char:], *texts[first + 1 : last], texts[last][:end_char]]
-        return " ".join(part.strip() for part in parts if part.strip())
+            parts = [texts[first][start_char:end_char]]
+        else:
+            parts = [texts[first][start_char:], *texts[first + 1 : last], texts[last][:end_char]]
+        return " ".join(shown for part in parts if (shown := without_marker(part)))
+
+
+_ITEM_MARKER = re.compile(r"BULLET::::(?:-|\d+\.)\s*")
+
+
+def without_marker(text: str) -> str:
+    """Gives the text of a KILT paragraph, or of its beginning, without the marker of a list item.
+
+    The marker is KILT's, not the page's: left in the evidence it would count as tokens that no page has.
+    """
+    return _ITEM_MARKER.sub("", text, count=1).strip() if text.startswith("BULLET::::") else text.strip()
 
 
 def _from_scratch(scratch: Scratch, page_id: str) -> list[str] | None:

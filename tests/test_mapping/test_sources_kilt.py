@@ -16,7 +16,7 @@ from mapping.places import Place, Placed
 from mapping.policy import POLICIES, dataset_named, decide
 from mapping.records import PageKey
 from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, SourceOptions, iter_evidence, released_span
-from mapping.sources.kilt import fallback_page
+from mapping.sources.kilt import fallback_page, without_marker
 from mapping.writer import WriteOptions, kilt_example, kilt_line, without_answers
 from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
 from tests.support.pages import synthetic_pages
@@ -274,3 +274,16 @@ def test_real_knowledge_source_is_read(tmp_path: Path) -> None:
     row["output"][0]["provenance"][0]["end_character"] = 72
     reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), old)
     assert texts_of(reading.examples[0]) == [["letter"]]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "text"),
+    [
+        ("BULLET::::- An item.\n", "An item."),
+        ("BULLET::::12. The twelfth\n", "The twelfth"),
+        ("No item - BULLET::::- here\n", "No item - BULLET::::- here"),
+        ("BULLET::::- \n", ""),
+    ],
+)
+def test_the_marker_of_an_item_is_no_evidence(paragraph: str, text: str) -> None:
+    assert without_marker(paragraph) == text
