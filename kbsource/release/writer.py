@@ -21,8 +21,8 @@ from kbsource.schema import SCHEMA_VERSION, TABLES
 
 GROUP_ROWS = 128
 GROUP_CHARS = 512 << 10
-"""A row group holds at most so many pages and about so much text, so that one is read in about 3 ms: 2 ms are
-fixed, for the number of columns. Half as much text saves 0.5 ms and costs 10 % of the size and 30 % of the speed."""
+"""A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
+cost less to write: most of both is fixed, for the number of columns."""
 
 SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000
