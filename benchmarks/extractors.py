@@ -28,7 +28,10 @@ Work = Callable[[], int]
 
 def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
     """Whole pages: elements, anchors, tables, infoboxes, templates, categories."""
-    articles, records, site = (importlib.import_module(f"kbsource.{name}") for name in ("articles", "records", "site"))
+    articles, guarded, records, site = (
+        importlib.import_module(f"kbsource.{name}") for name in ("articles", "guarded", "records", "site")
+    )
+    guarded.spare_collector()  # as every working process of a build does
     parsers = [articles.PageParser(site.Site.from_json(one)) for one in sites]
     work = [
         (
@@ -151,6 +154,7 @@ def main() -> None:
         pages = [json.loads(line) for line in file]
     n_bytes = sum(len(page["text"].encode()) for page in pages)
     run = EXTRACTORS[args.extractor](pages, sites)
+    gc.freeze()  # the input is no one's garbage
     print(json.dumps({"pages": len(pages), "bytes": n_bytes}), flush=True)
     for _ in sys.stdin:
         gc.collect()

@@ -14,9 +14,9 @@ BARS = {"wikiextractor": 1.5, "strip_code": 8.0}
 
 
 def measure(data: str | None, *, n_rounds: int, only: str | None = None) -> dict[str, Any]:
-    """Measures every extractor on S1 and on all other slices together; ``only`` keeps those named so."""
+    """Measures every extractor on S1 and on all other slices together; ``only`` keeps kbsource and those named so."""
     root = data_root(data)
-    peers = tuple(peer for peer in PEERS if only is None or only in peer.name)
+    peers = tuple(peer for peer in PEERS if only is None or only in peer.name or peer.name == OURS)
     result: dict[str, Any] = {"machine": machine(), "rounds": n_rounds, "sets": {}}
     for name, files in (("S1", (S1,)), ("others", OTHERS)):
         slices = list(read_slices(root, files))
@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="measure the extractors whose name has this in it")
+    parser.add_argument("--only", help="measure kbsource and the extractors whose name has this in it")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
     result = measure(args.data, n_rounds=args.rounds, only=args.only)

@@ -30,7 +30,7 @@ class Blocks(NamedTuple):
 
 
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
-_NO_LINKS: list[Link] = []
+NO_LINKS: list[Link] = []
 _LAST_MARK = "\x08"
 
 
@@ -53,10 +53,11 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
     lines: list[Line] = []  # of the paragraph at work
     is_pre = False
     numbering: list[list[int | str]] = []  # of the list at work, see count_item
+    last_marker = ""
     offset = next_link = 0
     n_links = len(links)
     beyond = len(text) + 1
-    next_start = links[0].start if links else beyond
+    next_start = links[0][0] if links else beyond
 
     def emit(kind: str, level: int, ordinal: int | None, marker: str, line: str, at: int, own: list[Link]) -> None:
         shown = line.strip()
@@ -80,7 +81,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
 
     for line in text.split("\n"):
         line_end = offset + len(line)
-        own = _NO_LINKS
+        own = NO_LINKS
         if next_start < line_end:
             first_link = next_link
             while next_link < n_links and links[next_link][0] < line_end:
@@ -109,7 +110,12 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             if first == LIST:
                 after = line.index(LIST, 1)
                 marker = line[1:after]
-                ordinal = count_item(numbering, marker)
+                if marker == last_marker and numbering:
+                    n_items = numbering[-1][1] = int(numbering[-1][1]) + 1
+                    ordinal = n_items if marker[-1] == "#" else None
+                else:
+                    ordinal = count_item(numbering, marker)
+                    last_marker = marker
                 emit("list_item", after - 1, ordinal, marker, line[after + 1 :], offset + after + 1, own)
             else:
                 if numbering:
@@ -140,7 +146,7 @@ def join_lines(lines: list[Line]) -> Line:
         if text:
             if links:
                 shift = offset + len(line) - len(line.lstrip()) - length
-                moved += [Link(start - shift, end - shift, target, written) for start, end, target, written in links]
+                moved += [(start - shift, end - shift, target, written) for start, end, target, written in links]
             texts.append(text)
             length += len(text) + 1
     return " ".join(texts), 0, moved

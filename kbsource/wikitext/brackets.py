@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import repeat
 from typing import NamedTuple
 
 from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP, single_spaces
@@ -15,16 +16,18 @@ from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP,
 MAX_LINK_DEPTH = 12
 MAX_REPAIRS = 6
 _SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:"
+_PLAIN = r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|"  # as far as the label
+_PLAIN_LINK = re.compile(_PLAIN + r"([^\[\]\n]*)\]\])")
 # Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
 # which alternative it was.
 _BRACKET = re.compile(
-    r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|(?:([^\[\]\n]*)\]\]|()))"  # 1, 2: a plain link; 3: an opener with its bar
+    _PLAIN + r"(?:[^\[\]\n]*\]\]|()))"  # a plain link; 2: an opener with its bar
     r"|\]\]()"
-    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\]()|())"  # 5: a whole external link; 6: its opener
-    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 7: the first of three, or a single one
-    r"|\[\[()"  # 8: an opener that can open nothing
+    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\]()|())"  # 4: a whole external link; 5: its opener
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 6: the first of three, or a single one
+    r"|\[\[()"  # 7: an opener that can open nothing
 )
-_TARGET, _LABEL, _OPENER, _CLOSER, _EXTERNAL, _EXTERNAL_OPENER, _SINGLE = 1, 2, 3, 4, 5, 6, 7
+_OPENER, _CLOSER, _EXTERNAL, _EXTERNAL_OPENER, _SINGLE = 2, 3, 4, 5, 6
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _PLAIN_OPEN = LITERAL_OF["["]
@@ -38,10 +41,12 @@ class CutText(NamedTuple):
             or None, and no source. External links, and links with brackets or newlines in their label, need a parser:
             they have their source and no target.
         rest: the text after the last link.
+        text: the whole text.
     """
 
     pieces: list[tuple[str, str, str | None, str]]
     rest: str
+    text: str
 
 
 def match_brackets(text: str, losses: Counter[str]) -> CutText:
@@ -58,7 +63,8 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
         cut, edits = _match(text)
     if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
-        return CutText([], _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", "")))
+        text = _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", ""))
+        return CutText([], text, text)
     return cut
 
 
@@ -70,58 +76,101 @@ class _Edit(NamedTuple):
 
 
 def _match(text: str) -> tuple[CutText, list[_Edit]]:
-    """Gives the text cut at its outermost links, and the edits that a text with unmatched brackets needs first."""
-    edits: list[_Edit] = []
-    pieces: list[tuple[str, str, str | None, str]] = []
-    add = pieces.append
-    position = 0
-    stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
-    closers = _Next(text, "]]]")
-    newlines = _Next(text, "\n")
-    for match in _BRACKET.finditer(text):
-        kind = match.lastindex
-        start, end = match.span()
-        if kind in (_TARGET, _LABEL):
-            if not stack:
-                target, label = match.group(1, 2)
-                add((text[position:start], target, label, ""))
-                position = end
-        elif kind == _OPENER:
-            if len(stack) < MAX_LINK_DEPTH:
-                stack.append((start, end))
+    """Gives the text cut at its outermost links, and the edits that a text with unmatched brackets needs first.
+
+    Plain links are split off at once. Only where other brackets stand between them, a stack tells what they open.
+    """
+    parts = _PLAIN_LINK.split(text)
+    gaps, targets, labels = parts[::3], parts[1::3], parts[2::3]
+    odd = [number for number, gap in enumerate(gaps) if "[" in gap or "]" in gap]
+    if not odd:
+        return CutText([*zip(gaps, targets, labels, repeat(""))], gaps[-1], text), []
+    brackets = _Brackets(text)
+    done = at = 0  # gaps that are dealt with, each with the link after it; where the next one begins
+    for number in odd:
+        at = brackets.pass_links(at, gaps[done:number], targets[done:number], labels[done:number])
+        brackets.match(at, at + len(gaps[number]))
+        at += len(gaps[number])
+        at = brackets.pass_links(at, [""], targets[number : number + 1], labels[number : number + 1])
+        done = number + 1
+    brackets.pass_links(at, gaps[done:-1], targets[done:], labels[done:])
+    return brackets.cut()
+
+
+class _Brackets:
+    """Matches the brackets of one text from its beginning to its end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._edits: list[_Edit] = []
+        self._pieces: list[tuple[str, str, str | None, str]] = []
+        self._position = 0  # end of the last piece
+        self._stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
+        self._closers = _Next(text, "]]]")
+        self._newlines = _Next(text, "\n")
+
+    def pass_links(self, at: int, gaps: list[str], targets: list[str], labels: list[str | None]) -> int:
+        """Passes plain links, each after its gap, from ``at`` on; gives where the last one ends.
+
+        Inside an open link they are part of its label.
+        """
+        if not targets:
+            return at
+        end = at + sum(map(len, gaps)) + sum(map(len, targets)) + 4 * len(targets)
+        end += sum([len(label) + 1 for label in labels if label is not None])
+        if not self._stack:
+            first = self._text[self._position : at] + gaps[0]
+            self._pieces += zip((first, *gaps[1:]), targets, labels, repeat(""))
+            self._position = end
+        return end
+
+    def match(self, first: int, last: int) -> None:
+        """Matches the brackets that begin between two places, between which no plain link stands."""
+        text, edits, stack = self._text, self._edits, self._stack
+        add = self._pieces.append
+        for match in _BRACKET.finditer(text, first):
+            kind = match.lastindex
+            start, end = match.span()
+            if start >= last:
+                return
+            if kind == _OPENER:
+                if len(stack) < MAX_LINK_DEPTH:
+                    stack.append((start, end))
+                else:
+                    _unlink(text, edits, start, end)
+            elif kind == _CLOSER:
+                if not stack:
+                    _drop(text, edits, start)
+                    continue
+                opener, after = stack.pop()
+                if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
+                    _unlink(text, edits, opener, after)
+                    edits.append(_Edit(start, end, "", False))
+                elif not stack:
+                    add((text[self._position : opener], "", None, text[opener:end]))
+                    self._position = end
+            elif kind == _EXTERNAL:
+                if not stack:
+                    add((text[self._position : start], "", None, text[start:end]))
+                    self._position = end
+            elif kind == _EXTERNAL_OPENER:
+                closer = self._closers.after(end)
+                if closer < self._newlines.after(end):
+                    edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
+                    edits.append(_Edit(closer + 2, closer + 3, "", False))
+                else:
+                    edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
+            elif kind == _SINGLE:
+                if stack:  # outside of links no parser sees it
+                    edits.append(_Edit(start, end, _PLAIN_OPEN, False))
             else:
-                _unlink(text, edits, start, end)
-        elif kind == _CLOSER:
-            if not stack:
                 _drop(text, edits, start)
-                continue
-            opener, after = stack.pop()
-            if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
-                _unlink(text, edits, opener, after)
-                edits.append(_Edit(start, end, "", False))
-            elif not stack:
-                add((text[position:opener], "", None, text[opener:end]))
-                position = end
-        elif kind == _EXTERNAL:
-            if not stack:
-                add((text[position:start], "", None, text[start:end]))
-                position = end
-        elif kind == _EXTERNAL_OPENER:
-            closer = closers.after(end)
-            if closer < newlines.after(end):
-                edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
-                edits.append(_Edit(closer + 2, closer + 3, "", False))
-            else:
-                edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
-        elif kind == _SINGLE:
-            if not stack:
-                continue  # no parser sees it
-            edits.append(_Edit(start, end, _PLAIN_OPEN, False))
-        else:
-            _drop(text, edits, start)
-    for opener, after in stack:
-        _unlink(text, edits, opener, after)
-    return CutText(pieces, text[position:]), edits
+
+    def cut(self) -> tuple[CutText, list[_Edit]]:
+        """Gives the result; openers that are still open are dropped."""
+        for opener, after in self._stack:
+            _unlink(self._text, self._edits, opener, after)
+        return CutText(self._pieces, self._text[self._position :], self._text), self._edits
 
 
 class _Next:

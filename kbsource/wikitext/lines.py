@@ -7,12 +7,14 @@ from collections import Counter
 
 from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
 
+_LIST_PREFIX = re.compile(r"\n([*#:]+)(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
 _TRAIL_CUT = re.compile(r"\]\]\x02+(?=[^\W_])")
+_PARENTHESIS_CUT = re.compile(r"\( ?\x02")
 _EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
 _CUTS = re.compile(r"\x02\x02+")
@@ -27,7 +29,10 @@ def mark_lines(text: str) -> str:
     ``;term : definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a
     space gets the mark of preformatted text.
     """
-    return _LINE_START.sub(_mark_line, "\n" + text)[1:]
+    parts = _LIST_PREFIX.split("\n" + text)  # the most frequent lines, without a call for each
+    if len(parts) > 1:
+        parts[1::2] = [f"\n{LIST}{prefix}{LIST}" for prefix in parts[1::2]]
+    return _LINE_START.sub(_mark_line, "".join(parts))[1:]
 
 
 def _mark_line(match: re.Match[str]) -> str:
@@ -126,7 +131,7 @@ def tidy(text: str) -> str:
         text = _CUTS_AND_SPACES.sub(CUT + " ", text)
         if "]]\x02" in text:
             text = _TRAIL_CUT.sub(f"]]{TRAIL_STOP}", text)
-        if "(" + CUT in text or "( " + CUT in text:
+        if _PARENTHESIS_CUT.search(text):
             text = _EMPTY_PARENTHESES.sub("", text)
             text = _PARENTHESIS_START.sub("(", text)
         text, n_gaps = _GAP_BEFORE_MARK.subn(CUT + CUT, text)

@@ -8,6 +8,7 @@ one string, so that one piece of code decides what text and links are.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.blocks import RawAnchor, build_blocks
+from kbsource.wikitext.blocks import NO_LINKS, RawAnchor, build_blocks
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.events import Events, default_events
@@ -41,8 +42,10 @@ from kbsource.wikitext.tables import RawTable, cut_tables
 from kbsource.wikitext.templates import TemplateRenderer, split_template
 from kbsource.wikitext.walk import Link, Walker
 
+_FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _AFTER_PLACE = re.compile(f"({PLACE}[TI][0-9]+\n) +")
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
@@ -134,9 +137,14 @@ class WikitextParser:
         text = tidy(strip_quotes(mark_lines(text)))
         walker = Walker(self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
-        pieces = _split_fragments(unliteral(walked.text), walked.links)
-        blocks = build_blocks(pieces[0][0], pieces[0][2], title=title)
-        cells = [_cell(*piece) for piece in pieces[1:]]
+        shown, links = unliteral(walked.text), walked.links
+        cells: list[TextCell] = []
+        if fragments:
+            end = shown.index(FRAGMENT)
+            n_links = bisect_left(links, (end,))
+            cells = _cells(shown, end + len(FRAGMENT), links[n_links:])
+            shown, links = shown[:end], links[:n_links]
+        blocks = build_blocks(shown, links, title=title)
         tables, infoboxes = work.assemble(cells, blocks.places)
         return ParsedText(
             elements=tuple(blocks.elements),
@@ -250,7 +258,11 @@ class _Page:
     def fragments(self) -> list[str]:
         """Gives the wikitext of all cells and values in the order that ``assemble`` takes them back."""
         # Values may hold tables of their own, which come after the body's: settle them first.
-        values = [self._settle(value) for _, fields in self._infoboxes for _, value in fields]
+        values = [
+            self._settle(value) if _UNSETTLED.search(value) else value
+            for _, fields in self._infoboxes
+            for _, value in fields
+        ]
         cells: list[str] = []
         for table in self._tables:
             if table.caption is not None:
@@ -262,17 +274,18 @@ class _Page:
         self, cells: list[TextCell], places: dict[str, int]
     ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
         """Gives the tables and infoboxes with the texts of their fragments, each with its place in the body."""
+        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
         taken = iter(cells)
         tables: list[ParsedTable] = []
         place = 0
         for number, table in enumerate(self._tables):
             place = places.get(f"T{number}", place)
             caption = None if table.caption is None else next(taken).text or None
-            rows = tuple(
-                tuple(ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row)
+            rows = [
+                tuple([new(ParsedCell, (next(taken), cell.is_header, cell.colspan, cell.rowspan)) for cell in row])
                 for row in table.rows
-            )
-            kept = tuple(row for row in rows if row)
+            ]
+            kept = tuple([row for row in rows if row])
             if kept or caption:
                 tables.append(ParsedTable(place, caption, kept))
         infoboxes: list[ParsedInfobox] = []
@@ -290,22 +303,30 @@ class _Page:
         return any(name in names for name, _ in self.templates)
 
 
-def _split_fragments(text: str, links: list[Link]) -> list[tuple[str, int, list[Link]]]:
-    """Gives body and fragments: text, its offset, and its links, whose offsets are of the whole."""
-    if FRAGMENT not in text:
-        return [(text, 0, links)]
-    pieces: list[tuple[str, int, list[Link]]] = []
-    offset = 0
-    next_link = 0
+def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
+    """Gives the fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
+    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
+    cells: list[TextCell] = []
+    add = cells.append
+    first = 0
     n_links = len(links)
-    for piece in text.split(FRAGMENT):
+    beyond = len(text) + 1
+    next_start = links[0][0] if links else beyond
+    for piece in text[offset:].split(FRAGMENT):
         end = offset + len(piece)
-        first = next_link
-        while next_link < n_links and links[next_link].start < end:
-            next_link += 1
-        pieces.append((piece, offset, links[first:next_link]))
-        offset = end + len(FRAGMENT)
-    return pieces
+        if next_start < end:
+            last = first + 1
+            while last < n_links and links[last][0] < end:
+                last += 1
+            add(_cell(piece, offset, links[first:last]))
+            first = last
+            next_start = links[first][0] if first < n_links else beyond
+        elif "\n" in piece or LIST in piece or PRE in piece:
+            add(_cell(piece, offset, NO_LINKS))
+        else:
+            add(new(TextCell, (piece.strip(), ())))
+        offset = end + _FRAGMENT_LENGTH
+    return cells
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
@@ -319,7 +340,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     for line in text.split("\n"):
         end = offset + len(line)
         own: list[Link] = []
-        while next_link < len(links) and links[next_link].start < end:
+        while next_link < len(links) and links[next_link][0] < end:
             own.append(links[next_link])
             next_link += 1
         prefix = _LINE_PREFIX.match(line)
@@ -329,7 +350,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
             if lines:
                 length += 1
             shift = offset + len(line) - len(content.lstrip()) - length
-            found.extend(RawLink(link.start - shift, link.end - shift, link.target) for link in own)
+            found += [RawLink(link[0] - shift, link[1] - shift, link[2]) for link in own]
             lines.append(piece)
             length += len(piece)
         offset = end + 1

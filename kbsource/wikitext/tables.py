@@ -129,9 +129,9 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
     if is_header and "!!" in line:
         line = line.replace("!!", "||")
     for piece in line.split("||") if "||" in line else (line,):
-        content, attributes = _without_attributes(piece)
+        content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         content = content.strip()
-        if content[:1] in _LINE_MARKS:
+        if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
         cell = RawCell(content, is_header)
         if attributes and "span" in attributes.lower():

@@ -42,9 +42,15 @@ _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", 
 
 
 class TemplateRenderer:
-    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process."""
+    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process.
 
-    __slots__ = ("_find", "_page")
+    Attributes:
+        fixed_outcome: gives normalised name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not
+            matter, by what stands before its first pipe; None where the arguments decide, for parser functions and
+            variables, and for what can be no template.
+    """
+
+    __slots__ = ("_find", "_page", "fixed_outcome")
 
     def __init__(self, lang: str, *, page_title: str = "", timestamp: str = "") -> None:
         """Makes a renderer.
@@ -55,28 +61,12 @@ class TemplateRenderer:
             timestamp: ISO time of the revision, which is "now" for ``{{age}}``, ``{{CURRENTYEAR}}`` and their kin.
         """
         self._find = _finder(lang)
+        self.fixed_outcome = _fixed_outcomes(lang)
         self._page = PageFacts(lang, page_title, timestamp)
 
     def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
         """Gives a renderer for another page of the same wiki."""
         return TemplateRenderer(self._page.lang, page_title=page_title, timestamp=timestamp)
-
-    def fixed_outcome(self, head: str) -> tuple[str, str] | None:
-        """Gives normalised name and outcome of a use whose arguments do not matter: ``dropped`` or ``unknown``.
-
-        Args:
-            head: what stands before the first pipe.
-
-        Returns:
-            None where the arguments decide, for parser functions and variables, and for what can be no template.
-        """
-        if ":" in head or _NO_TITLE.search(head.strip()):
-            return None
-        name = normalise_template_name(head, self._page.lang)
-        if not name:
-            return None
-        rule = self._find(name)
-        return (name, rule.outcome) if rule.function is None and rule.outcome != "infobox" else None
 
     def render(self, template: Template) -> Rendering:
         """Gives what stands for the use; never fails on wrong or missing arguments."""
@@ -87,6 +77,24 @@ class TemplateRenderer:
         if text is None:
             return _FIXED["dropped"]
         return Rendering("rendered", text, rule.is_block)
+
+
+@cache
+def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
+    """Gives what gives name and outcome of a use whose arguments do not matter; it remembers what it has seen."""
+    find = _finder(lang)
+
+    @lru_cache(maxsize=1 << 14)
+    def fixed_outcome(head: str) -> tuple[str, str] | None:
+        if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(head.strip()):
+            return None
+        name = normalise_template_name(head, lang)
+        if not name:
+            return None
+        rule = find(name)
+        return (name, rule.outcome) if rule.function is None and rule.outcome != "infobox" else None
+
+    return fixed_outcome
 
 
 @cache

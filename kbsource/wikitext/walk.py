@@ -13,13 +13,11 @@ from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LIN
 from kbsource.wikitext.markers import TRAIL_STOP, holds_literals, unliteral
 
 
-class Link(NamedTuple):
-    """An internal link in a text, offsets in that text, no blank at its ends; ``written`` is the target as written."""
+Link = tuple[int, int, Target, str]
+"""An internal link in a text: start, end, no blank at its ends, target, and the target as written.
 
-    start: int
-    end: int
-    target: Target
-    written: str
+A bare tuple: there are more of them than of anything else.
+"""
 
 
 class Walked(NamedTuple):
@@ -31,6 +29,8 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
+# What most often follows a link, and is in no language's link trail.
+NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
 # A newline in a label, with the mark of the line it began.
 _LINE_IN_LABEL = re.compile("\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?")
@@ -78,10 +78,10 @@ class Walker:
         trail = self._trail
         parse = self._parse
         append = self._out.append
-        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
         links = self._links
+        add_link = links.append
         is_direct = self._is_direct
-        has_literals = holds_literals("".join([piece[1] or piece[3] for piece in cut.pieces]))
+        has_literals = holds_literals(cut.text) and holds_literals("".join([one[1] or one[3] for one in cut.pieces]))
         if has_literals:
             self._restore = unliteral
         length = 0
@@ -96,7 +96,7 @@ class Walker:
                     gap = gap[1:]
                     if ends_in_space and gap[:1] == " ":
                         gap = gap[1:]
-                elif after_link and trail is not None and (match := trail.match(gap)):
+                elif after_link and trail is not None and first not in NO_TRAIL and (match := trail.match(gap)):
                     self._extend_link(match.end())
                 if gap:
                     append(gap)
@@ -108,23 +108,21 @@ class Walker:
                 after_link = self._add_events(self._events(source or _source(written, label)))
                 length, ends_in_space = self._length, self._ends_in_space
                 continue
-            after_link = False
             target = parse(plain)
             kind = target[0]
             if kind in _HIDDEN:
+                after_link = False
                 self._hide(target)
                 continue
             shown = label
             if shown is None:
                 shown = _shown(written, target) if target[4] else written
-            if kind == "page" and shown and not shown[0].isspace() and not shown[-1].isspace():
+            if shown and kind == "page" and len(shown.strip()) == len(shown):
                 append(shown)
                 start = length
                 length += len(shown)
                 ends_in_space = False
-                if plain[-1] == " " or plain[0] == " ":
-                    plain = plain.strip(" ")
-                links.append(new(Link, (start, length, target, plain)))
+                add_link((start, length, target, plain.strip(" ")))
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space
@@ -139,8 +137,8 @@ class Walker:
         return Walked("".join(self._out), links, self._categories)
 
     def _extend_link(self, n_chars: int) -> None:
-        last = self._links[-1]
-        self._links[-1] = Link(last.start, last.end + n_chars, last.target, last.written)
+        start, end, target, written = self._links[-1]
+        self._links[-1] = (start, end + n_chars, target, written)
 
     def _add_text(self, text: str) -> None:
         """Adds text; where two spaces would meet, one is left."""
@@ -166,7 +164,7 @@ class Walker:
             return False
         start += shown.index(text)
         end = start + len(text)
-        self._links.append(Link(start, end, target, self._restore(written).strip(" ")))
+        self._links.append((start, end, target, self._restore(written).strip(" ")))
         return end == self._length
 
     def _tail(self, start: int) -> str:
@@ -230,7 +228,7 @@ class Walker:
                     continue
                 if is_hidden:
                     self._hide(target)
-                elif self._links and self._links[-1].start >= start:
+                elif self._links and self._links[-1][0] >= start:
                     self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
                 else:
                     after_link = self._close(start, target, written)
