@@ -13,13 +13,11 @@ _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_TRAIL_CUT = re.compile(r"\]\]\x02+(?=[^\W_])")
 _PARENTHESIS_CUT = re.compile(r"\( ?\x02")
 _EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
-_PARENTHESIS_START = re.compile(r"\( ?\x02 ?[,;] *")
-_CUTS = re.compile(r"\x02\x02+")
-_CUTS_AND_SPACES = re.compile(r"\x02(?: \x02?)+")
-_GAP_BEFORE_MARK = re.compile(r"\x02 ?(?=[,.)])")
+_PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
+_AFTER_CUT = frozenset(["", " ", ",", ".", ")"])
+_CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
 
 
 def mark_lines(text: str) -> str:
@@ -126,17 +124,48 @@ def tidy(text: str) -> str:
     or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
     """
     if CUT in text:
-        if CUT + CUT in text:
-            text = _CUTS.sub(CUT, text)
-        text = _CUTS_AND_SPACES.sub(CUT + " ", text)
-        if "]]\x02" in text:
-            text = _TRAIL_CUT.sub(f"]]{TRAIL_STOP}", text)
         if _PARENTHESIS_CUT.search(text):
             text = _EMPTY_PARENTHESES.sub("", text)
             text = _PARENTHESIS_START.sub("(", text)
-        text, n_gaps = _GAP_BEFORE_MARK.subn(CUT + CUT, text)
-        if n_gaps:
-            text = text.replace(f" {CUT}{CUT}", "")
-        text = text.replace(CUT, "")
+        text = _join_cuts(text)
     text = text.replace("\t", " ").replace("\u00a0", " ")
     return single_spaces(text)
+
+
+def _join_cuts(text: str) -> str:
+    """Gives the text without cut marks, by looking at both sides of each."""
+    pieces = iter(text.split(CUT))
+    before = next(pieces)
+    out = [before]
+    add = out.append
+    is_spaced = False  # spaces stood between the cuts that were passed last
+    for piece in pieces:
+        first = piece[:1]
+        if first not in _AFTER_CUT:
+            if is_spaced:
+                add(" ")
+                is_spaced = False
+            elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
+                add(TRAIL_STOP)
+            add(piece)
+            before = piece
+            continue
+        if not first:
+            continue
+        if first == " ":
+            piece = piece.lstrip(" ")
+            first = piece[:1]
+            is_spaced = True
+            if not first:
+                continue
+        if first in _CLOSE_UP:
+            if before[-1:] == " ":
+                out[-1] = before[:-1]
+        elif is_spaced:
+            add(" ")
+        is_spaced = False
+        add(piece)
+        before = piece
+    if is_spaced:
+        add(" ")
+    return "".join(out)
