@@ -71,9 +71,20 @@ def _trail_pattern(letters: str, sequences: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(f"[{letters}]+")
 
 
+_SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
+
+
 @cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
+def _sections() -> dict[str, str]:
+    """Gives the source of every section: parsing them all would cost each process a tenth of a second."""
+    pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+@cache
+def _section(name: str) -> dict[str, Any]:
+    """Gives a section; empty for a name that there is none of."""
+    return tomllib.loads(_sections().get(name, ""))
 
 
 def edition_code(code: str) -> str:
@@ -83,7 +94,7 @@ def edition_code(code: str) -> str:
     understood; an unknown code is given back, in lower case with hyphens.
     """
     plain = code.lower().replace("_", "-")
-    edition: str = _data()["codes"].get(plain, plain)
+    edition: str = _section("codes").get(plain, plain)
     return edition
 
 
@@ -93,14 +104,11 @@ def language(code: str) -> Language:
 
     ``code`` is spelled in any way that ``edition_code`` understands.
     """
-    data = _data()
-    default = data["default"]
-    languages = data["language"]
+    default = _section("default")
     edition = edition_code(code)
-    own = languages.get(edition)
-    if own is None and edition not in language_codes():
-        own = languages.get(edition_code(edition.partition("-")[0]))
-    own = own or {}
+    own = _section(f"language.{edition}")
+    if not own and edition not in language_codes():
+        own = _section(f"language.{edition_code(edition.partition('-')[0])}")
 
     def both(key: str) -> list[Any]:
         return [*default.get(key, []), *own.get(key, [])]
@@ -136,7 +144,7 @@ def interwiki_prefixes() -> frozenset[str]:
     Words of Wikimedia's map that begin article titles too, and came into the map late or lead nowhere, are
     left out (``discord``, ``github``, ``quality``).
     """
-    return frozenset(_data()["interwiki"]["prefixes"])
+    return frozenset(_section("interwiki")["prefixes"])
 
 
 @cache
@@ -145,10 +153,10 @@ def language_codes() -> frozenset[str]:
 
     A link with such a prefix is an interlanguage link.
     """
-    return frozenset(_data()["interwiki"]["languages"])
+    return frozenset(_section("interwiki")["languages"])
 
 
 @cache
 def own_prefixes(edition: str) -> frozenset[str]:
     """Gives the lower-case prefixes by which an edition names itself: its code, ``w`` on en too."""
-    return frozenset((edition, *_data()["interwiki"]["own"].get(edition, ())))
+    return frozenset((edition, *_section("interwiki.own").get(edition, ())))

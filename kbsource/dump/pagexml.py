@@ -8,10 +8,10 @@ Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down 
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from xml.sax.saxutils import unescape
 
 from lxml import etree
 
@@ -86,7 +86,7 @@ def page_key(data: bytes) -> str:
     if found := _KEY_ID.search(head):
         return str(int(found[1]))
     found = _KEY_TITLE.search(head)
-    return unescape(found[1].decode("utf-8", "replace"), {"&quot;": '"'}) if found else ""
+    return html.unescape(found[1].decode("utf-8", "replace")) if found else ""
 
 
 class XmlPageReader:

@@ -203,6 +203,17 @@ def test_the_large_editions_have_data() -> None:
     assert language_codes().issuperset(CONTENT_LANGUAGES.split())
 
 
+def test_a_section_read_alone_is_the_section_of_the_whole_file() -> None:
+    whole = data()
+    for code, own in whole["language"].items():
+        facts = language(code)
+        assert facts.link_trail == own.get("link_trail", whole["default"]["link_trail"])
+        assert set(own.get("redirect_words", ())) <= set(facts.redirect_words)  # type: ignore[call-overload]
+    assert interwiki_prefixes() == set(whole["interwiki"]["prefixes"])
+    assert own_prefixes("en") == {"en", *whole["interwiki"]["own"]["en"]}  # type: ignore[misc]
+    assert all(edition_code(code) == edition for code, edition in whole["codes"].items())
+
+
 def test_all_data_is_well_formed() -> None:
     fields = set(language("en").__dataclass_fields__) - {"code"}
     for code, facts in data()["language"].items():
