@@ -3,6 +3,7 @@ manifest."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +18,11 @@ import pyarrow.compute as pc
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
+from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
 from kbsource.page_props import PagePropsReport, build_page_props
 from kbsource.records import BadRecord
 from kbsource.redirects import redirect_rows
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations, publish_index, write_locations
 from kbsource.release.manifest import (
     Conflict,
     Counts,
@@ -43,6 +45,7 @@ from kbsource.title_index_build import (
     dropped_sources,
     read_dropped,
 )
+from kbsource.wikidata.reader import WikidataTables
 
 TRUNCATED = "truncated_dump"
 DUPLICATE = "duplicate_page_id"
@@ -73,7 +76,8 @@ class Indexes:
     Attributes:
         folder: local folder of the index files.
         titles: report of the title index.
-        page_props: report of page_props; None without that table.
+        page_props: report of page_props and sitelinks; None without both.
+        sitelinks: where Wikidata's sitelinks lead; None without Wikidata.
         n_bad_props: rows of page_props that could not be read.
         dropped: articles and redirects whose page id a newer row has.
         skipped: ``source`` of the articles among them, by range.
@@ -82,12 +86,15 @@ class Indexes:
     folder: str
     titles: TitleIndexReport
     page_props: PagePropsReport | None
+    sitelinks: Sitelinks | None
     n_bad_props: int
     dropped: tuple[tuple[BadRecord, bool], ...]
     skipped: dict[int, tuple[int, ...]]
 
 
-def check_rejects(n_rejected: Counter[str], n_pages: int, *, max_share: float, allow_truncated: bool) -> None:
+def check_rejects(
+    n_rejected: Counter[str], n_pages: int, *, max_share: float, allow_truncated: bool, what: str = "pages"
+) -> None:
     """Raises where too much of a dump could not be used.
 
     Args:
@@ -95,6 +102,7 @@ def check_rejects(n_rejected: Counter[str], n_pages: int, *, max_share: float, a
         n_pages: pages read.
         max_share: highest share of the pages that may be rejected.
         allow_truncated: a dump that breaks off is no fault.
+        what: what is counted, for the message.
 
     Raises:
         DataError: names the reasons and the option that lets them pass.
@@ -108,7 +116,7 @@ def check_rejects(n_rejected: Counter[str], n_pages: int, *, max_share: float, a
     if n_pages and total / n_pages > max_share:
         reasons = ", ".join(f"{count} {reason}" for reason, count in n_rejected.most_common())
         raise DataError(
-            f"{total} of {n_pages} pages rejected, {total / n_pages:.3%}; the ceiling is {max_share:.3%} "
+            f"{total} of {n_pages} {what} rejected, {total / n_pages:.3%}; the ceiling is {max_share:.3%} "
             f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
             f"{_rounded_up(total / n_pages)}."
         )
@@ -128,6 +136,8 @@ def build_indexes(
     folder: str,
     scratch: str,
     page_props: str | None,
+    wikidata: WikidataTables | None,
+    site: Site,
     max_share: float,
 ) -> Indexes:
     """Builds title index and page_props index of a scanned dump.
@@ -138,6 +148,8 @@ def build_indexes(
         folder: local folder for the index files.
         scratch: local folder for scratch files.
         page_props: SQL dump of that table, None without one.
+        wikidata: release of Wikidata, None without one.
+        site: facts of the wiki.
         max_share: highest share of the pages that may be rejected; here, because their page ids are not unique.
 
     Raises:
@@ -155,23 +167,28 @@ def build_indexes(
         allow_truncated=True,
     )
     dropped, skipped = _dropped(titles, reports, storage, staging)
-    props, n_bad = None, 0
-    if page_props is not None:
+    props, links, n_bad = None, None, 0
+    if page_props is not None or wikidata is not None:
+        index = TitleIndex.open(folder)
+        links = read_sitelinks(wikidata, site, index) if wikidata is not None else None
         rows = _PropRows(page_props, storage)
-        props = build_page_props(rows, folder, is_article=TitleIndex.open(folder).has_articles)
+        articles = links.articles if links is not None else None
+        props = build_page_props(rows, folder, is_article=index.has_articles, sitelinks=articles)
         n_bad = rows.n_bad
-    return Indexes(folder, titles, props, n_bad, dropped, skipped)
+    return Indexes(folder, titles, props, links, n_bad, dropped, skipped)
 
 
 class _PropRows:
-    """The rows of page_props; counts those that cannot be read, and stops at damage."""
+    """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
 
-    def __init__(self, path: str, storage: Storage) -> None:
+    def __init__(self, path: str | None, storage: Storage) -> None:
         self._path = path
         self._storage = storage
         self.n_bad = 0
 
     def __iter__(self) -> Iterator[tuple[int, str, str]]:
+        if self._path is None:
+            return
         names = frozenset({"wikibase_item", "disambiguation"})
         for row in read_page_props(self._path, self._storage, names=names):
             if not isinstance(row, BadRecord):
@@ -275,6 +292,7 @@ def assemble(
     schema_version: str,
     inputs: Sequence[InputFile],
     options: dict[str, Any],
+    wikidata: WikidataTables | None,
 ) -> Manifest:
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
@@ -285,6 +303,7 @@ def assemble(
         site, schema_version: what the dump says about itself.
         inputs: files read, the dump's first.
         options: options that decide the bytes.
+        wikidata: release of Wikidata, None without one.
 
     Raises:
         DataError: pages were lost.
@@ -310,6 +329,18 @@ def assemble(
         "templates": write_small_table(_template_rows(templates), output, "templates", storage=storage),
     }
     props = indexes.page_props
+    findings = _findings(reports, shard_reports, indexes)
+    if wikidata is not None and props is not None:
+        page_ids = [batch["page_id"].to_numpy() for batch in Locations(indexes.folder).pages()]
+        tables["page_items"], agreements = write_page_items(
+            props.claims,
+            np.concatenate([np.empty(0, np.int64), *page_ids]),
+            wikidata,
+            storage,
+            output=output,
+            scratch=os.path.join(os.path.dirname(indexes.folder), "scratch"),
+        )
+        findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
     return Manifest(
         code=code_facts(),
         inputs=tuple(inputs),
@@ -322,7 +353,7 @@ def assemble(
         parse_statuses=_summed(report.statuses for report in shard_reports),
         unknown_templates=_most_used(templates),
         qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),
-        findings=_findings(reports, shard_reports, indexes),
+        findings=findings,
         page_order=locations.page_order,
     )
 
@@ -344,6 +375,9 @@ def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], inde
         found["invalid_qids"] = indexes.page_props.n_invalid_qids
         found["page_props_not_articles"] = indexes.page_props.n_not_articles
         found["page_props_malformed_rows"] = indexes.n_bad_props
+    if indexes.sitelinks is not None:
+        found["sitelinks_to_redirects"] = indexes.sitelinks.n_redirects
+        found["sitelinks_to_missing_pages"] = indexes.sitelinks.n_missing
     return dict(sorted(found.items()))
 
 

@@ -53,6 +53,9 @@ class Guard:
     """Runs tasks one after the other in a process of its own; the process is started with the first task.
 
     A context manager: the process ends with the context.
+
+    Attributes:
+        page_timeout_s: seconds that one page may take, from the next task on; None for no limit.
     """
 
     def __init__(self, function: str, *, page_timeout_s: float | None = None, memory_bytes: int | None = None) -> None:
@@ -64,7 +67,7 @@ class Guard:
             memory_bytes: memory that the process may allocate; None for no limit.
         """
         self._function = function
-        self._page_timeout_s = page_timeout_s
+        self.page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
@@ -137,7 +140,7 @@ class Guard:
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)
-        timeout_s = self._page_timeout_s
+        timeout_s = self.page_timeout_s
         interval_s = _LONGEST_POLL_S if timeout_s is None else min(_LONGEST_POLL_S, timeout_s / 4)
         seen, since = beat.read().serial, time.monotonic()
         answer = b""

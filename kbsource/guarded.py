@@ -14,7 +14,7 @@ import sys
 import threading
 
 from kbsource.beat import Beat
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, lasting_fault
 from kbsource.guard import MEMORY_EXIT_CODE
 
 _GC_THRESHOLDS = (200_000, 20, 100)
@@ -43,6 +43,11 @@ def main(argv: list[str]) -> None:
             answer = {"done": function(message["task"], beat)}
         except SetupError as error:
             answer = {"setup_error": str(error)}
+        except OSError as error:
+            fault = lasting_fault(error)
+            if fault is None:
+                raise
+            answer = {"setup_error": fault}
         except MemoryError:
             os._exit(MEMORY_EXIT_CODE)
         answers.write(json.dumps(answer).encode() + b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 
 
 def title_hash(title: str) -> int:
@@ -13,3 +14,12 @@ def title_hash(title: str) -> int:
 def stable_sha256(*parts: str) -> str:
     """Gives the hex sha256 of the parts joined by U+001F, for ids, seeds and samples."""
     return hashlib.sha256("\x1f".join(parts).encode("utf-8")).hexdigest()
+
+
+def stable_uuid(*parts: str) -> str:
+    """Gives a name-based UUID (version 5 in form) of the parts: the first 16 bytes of ``stable_sha256``.
+
+    >>> stable_uuid("trex", "Q42", "P31")
+    '9477cade-6db7-5498-a378-fad27766e655'
+    """
+    return str(uuid.UUID(stable_sha256(*parts)[:32], version=5))

@@ -47,6 +47,21 @@ class QidConflict(NamedTuple):
     refused_page_id: int
 
 
+class Claims(NamedTuple):
+    """Items of the pages that any source gives one, by page id; numbers, 0 for none.
+
+    Attributes:
+        qids: the item that the page got.
+        wikidata: the item whose sitelink leads to the page, the lowest of several.
+        page_props: the item that page_props gives it, likewise.
+    """
+
+    page_ids: npt.NDArray[np.int64]
+    qids: npt.NDArray[np.uint32]
+    wikidata: npt.NDArray[np.uint32]
+    page_props: npt.NDArray[np.uint32]
+
+
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
     """What was built.
@@ -58,6 +73,7 @@ class PagePropsReport:
         n_invalid_qids: values of ``wikibase_item`` that are no item id.
         n_not_articles: rows left out because ``is_article`` refused their page.
         conflicts: by item, then by refused page.
+        claims: what every page got, and from where.
     """
 
     n_rows: int
@@ -66,6 +82,7 @@ class PagePropsReport:
     n_invalid_qids: int
     n_not_articles: int
     conflicts: tuple[QidConflict, ...]
+    claims: Claims
 
 
 def build_page_props(
@@ -73,22 +90,25 @@ def build_page_props(
     folder: str,
     *,
     is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None = None,
+    sitelinks: npt.NDArray[np.uint64] | None = None,
 ) -> PagePropsReport:
     """Writes ``page_props.arrow``: at most one page per item, at most one item per page.
 
-    A page that claims several items keeps the lowest of those it is not refused. Memory: 16 bytes per page
-    with an item.
+    A page that claims several items keeps the lowest of those it is not refused. Sitelinks come first: page_props
+    gives an item only to pages that no sitelink leads to, and only items whose sitelink leads to no page. Memory: 16
+    bytes per page with an item, 40 with sitelinks.
 
     Args:
         rows: (page id, property name, value) in any order; other properties are passed over.
         folder: local folder, made where missing.
         is_article: says of page ids whether they count (``TitleIndex.has_articles``); without it all do,
             and a redirect or a template may keep an item from an article.
+        sitelinks: articles that Wikidata's sitelinks lead to, as item << 32 | page id; None without Wikidata.
 
     Raises:
         SetupError: a page id that MediaWiki cannot have.
     """
-    claims, marks = array("Q"), array("Q")
+    given, marks = array("Q"), array("Q")
     n_rows = n_invalid = 0
     for page_id, name, value in rows:
         n_rows += 1
@@ -99,8 +119,8 @@ def build_page_props(
             if match is None or int(match[1]) > _MAX:
                 n_invalid += 1
             else:
-                claims.append(int(match[1]) << 32 | _checked(page_id))
-    by_qid = np.frombuffer(claims, np.uint64)
+                given.append(int(match[1]) << 32 | _checked(page_id))
+    by_qid = np.frombuffer(given, np.uint64)
     marked = np.frombuffer(marks, np.uint64)
     n_before = len(by_qid) + len(marked)
     if is_article is not None:
@@ -108,24 +128,47 @@ def build_page_props(
         marked = marked[is_article(marked.astype(np.int64))]
     n_not_articles = n_before - len(by_qid) - len(marked)
     by_qid = np.unique(by_qid)
-    del claims
-    kept, conflicts = _one_page_per_qid(by_qid)
-    by_page = np.sort(kept << _HALF | kept >> _HALF)
-    pages = by_page >> _HALF
-    by_page = by_page[np.concatenate([[True], pages[1:] != pages[:-1]])] if len(pages) else by_page
+    del given
+    links = np.unique(sitelinks if sitelinks is not None else np.empty(0, np.uint64))
+    linked, link_conflicts = _one_page_per_qid(links)
+    linked = _one_qid_per_page(linked)
+    is_free = ~np.isin(by_qid & _LOW, linked >> _HALF) & ~np.isin(by_qid >> _HALF, linked & _LOW)
+    kept, conflicts = _one_page_per_qid(by_qid[is_free])
+    by_page = np.sort(np.concatenate([linked, _one_qid_per_page(kept)]))
+    claims = _claims(by_page, _one_qid_per_page(links), _one_qid_per_page(by_qid))
     marked = np.unique(marked)
     page_ids = np.union1d(by_page >> _HALF, marked)
-    qids = np.zeros(len(page_ids), np.uint32)
-    qids[np.searchsorted(page_ids, by_page >> _HALF)] = by_page & _LOW
-    is_marked = np.zeros(len(page_ids), np.uint8)
-    is_marked[np.searchsorted(page_ids, marked)] = 1
+    is_marked = np.isin(page_ids, marked).astype(np.uint8)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, FILE)
-    columns = [pa.array(page_ids.astype(np.uint32)), pa.array(qids), pa.array(is_marked)]
+    columns = [pa.array(page_ids.astype(np.uint32)), pa.array(_items_of(page_ids, by_page)), pa.array(is_marked)]
     with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, SCHEMA) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
     os.replace(f"{path}.tmp", path)
-    return PagePropsReport(n_rows, len(by_page), len(marked), n_invalid, n_not_articles, conflicts)
+    all_conflicts = tuple(sorted(link_conflicts + conflicts, key=lambda one: (int(one.qid[1:]), *one[1:])))
+    return PagePropsReport(n_rows, len(by_page), len(marked), n_invalid, n_not_articles, all_conflicts, claims)
+
+
+def _one_qid_per_page(claims: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Gives claims (item << 32 | page) as page << 32 | item, sorted, of each page the lowest item."""
+    by_page = np.sort(claims << _HALF | claims >> _HALF)
+    pages = by_page >> _HALF
+    return by_page[np.concatenate([[True], pages[1:] != pages[:-1]])] if len(pages) else by_page
+
+
+def _items_of(page_ids: npt.NDArray[np.uint64], by_page: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    """Gives the item of each page, 0 for none; every page of ``by_page`` (page << 32 | item) is among them."""
+    qids = np.zeros(len(page_ids), np.uint32)
+    qids[np.searchsorted(page_ids, by_page >> _HALF)] = by_page & _LOW
+    return qids
+
+
+def _claims(
+    by_page: npt.NDArray[np.uint64], wikidata: npt.NDArray[np.uint64], page_props: npt.NDArray[np.uint64]
+) -> Claims:
+    page_ids = np.union1d(wikidata >> _HALF, page_props >> _HALF)
+    columns = (_items_of(page_ids, one) for one in (by_page, wikidata, page_props))
+    return Claims(page_ids.astype(np.int64), *columns)
 
 
 def _checked(page_id: int) -> int:

@@ -164,3 +164,123 @@ TABLES: dict[str, pa.Schema] = {
     "templates": TEMPLATES,
 }
 """Every table of a release, by folder name."""
+
+PAGE_ITEMS = pa.schema(
+    [
+        _field("page_id", pa.int64(), "the page; unique"),
+        _field("qid", pa.string(), "its item, as in pages; null where another page has it", nullable=True),
+        _field("wikidata_qid", pa.string(), "item whose sitelink leads to the page", nullable=True),
+        _field("page_props_qid", pa.string(), "item that page_props gives the page", nullable=True),
+        _field("agreement", pa.string(), "same | differ | only_wikidata | only_page_props"),
+        _field("label", pa.string(), "label of the item", nullable=True),
+        _field("description", pa.string(), "its description", nullable=True),
+        _field("aliases", pa.list_(pa.string()), "its aliases in the chosen languages, each once"),
+    ]
+)
+
+OPTIONAL_TABLES: dict[str, pa.Schema] = {"page_items": PAGE_ITEMS}
+"""Tables that a release has when what they are made of was given."""
+
+_TERM = pa.struct([_field("language", pa.string(), "language code"), _field("text", pa.string(), "the text")])
+
+
+def _terms(what: str) -> list[pa.Field]:
+    """Gives the columns that items and properties share, after the first one."""
+    return [
+        _field("label", pa.string(), "label in the first chosen language that has one, else in mul", nullable=True),
+        _field("label_language", pa.string(), "language of the label", nullable=True),
+        _field("labels", pa.list_(_TERM), "labels in the chosen languages, their variants and mul, as dumped"),
+        _field("descriptions", pa.list_(_TERM), "descriptions, likewise"),
+        _field("aliases", pa.list_(_TERM), "aliases, likewise, several a language"),
+        _field("n_statements", pa.int32(), f"rows of statements that are about the {what}"),
+        _field("revision_id", pa.int64(), "revision that was dumped", nullable=True),
+    ]
+
+
+VALUE: list[pa.Field] = [
+    _field("snak", pa.string(), "value | somevalue (unknown) | novalue (none)"),
+    _field("datatype", pa.string(), "of the property, as dumped; old dumps lack it", nullable=True),
+    _field(
+        "value_type",
+        pa.string(),
+        "entity | string | time | quantity | monolingualtext | globecoordinate | other; null unless snak is value",
+        nullable=True,
+    ),
+    _field(
+        "value",
+        pa.string(),
+        "entity: id; time: as dumped; quantity: amount without +; globecoordinate: latitude,longitude; string and "
+        "monolingualtext: the text; other: the datavalue as JSON",
+        nullable=True,
+    ),
+    _field("language", pa.string(), "of a monolingualtext", nullable=True),
+    _field("unit", pa.string(), "item of a quantity's unit; null for none", nullable=True),
+    _field("lower", pa.string(), "lower bound of a quantity", nullable=True),
+    _field("upper", pa.string(), "upper bound of a quantity", nullable=True),
+    _field("year", pa.int64(), "of a time; -44 is 44 BC", nullable=True),
+    _field("month", pa.int8(), "of a time; null when the precision does not reach it", nullable=True),
+    _field("day", pa.int8(), "of a time; null when the precision does not reach it", nullable=True),
+    _field(
+        "precision", pa.int8(), "of a time: 11 day, 10 month, 9 year, 8 decade, 7 century, 6 millennium", nullable=True
+    ),
+    _field("calendar", pa.string(), "of a time: gregorian | julian | id of the item", nullable=True),
+    _field("latitude", pa.float64(), "degrees", nullable=True),
+    _field("longitude", pa.float64(), "degrees", nullable=True),
+    _field("globe", pa.string(), "item of the globe; Q2 is the Earth", nullable=True),
+]
+"""Columns of a value, of statements and qualifiers alike."""
+
+ITEMS = pa.schema(
+    [
+        _field("item_id", pa.string(), "Q42; unique"),
+        *_terms("item"),
+        _field("n_sitelinks", pa.int32(), "sitelinks in the dump, of all wikis"),
+    ]
+)
+PROPERTIES = pa.schema(
+    [
+        _field("property_id", pa.string(), "P31; unique"),
+        _field("datatype", pa.string(), "type of its values: wikibase-item, time, …"),
+        *_terms("property"),
+    ]
+)
+SITELINKS = pa.schema(
+    [
+        _field("item_id", pa.string(), "item that the page is about"),
+        _field("site", pa.string(), "wiki, as enwiki"),
+        _field("title", pa.string(), "title of the page, with spaces"),
+    ]
+)
+STATEMENTS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "item or property that the statement is about"),
+        _field("property_id", pa.string(), "its property"),
+        _field("rank", pa.string(), "preferred | normal | deprecated"),
+        *VALUE,
+        _field(
+            "qualifiers",
+            pa.list_(pa.struct([_field("property_id", pa.string(), "property of the qualifier"), *VALUE])),
+            "qualifiers with the chosen properties, as dumped",
+        ),
+    ]
+)
+CLASSES = pa.schema(
+    [
+        _field("class_id", pa.string(), "an item that is a class: it has P279, or is a value of P279 or P31"),
+        _field("superclass_id", pa.string(), "the class itself, or one reached over P279"),
+        _field("distance", pa.int32(), "fewest P279 steps; 0 is the class itself"),
+    ]
+)
+
+WIKIDATA_TABLES: dict[str, pa.Schema] = {
+    "items": ITEMS,
+    "properties": PROPERTIES,
+    "sitelinks": SITELINKS,
+    "statements": STATEMENTS,
+    "classes": CLASSES,
+    "rejected": REJECTED,
+}
+"""Every table of a release of Wikidata, by folder name."""
+
+ALL_TABLES = {**TABLES, **OPTIONAL_TABLES, **WIKIDATA_TABLES}
+"""Every table of any release; those of one name are alike."""

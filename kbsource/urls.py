@@ -20,6 +20,7 @@ _SECURE = re.compile(r"/wikipedia/([a-z-]+)(/.*)")
 _TITLE_PATH = re.compile(r"/(?:(?:w/|wiki/)?index\.php|wiki)/(?!index\.php\Z)(.+)", re.DOTALL)
 _VARIANT_PATH = re.compile(r"/([a-z]+)-[a-z]+/(.+)", re.DOTALL)
 _ID = re.compile(r"[0-9]{1,18}")
+_CACHED_TARGETS = 1 << 12
 _BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9]{1,18})", re.IGNORECASE)
 
 
@@ -44,7 +45,7 @@ class UrlParser:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._parse_target = TargetParser(site).parse
+        self._parse_target = TargetParser(site, cache_size=_CACHED_TARGETS).parse
         self._host = _plain_host(site.host)
 
     def parse(self, url: str) -> PageAddress | None:

@@ -1,8 +1,9 @@
 """Writes the derived files of the mini-wiki from its hand-written XML: ``python -m kbsource.demo.make``.
 
 The XML dump is the source of truth and is edited by hand. ``stamp`` brings the ``bytes`` and ``sha1`` of
-every text up to date; ``derived_files`` gives the multistream dump, its index, the page_props table and the
-checksum files. The same XML gives the same bytes wherever bzip2 and zlib are the same.
+every text up to date; ``derived_files`` gives the multistream dump, its index, the page_props table, the
+checksum files, and the dump of the mini-Wikidata (``make_wikidata``). The same XML gives the same bytes
+wherever bzip2 and zlib are the same.
 
 Pages are cut by line, not by an XML parser, because one page is broken on purpose.
 """
@@ -18,6 +19,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from kbsource.demo.make_wikidata import WIKIDATA, wikidata_dump
 from kbsource.errors import SetupError
 
 FOLDER = Path(__file__).parent
@@ -210,7 +212,7 @@ def gzip_bytes(data: bytes) -> bytes:
 
 
 def derived_files(xml: bytes) -> dict[str, bytes]:
-    """Gives every derived file by name, for a stamped XML."""
+    """Gives every derived file by name, for a stamped XML; the mini-Wikidata comes from its own source."""
     dump, index = multistream(xml)
     rows = page_props([parse_page(page) for page in split_xml(xml)[1]])
     files = {
@@ -224,7 +226,7 @@ def derived_files(xml: bytes) -> dict[str, bytes]:
         SHA1SUMS: checksum_lines(files, "sha1"),
     }
     del files[XML]
-    return {**files, **sums}
+    return {**files, **sums, WIKIDATA: wikidata_dump()}
 
 
 def checksum_lines(files: dict[str, bytes], algorithm: str) -> bytes:

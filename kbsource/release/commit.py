@@ -5,7 +5,7 @@ from __future__ import annotations
 from kbsource.errors import SetupError
 from kbsource.files import Storage, join
 from kbsource.release.layout import BUILDING, STAGING, stored_files
-from kbsource.release.manifest import Manifest, check_counts, write_manifest
+from kbsource.release.manifest import AnyManifest, Manifest, check_counts, write_manifest
 
 
 def commit_release(output: str, manifest: Manifest, *, storage: Storage) -> None:
@@ -17,6 +17,15 @@ def commit_release(output: str, manifest: Manifest, *, storage: Storage) -> None
         SetupError: the counts do not add up, a file is missing, has another size, or is not listed.
     """
     check_counts(manifest)
+    commit_files(output, manifest, storage=storage)
+
+
+def commit_files(output: str, manifest: AnyManifest, *, storage: Storage) -> None:
+    """Does what ``commit_release`` does for a manifest of any kind whose counts are checked.
+
+    Raises:
+        SetupError: a file is missing, has another size, or is not listed.
+    """
     listed = {entry.file: entry.bytes for entries in manifest.tables.values() for entry in entries}
     listed.update({entry.file: entry.bytes for entry in manifest.index})
     found = {file for file in stored_files(output, storage) if file != BUILDING and not file.startswith(f"{STAGING}/")}

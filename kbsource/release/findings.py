@@ -22,6 +22,10 @@ RULES = {
     "dangling_target": "a link leads to a page that is not there",
     "target_title": "a link names its page by another title",
     "redirects_disagree": "pages, redirects table and index tell different redirects",
+    "items_disagree": "pages and the table of their items tell different items",
+    "entity_law": "a row of Wikidata is not built as such rows are",
+    "duplicate_entity": "two rows have one entity",
+    "classes_disagree": "the class closure is not that of the statements",
     "index_disagrees": "the index and the tables tell different things",
 }
 """Every rule and what it means that it is broken."""

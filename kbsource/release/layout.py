@@ -15,7 +15,7 @@ import glob as globbing
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name, join
-from kbsource.schema import TABLES
+from kbsource.schema import ALL_TABLES
 
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
@@ -65,5 +65,5 @@ def begin_release(output: str, storage: Storage) -> str:
 
 def clear_unfinished(output: str, storage: Storage) -> None:
     """Removes what a build writes, the mark last, so that a second interruption is recognised too."""
-    for name in (STAGING, INDEX, *TABLES, f"{MANIFEST}.tmp", BUILDING):
+    for name in (STAGING, INDEX, *ALL_TABLES, f"{MANIFEST}.tmp", BUILDING):
         storage.delete_tree(join(output, name))

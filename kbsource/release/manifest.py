@@ -16,7 +16,7 @@ import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kbsource import __version__
 from kbsource.errors import SetupError
@@ -168,10 +168,21 @@ class Manifest:
         itself.
         """
         value = dataclasses.asdict(self)
-        return _json({**value, "manifest_sha256": hashlib.sha256(_json(value)).hexdigest()})
+        return canonical_json({**value, "manifest_sha256": hashlib.sha256(canonical_json(value)).hexdigest()})
 
 
-def _json(value: object) -> bytes:
+class AnyManifest(Protocol):
+    """What the manifests of all kinds of release have in common."""
+
+    @property
+    def tables(self) -> dict[str, tuple[FileEntry, ...]]: ...
+    @property
+    def index(self) -> tuple[IndexFile, ...]: ...
+    def to_bytes(self) -> bytes: ...
+
+
+def canonical_json(value: object) -> bytes:
+    """Gives JSON with sorted keys, two spaces, and a newline at the end."""
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -242,7 +253,7 @@ def check_counts(manifest: Manifest) -> None:
         raise SetupError("counts do not add up, pages were lost or counted twice: " + "; ".join(faults))
 
 
-def write_manifest(manifest: Manifest, output: str, storage: Storage) -> None:
+def write_manifest(manifest: AnyManifest, output: str, storage: Storage) -> None:
     """Writes the manifest under its name in one step."""
     with atomic_write(storage, join(output, MANIFEST)) as file:
         file.write(manifest.to_bytes())
@@ -283,14 +294,18 @@ def parse_manifest(value: object, path: str) -> Manifest:
             f"this version reads {FORMAT!r}, {SCHEMA_VERSION}: use the kbsource that built it, or build again"
         )
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
-    manifest: Manifest = _typed(fields, Manifest, path)
+    manifest: Manifest = typed_value(fields, Manifest, path)
     if missing := sorted(set(TABLES) - set(manifest.tables)):
         raise SetupError(f"{path}: table {missing[0]} is missing; {_DAMAGED}")
     return manifest
 
 
-def _typed(value: Any, wanted: Any, where: str) -> Any:
-    """Gives a JSON value as the annotated type; ``where`` names it in errors."""
+def typed_value(value: Any, wanted: Any, where: str) -> Any:
+    """Gives a JSON value as the annotated type; ``where`` names it in errors.
+
+    Raises:
+        SetupError: a field is missing, unknown or of another type.
+    """
     if wanted is Any:
         return value
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
@@ -298,14 +313,14 @@ def _typed(value: Any, wanted: Any, where: str) -> Any:
         if not isinstance(value, dict) or set(value) != set(hints):
             odd = sorted(set(value) ^ set(hints)) if isinstance(value, dict) else type(value).__name__
             raise SetupError(f"{where}: missing or unknown {odd}; {_DAMAGED}")
-        return wanted(**{name: _typed(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
+        return wanted(**{name: typed_value(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
-        return None if value is None else _typed(value, arguments[0], where)
+        return None if value is None else typed_value(value, arguments[0], where)
     if origin is tuple and isinstance(value, list):
-        return tuple(_typed(one, arguments[0], f"{where}[{number}]") for number, one in enumerate(value))
+        return tuple(typed_value(one, arguments[0], f"{where}[{number}]") for number, one in enumerate(value))
     if origin is dict and isinstance(value, dict):
-        return {name: _typed(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
+        return {name: typed_value(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
     if type(value) is wanted:
         return value
     raise SetupError(f"{where}: {value!r} is not {wanted}; {_DAMAGED}")

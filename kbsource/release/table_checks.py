@@ -44,7 +44,7 @@ class TableChecks:
 
     def __init__(self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings) -> None:
         self._folder, self._manifest, self._intact, self._found = folder, manifest, intact, found
-        self._schemas = {table: stored_schema(table) for table in TABLES}
+        self._schemas = {table: stored_schema(table) for table in manifest.tables}
         self._index = self._open_index()
         self._page_ids: list[Ids] = []
         self._qids: list[Any] = []
@@ -156,6 +156,8 @@ class TableChecks:
         if dict(self._statuses) != expected:
             self._found.add(MANIFEST, "counts", f"by parse status: {dict(self._statuses)}, expected {expected}")
         self._check_locations(page_ids)
+        if "page_items" in self._manifest.tables:
+            self._check_page_items(page_ids)
         if self._index is not None and self._is_intact("rejected"):
             self._check_articles(self._index, page_ids)
 
@@ -189,6 +191,27 @@ class TableChecks:
         having = having[np.argsort(qids[having], kind="stable")]
         if not _is_same(locations.qids(), [qids[having], page_ids[having]]):
             self._found.add(files[1], "index_disagrees", "other Wikidata items than the pages have")
+
+    def _check_page_items(self, page_ids: Ids) -> None:
+        """Checks that every page has in the table the item that it has itself."""
+        qids = np.concatenate([*self._qids, np.empty(0, np.int64)])
+        order = np.argsort(page_ids, kind="stable")
+        own, own_qids = page_ids[order], qids[order]
+        n_items, last = 0, 0
+        for entry in self._manifest.tables["page_items"]:
+            for batch in self._row_groups(entry, "page_items"):
+                ids, found = batch["page_id"].to_numpy(), _qid_numbers(batch["qid"])
+                n_items += int(np.count_nonzero(found >= 0))
+                at = np.minimum(np.searchsorted(own, ids), max(len(own) - 1, 0))
+                is_wrong = (own[at] != ids) | (own_qids[at] != found) if len(own) else np.ones(len(ids), np.bool_)
+                is_wrong |= np.diff(ids, prepend=last) <= 0
+                if is_wrong.any():
+                    example = f"page {ids[int(np.argmax(is_wrong))]}"
+                    self._found.add(entry.file, "items_disagree", example, int(np.count_nonzero(is_wrong)))
+                last = int(ids[-1])
+        if self._is_intact("page_items") and n_items != np.count_nonzero(qids >= 0):
+            file = self._manifest.tables["page_items"][-1].file
+            self._found.add(file, "items_disagree", f"{n_items} pages with an item, pages has another number")
 
     def _check_articles(self, index: TitleIndex, page_ids: Ids) -> None:
         """Checks that every article of the index is a page, or was rejected after the index was built."""

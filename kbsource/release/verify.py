@@ -9,7 +9,7 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, join, sha256_of
 from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST, stored_files
-from kbsource.release.manifest import Manifest, count_faults, read_manifest
+from kbsource.release.manifest import AnyManifest, Manifest, count_faults, read_manifest
 from kbsource.release.table_checks import TableChecks
 
 
@@ -59,7 +59,7 @@ def verify_release(path: str, *, on_progress: Callable[[int, int], None] | None 
         found.add(MANIFEST, "manifest", str(error))
         return VerifyReport(found.sorted(), 1, storage.size(join(path, MANIFEST)), 0, 0, 0)
     progress = _Progress(manifest, on_progress)
-    intact = _check_files(path, manifest, found, progress)
+    intact = check_files(path, manifest, found, progress.add)
     for fault in count_faults(manifest):
         found.add(MANIFEST, "counts", fault)
     checks = TableChecks(path, manifest, intact, found)
@@ -87,8 +87,15 @@ class _Progress:
             self._on_progress(self._done, self._total)
 
 
-def _check_files(path: str, manifest: Manifest, found: Findings, progress: _Progress) -> frozenset[str]:
-    """Checks names, sizes and hashes, and gives the files that are what was written."""
+def check_files(path: str, manifest: AnyManifest, found: Findings, on_file: Callable[[int], None]) -> frozenset[str]:
+    """Checks names, sizes and hashes, and gives the files that are what was written.
+
+    Args:
+        path: folder of the release.
+        manifest: of a release of any kind.
+        found: takes what is wrong.
+        on_file: told the size of every file once it was looked at.
+    """
     storage = LocalStorage()
     entries = [entry for table in manifest.tables.values() for entry in table]
     listed: dict[str, tuple[int, str]] = {entry.file: (entry.bytes, entry.sha256) for entry in entries}
@@ -106,5 +113,5 @@ def _check_files(path: str, manifest: Manifest, found: Findings, progress: _Prog
             found.add(file, "sha256", f"{digest}, {sha256} was written")
         else:
             intact.add(file)
-        progress.add(n_bytes)
+        on_file(n_bytes)
     return frozenset(intact)

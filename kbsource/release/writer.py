@@ -17,7 +17,7 @@ from kbsource.release.columns import pages_to_batch, rows_to_batch, timestamp_se
 from kbsource.release.laws import check_page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
-from kbsource.schema import SCHEMA_VERSION, TABLES
+from kbsource.schema import ALL_TABLES, SCHEMA_VERSION
 
 GROUP_ROWS = 128
 GROUP_CHARS = 512 << 10
@@ -33,7 +33,7 @@ COMPRESSION_LEVEL = 1
 
 # Statistics where a reader can prune by them. On text and nested columns they cost a tenth of the time and
 # a quarter of the footer, and no query can use them.
-_STATISTICS = ["page_id", "title", "qid", "revision_id", "timestamp"]
+_STATISTICS = ["page_id", "title", "qid", "revision_id", "timestamp", "class_id"]
 
 # Columns whose values repeat within a row group; a dictionary for the others costs reading and writing a tenth of
 # the time.
@@ -64,6 +64,26 @@ _DICTIONARY = frozenset(
         "stage",
         "reason",
         "file",
+        "entity_id",
+        "property_id",
+        "rank",
+        "snak",
+        "datatype",
+        "value_type",
+        "language",
+        "unit",
+        "year",
+        "month",
+        "day",
+        "precision",
+        "calendar",
+        "globe",
+        "label_language",
+        "site",
+        "n_statements",
+        "class_id",
+        "distance",
+        "agreement",
     ]
 )
 
@@ -81,7 +101,7 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
 
 def parquet_schema(table: str) -> pa.Schema:
     """Gives a table's schema with its version in the metadata, as it is written."""
-    return TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+    return ALL_TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
 
 
 def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
@@ -110,7 +130,7 @@ def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
     )
 
 
-class _ParquetFile:
+class TableFile:
     """One Parquet file, hashed while it is written, that appears under its name only once it is whole."""
 
     def __init__(self, output: str, file: str, table: str, storage: Storage) -> None:
@@ -118,7 +138,7 @@ class _ParquetFile:
         self._entry: FileEntry | None = None
         self.n_rows = 0
 
-    def __enter__(self) -> _ParquetFile:
+    def __enter__(self) -> TableFile:
         with ExitStack() as stack:
             raw = stack.enter_context(atomic_write(self._storage, join(self._output, self._file)))
             self._sink = HashingWriter(raw)
@@ -157,7 +177,7 @@ class ShardWriter:
     """
 
     def __init__(self, output: str, file: str, storage: Storage) -> None:
-        self._target = _ParquetFile(output, file, "pages", storage)
+        self._target = TableFile(output, file, "pages", storage)
         self._pending: list[Page] = []
         self._pending_chars = 0
 
@@ -217,7 +237,7 @@ def write_small_table(
     source = iter(rows)
     pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file))
     while pending or not written:
-        with _ParquetFile(output, f"{table}/{len(written):05d}.unnamed", table, storage) as target:
+        with TableFile(output, f"{table}/{len(written):05d}.unnamed", table, storage) as target:
             while pending and target.n_rows < rows_per_file:
                 target.write(rows_to_batch(pending, schema))
                 room = rows_per_file - target.n_rows or rows_per_file

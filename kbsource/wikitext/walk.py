@@ -12,7 +12,6 @@ from kbsource.wikitext.brackets import CutText
 from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LINK_BAR, LINK_CLOSE, LINK_OPEN, Events
 from kbsource.wikitext.markers import TRAIL_STOP, holds_literals, unliteral
 
-
 Link = tuple[int, int, Target, str]
 """An internal link in a text: start, end, no blank at its ends, target, and the target as written.
 

@@ -1,0 +1,1 @@
+"""Wikidata: a JSON dump of entities becomes a release of tables."""

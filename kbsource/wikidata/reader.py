@@ -1,0 +1,44 @@
+"""Reading the tables of a release of Wikidata, a row group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kbsource.files import Storage, join
+from kbsource.release.layout import MANIFEST
+from kbsource.wikidata.manifest import WikidataManifest, read_wikidata_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class WikidataTables:
+    """A release of Wikidata, to be read table by table."""
+
+    path: str
+    manifest: WikidataManifest
+    storage: Storage
+
+    @classmethod
+    def open(cls, path: str, storage: Storage) -> WikidataTables:
+        """Opens a release.
+
+        Raises:
+            SetupError: the folder holds no finished release of Wikidata.
+        """
+        return cls(path, read_wikidata_manifest(path, storage), storage)
+
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Gives rows of a table in its order; memory holds one row group."""
+        for entry in self.manifest.tables[table]:
+            with self.storage.open_read(join(self.path, entry.file)) as raw, pq.ParquetFile(raw) as file:
+                for number in range(file.metadata.num_row_groups):
+                    group = file.read_row_group(number, columns=list(columns), use_threads=False)
+                    yield from group.combine_chunks().to_batches()
+
+    @property
+    def manifest_path(self) -> str:
+        """The file that stands for all others."""
+        return join(self.path, MANIFEST)

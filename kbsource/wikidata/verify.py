@@ -1,0 +1,322 @@
+"""Checking a release of Wikidata from the outside: every hash, every count, every law."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage, join
+from kbsource.release.findings import Finding, Findings
+from kbsource.release.layout import MANIFEST
+from kbsource.release.table_checks import stored_schema
+from kbsource.release.verify import check_files
+from kbsource.schema import WIKIDATA_TABLES
+from kbsource.wikidata.assemble import closure_batch, distinct_edges
+from kbsource.wikidata.classes import class_closure
+from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, read_wikidata_manifest
+from kbsource.wikidata.values import RANKS, SNAKS, VALUE_TYPES
+
+_ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = r"^Q[1-9]\d{0,9}$", r"^P[1-9]\d{0,9}$", r"^[QP][1-9]\d{0,9}$"
+_VALUE_ID = r"^[A-Z][1-9]\d*(-[A-Z][1-9]\d*)?$"
+_MONTH_PRECISION, _DAY_PRECISION, _MAX_PRECISION = 10, 11, 14
+
+Numbers = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class WikidataReport:
+    """What was found, by file and rule; a sound release has no findings.
+
+    Attributes:
+        n_files, n_bytes: files hashed and their size.
+        n_entities, n_statements, n_sitelinks, n_classes: rows whose laws were checked; items and properties are
+            entities, pairs of classes are ``n_classes``.
+    """
+
+    findings: tuple[Finding, ...]
+    n_files: int
+    n_bytes: int
+    n_entities: int
+    n_statements: int
+    n_sitelinks: int
+    n_classes: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def verify_wikidata(path: str, *, on_progress: Callable[[int, int], None] | None = None) -> WikidataReport:
+    """Checks a local release of Wikidata and gives everything that is wrong with it.
+
+    Files are hashed first; the laws are then checked in those that are what was written, and the class closure is
+    worked out again from the statements. Memory: one row group, 4 bytes an item, and what ``classes`` says.
+
+    Args:
+        path: folder of the release.
+        on_progress: told the bytes done and the bytes to do: every file once for its hash, once for its laws.
+
+    Raises:
+        SetupError: the folder holds no finished release.
+    """
+    found = Findings()
+    storage = LocalStorage()
+    if not storage.exists(join(path, MANIFEST)):
+        raise SetupError(f"{path}: no {MANIFEST}, so there is no finished release to verify; make it first")
+    try:
+        manifest = read_wikidata_manifest(path, storage)
+    except SetupError as error:
+        found.add(MANIFEST, "manifest", str(error))
+        return WikidataReport(found.sorted(), 1, storage.size(join(path, MANIFEST)), 0, 0, 0, 0)
+    sizes = [entry.bytes for entries in manifest.tables.values() for entry in entries]
+    done = 0
+
+    def add(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+        if on_progress is not None:
+            on_progress(done, 2 * sum(sizes))
+
+    intact = check_files(path, manifest, found, add)
+    for fault in entity_count_faults(manifest):
+        found.add(MANIFEST, "counts", fault)
+    checks = _Checks(path, manifest, intact, found, add)
+    checks.run()
+    rows = checks.n_rows
+    return WikidataReport(
+        found.sorted(),
+        len(sizes),
+        sum(sizes),
+        rows["items"] + rows["properties"],
+        rows["statements"],
+        rows["sitelinks"],
+        rows["classes"],
+    )
+
+
+class _Checks:
+    """Checks of one release; only files that are ``intact`` are read."""
+
+    def __init__(
+        self,
+        path: str,
+        manifest: WikidataManifest,
+        intact: frozenset[str],
+        found: Findings,
+        add: Callable[[int], None],
+    ) -> None:
+        self._path, self._manifest, self._intact, self._found, self._add = path, manifest, intact, found, add
+        # By kind of entity (Q, P): statements and sitelinks that the entities claim, and those that are there. Each
+        # as their number, and as the sum of the entities' numbers over them.
+        self._claimed: Counter[str] = Counter()
+        self._present: Counter[str] = Counter()
+        self.n_rows: Counter[str] = Counter()
+
+    def run(self) -> None:
+        self._check_entities("items", "item_id", _ITEM_ID)
+        self._check_entities("properties", "property_id", _PROPERTY_ID)
+        self._check_sitelinks()
+        edges = distinct_edges(self._checked_statements())
+        self._check_classes(edges)
+        self._check_rejected()
+        if self._is_intact("items", "properties", "statements", "sitelinks"):
+            names = ["statements_Q", "statements_P"]
+            names += ["sitelinks_Q"] if self._manifest.options.get("sites", ()) is None else []
+            for name in names:
+                for total in (name, f"{name}_numbers"):
+                    if self._claimed[total] != self._present[total]:
+                        example = f"{total}: {self._present[total]}, entities claim {self._claimed[total]}"
+                        self._found.add(MANIFEST, "counts", example)
+
+    def _is_intact(self, *tables: str) -> bool:
+        files = {entry.file for table in tables for entry in self._manifest.tables[table]}
+        return self._intact.issuperset(files)
+
+    def _batches(self, table: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Gives (file, row group) of a table, after checking columns and number of rows."""
+        schema = stored_schema(table)
+        for entry in self._manifest.tables[table]:
+            if entry.file not in self._intact:
+                continue
+            try:
+                with pq.ParquetFile(os.path.join(self._path, entry.file), memory_map=True) as file:
+                    if not file.schema_arrow.equals(schema, check_metadata=False):
+                        self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
+                        continue
+                    n_rows = file.metadata.num_rows
+                    if n_rows != entry.rows:
+                        self._found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
+                    self.n_rows[table] += n_rows
+                    for number in range(file.metadata.num_row_groups):
+                        for batch in file.read_row_group(number, use_threads=False).combine_chunks().to_batches():
+                            yield entry.file, batch
+            except (pa.ArrowInvalid, OSError) as error:
+                self._found.add(entry.file, "unreadable", str(error))
+            self._add(entry.bytes)
+
+    def _report(self, file: str, is_broken: Any, keys: pa.Array, what: str) -> None:
+        """Notes the rows in which a law is broken; null is not broken."""
+        rows = pc.indices_nonzero(pc.fill_null(is_broken, False))
+        if len(rows):
+            self._found.add(file, "entity_law", f"{keys[rows[0].as_py()]}: {what}", len(rows))
+
+    def _check_entities(self, table: str, key: str, form: str) -> None:
+        letter = form[1]
+        numbers = [np.empty(0, np.uint32)]
+        for file, batch in self._batches(table):
+            keys = batch[key]
+            is_id = pc.match_substring_regex(keys, form)
+            self._report(file, pc.invert(is_id), keys, "not an id")
+            label, language = pc.is_null(batch["label"]), pc.is_null(batch["label_language"])
+            self._report(file, pc.not_equal(label, language), keys, "a label without a language")
+            for name in ("statements", "sitelinks") if table == "items" else ("statements",):
+                claimed = batch[f"n_{name}"]
+                self._report(file, pc.less(claimed, 0), keys, f"n_{name} below 0")
+                own = _numbers(keys.filter(is_id)).astype(np.int64)
+                self._claimed[f"{name}_{letter}"] += int(pc.sum(claimed).as_py() or 0)
+                self._claimed[f"{name}_{letter}_numbers"] += int(own @ claimed.filter(is_id).to_numpy())
+            numbers.append(_numbers(keys.filter(is_id)))
+        ordered = np.sort(np.concatenate(numbers))
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(again):
+            example = f"{letter}{again[0]}"
+            self._found.add(self._manifest.tables[table][0].file, "duplicate_entity", example, len(again))
+
+    def _check_sitelinks(self) -> None:
+        for file, batch in self._batches("sitelinks"):
+            keys = batch["item_id"]
+            is_id = pc.match_substring_regex(keys, _ITEM_ID)
+            self._report(file, pc.invert(is_id), keys, "not an id")
+            self._report(file, pc.equal(batch["title"], ""), keys, "a sitelink without a title")
+            self._count("sitelinks", keys.filter(is_id))
+
+    def _count(self, name: str, keys: pa.Array) -> None:
+        for letter in ("Q", "P"):
+            own = keys.filter(pc.starts_with(keys, letter))
+            self._present[f"{name}_{letter}"] += len(own)
+            self._present[f"{name}_{letter}_numbers"] += int(_numbers(own).sum(dtype=np.int64))
+
+    def _checked_statements(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """Checks the statements, and gives those that make and use classes."""
+        for file, batch in self._batches("statements"):
+            keys = batch["entity_id"]
+            is_id = pc.match_substring_regex(keys, _SUBJECT_ID)
+            self._report(file, pc.invert(is_id), keys, "not an id")
+            self._report(file, pc.invert(pc.is_in(batch["rank"], pa.array(RANKS))), keys, "not a rank")
+            self._check_values(file, keys, {name: batch[name] for name in batch.schema.names})
+            qualifiers = batch["qualifiers"]
+            owners = keys.take(pc.list_parent_indices(qualifiers))
+            items = qualifiers.flatten()
+            fields = {field.name: items.field(field.name) for field in items.type}
+            self._check_values(file, owners, fields)
+            self._count("statements", keys.filter(is_id))
+            yield from _class_pairs(batch)
+
+    def _check_values(self, file: str, keys: pa.Array, column: dict[str, Any]) -> None:
+        def check(is_broken: Any, what: str) -> None:
+            self._report(file, is_broken, keys, what)
+
+        type_, precision = column["value_type"], column["precision"]
+        check(pc.invert(pc.match_substring_regex(column["property_id"], _PROPERTY_ID)), "not a property")
+        check(pc.invert(pc.is_in(column["snak"], pa.array(SNAKS))), "not a kind of snak")
+        check(pc.and_(pc.is_valid(type_), pc.invert(pc.is_in(type_, pa.array(VALUE_TYPES)))), "not a type of value")
+        check(pc.not_equal(pc.is_valid(type_), pc.equal(column["snak"], "value")), "a value where none is, or none")
+        check(pc.not_equal(pc.is_valid(type_), pc.is_valid(column["value"])), "a type without value")
+        is_entity = pc.and_(pc.equal(type_, "entity"), pc.invert(pc.match_substring_regex(column["value"], _VALUE_ID)))
+        check(is_entity, "a value that is no id")
+        for name, types in _ONLY_OF.items():
+            is_own = pc.fill_null(pc.is_in(type_, pa.array(types)), False)
+            check(pc.and_(pc.is_valid(column[name]), pc.invert(is_own)), f"{name} of another type of value")
+            if name in _ALWAYS:
+                check(pc.and_(is_own, pc.is_null(column[name])), f"no {name}")
+        check(pc.or_(pc.less(precision, 0), pc.greater(precision, _MAX_PRECISION)), "not a precision")
+        for name, least in (("month", _MONTH_PRECISION), ("day", _DAY_PRECISION)):
+            check(pc.and_(pc.is_valid(column[name]), pc.less(precision, least)), f"a {name} beyond the precision")
+
+    def _check_classes(self, edges: tuple[Numbers, Numbers]) -> None:
+        stored = _Feed(batch for _, batch in self._batches("classes"))
+        if not self._is_intact("classes", "statements"):
+            return
+        file = self._manifest.tables["classes"][0].file
+        for closure in class_closure(*edges):
+            wanted = closure_batch(closure)
+            if not stored.take(wanted.num_rows).equals(pa.Table.from_batches([wanted])):
+                self._found.add(file, "classes_disagree", f"at or after class {wanted['class_id'][0]}")
+                return
+        if stored.take(1).num_rows:
+            self._found.add(file, "classes_disagree", "the table has more rows")
+
+    def _check_rejected(self) -> None:
+        reasons: Counter[str] = Counter()
+        for _, batch in self._batches("rejected"):
+            reasons.update(batch["reason"].to_pylist())
+        expected = {reason: n for reason, n in self._manifest.totals.rejected.items() if n}
+        if self._is_intact("rejected") and dict(reasons) != expected:
+            self._found.add(MANIFEST, "counts", f"rejected by reason: {dict(reasons)}, expected {expected}")
+
+
+_ONLY_OF = {
+    "language": ["monolingualtext"],
+    "unit": ["quantity"],
+    "lower": ["quantity"],
+    "upper": ["quantity"],
+    "year": ["time"],
+    "month": ["time"],
+    "day": ["time"],
+    "precision": ["time"],
+    "calendar": ["time"],
+    "latitude": ["globecoordinate"],
+    "longitude": ["globecoordinate"],
+    "globe": ["globecoordinate"],
+}
+"""Columns that only values of some types fill."""
+_ALWAYS = frozenset({"language", "year", "precision", "calendar", "latitude", "longitude", "globe"})
+"""Those among them that every such value fills."""
+
+
+def _numbers(ids: pa.Array) -> Numbers:
+    found: Numbers = pc.utf8_slice_codeunits(ids, 1).cast(pa.uint32()).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _class_pairs(batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+    """Gives the P279 statements of a row group, and the values of P31 as pairs with themselves."""
+    is_link = pc.and_(pc.equal(batch["value_type"], "entity"), pc.not_equal(batch["rank"], "deprecated"))
+    is_link = pc.and_(pc.fill_null(is_link, False), pc.fill_null(pc.starts_with(batch["value"], "Q"), False))
+    subclass = pc.and_(pc.equal(batch["property_id"], "P279"), pc.starts_with(batch["entity_id"], "Q"))
+    below = batch.filter(pc.and_(is_link, subclass))
+    above = _numbers(below["value"])
+    yield _numbers(below["entity_id"]), above
+    yield above, above
+    classes = _numbers(batch.filter(pc.and_(is_link, pc.equal(batch["property_id"], "P31")))["value"])
+    yield classes, classes
+
+
+class _Feed:
+    """Rows of batches, taken in portions of another size."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._rest = pa.Table.from_batches([], WIKIDATA_TABLES["classes"])
+
+    def take(self, n_rows: int) -> pa.Table:
+        """Gives the next rows; fewer at the end."""
+        parts = [self._rest]
+        n_parts = self._rest.num_rows
+        while n_parts < n_rows and (batch := next(self._batches, None)) is not None:
+            parts.append(pa.Table.from_batches([batch]).cast(WIKIDATA_TABLES["classes"]))
+            n_parts += batch.num_rows
+        whole = pa.concat_tables(parts)
+        self._rest = whole.slice(n_rows)
+        return whole.slice(0, n_rows).combine_chunks()

@@ -1,0 +1,68 @@
+"""Lines of a Wikidata dump, made for tests."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kbsource.wikidata.entity import EntityReader
+from pipelines.jobs.wikidata import WikidataSummary, make_wikidata
+from pipelines.options_wikidata import WikidataOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags
+
+
+def reader(**options: Any) -> EntityReader:
+    """Gives a reader of English terms, all sitelinks and all qualifiers, unless told otherwise."""
+    return EntityReader(**{"languages": ("en",), "sites": None, "qualifiers": None, **options})
+
+
+def snak(property_id: str, datatype: str, type_: str, value: Any) -> dict[str, Any]:
+    """Gives a snak with a value."""
+    datavalue = {"type": type_, "value": value}
+    return {"snaktype": "value", "property": property_id, "datatype": datatype, "datavalue": datavalue}
+
+
+def item_snak(property_id: str, item_id: str) -> dict[str, Any]:
+    """Gives a snak whose value is an item."""
+    value = {"entity-type": "item", "numeric-id": int(item_id[1:]), "id": item_id}
+    return snak(property_id, "wikibase-item", "wikibase-entityid", value)
+
+
+def statement(main: dict[str, Any], *, rank: str = "normal", **others: Any) -> dict[str, Any]:
+    """Gives a statement."""
+    return {"type": "statement", "id": "x$1", "rank": rank, "mainsnak": main, **others}
+
+
+def terms(**texts: str) -> dict[str, Any]:
+    """Gives labels or descriptions by language."""
+    return {language: {"language": language, "value": text} for language, text in texts.items()}
+
+
+def item(entity_id: str, *snaks: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Gives an item with plain statements."""
+    claims: dict[str, list[Any]] = {}
+    for one in snaks:
+        claims.setdefault(one["property"], []).append(statement(one))
+    return {"type": "item", "id": entity_id, "labels": terms(en=f"label of {entity_id}"), "claims": claims, **fields}
+
+
+def array(lines: Iterable[Any]) -> bytes:
+    """Gives a dump: an array with one entity a line; bytes are put in as they are."""
+    written = [line if isinstance(line, bytes) else orjson.dumps(line) for line in lines]
+    return b"[\n" + b",\n".join(written) + b"\n]\n"
+
+
+def make(
+    *dumps: Path, output: Path, runner: str = "local", workers: int | None = None, **options: Any
+) -> WikidataSummary:
+    """Makes a release."""
+    return make_wikidata(
+        WikidataOptions(dump=tuple(map(str, dumps)), output=str(output), **options),
+        flags=beam_flags(runner, workers=workers, beam_args=()),
+        progress=Progress(io.StringIO()),
+    )

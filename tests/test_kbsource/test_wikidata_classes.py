@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.wikidata.assemble import distinct_edges
+from kbsource.wikidata.classes import class_closure
+
+Pairs = list[tuple[int, int]]
+
+
+def closure(pairs: Pairs, **options: int) -> dict[tuple[int, int], int]:
+    """Gives the distance of every pair, after checking the order of the rows."""
+    below, above = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
+    rows = [
+        row
+        for block in class_closure(below, above, **options)
+        for row in zip(*(column.tolist() for column in block), strict=True)
+    ]
+    assert rows == sorted(rows)
+    found = {(one, other): steps for one, other, steps in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def slow_closure(pairs: Pairs) -> dict[tuple[int, int], int]:
+    found = {}
+    for start in {node for pair in pairs for node in pair}:
+        reached, front, steps = {start: 0}, {start}, 0
+        while front:
+            steps += 1
+            front = {above for below, above in pairs if below in front} - set(reached)
+            reached |= dict.fromkeys(front, steps)
+        found |= {(start, node): steps for node, steps in reached.items()}
+    return found
+
+
+def test_a_class_is_above_itself_and_below_all_that_it_reaches() -> None:
+    assert closure([(3, 2), (2, 1), (3, 1)]) == {(1, 1): 0, (2, 2): 0, (2, 1): 1, (3, 3): 0, (3, 2): 1, (3, 1): 1}
+
+
+def test_circles_come_to_an_end() -> None:
+    assert closure([(1, 2), (2, 1)]) == {(1, 1): 0, (1, 2): 1, (2, 1): 1, (2, 2): 0}
+
+
+def test_a_class_without_superclasses_is_known_by_a_pair_with_itself() -> None:
+    assert closure([(7, 7)]) == {(7, 7): 0}
+
+
+def test_no_classes_give_nothing() -> None:
+    assert closure([]) == {}
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=30), st.integers(1, 5))
+def test_the_closure_is_that_of_a_plain_walk(pairs: Pairs, block_classes: int) -> None:
+    assert closure(pairs, block_classes=block_classes) == slow_closure(pairs)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 3)), max_size=5), max_size=5))
+def test_distinct_edges_are_sorted_and_each_comes_once(batches: list[Pairs]) -> None:
+    arrays = ((np.array([p[0] for p in b], np.uint32), np.array([p[1] for p in b], np.uint32)) for b in batches)
+    below, above = distinct_edges(arrays)
+    expected = sorted({pair for batch in batches for pair in batch})
+    assert list(zip(below.tolist(), above.tolist(), strict=True)) == expected

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from kbsource.errors import RecordError
+from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, Sitelink, Term, entity_key
+from tests.support.entities import item, item_snak, reader, statement, terms
+
+
+def read(value: Any, **options: Any) -> Entity:
+    return reader(**options).read(value if isinstance(value, bytes) else orjson.dumps(value))
+
+
+def test_an_item_has_id_number_and_revision() -> None:
+    found = read(item("Q42", lastrevid=17))
+    assert (found.kind, found.entity_id, found.number, found.revision_id) == ("item", "Q42", 42, 17)
+
+
+def test_a_property_has_its_datatype() -> None:
+    found = read({"type": "property", "id": "P31", "datatype": "wikibase-item"})
+    assert (found.kind, found.datatype, found.number) == ("property", "wikibase-item", 31)
+
+
+def test_terms_are_those_of_chosen_languages_their_variants_and_mul() -> None:
+    labels = terms(de="Meer", en="sea", **{"en-gb": "the sea", "eng": "no", "mul": "SEA"}, fr="mer")
+    found = read(item("Q1", labels=labels), languages=("en", "fr"))
+    assert found.labels == (Term("en", "sea"), Term("en-gb", "the sea"), Term("mul", "SEA"), Term("fr", "mer"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (terms(fr="mer", de="Meer"), Term("de", "Meer")),
+        (terms(fr="mer", mul="M"), Term("fr", "mer")),
+        (terms(mul="M", **{"de-at": "Meer"}), Term("mul", "M")),
+        (terms(**{"fr-ca": "mer", "de-at": "Meer"}), Term("de-at", "Meer")),
+        (terms(it="mare"), None),
+        ({}, None),
+    ],
+)
+def test_the_label_is_in_the_first_language_that_has_one_then_mul_then_a_variant(
+    labels: dict[str, Any], expected: Term | None
+) -> None:
+    assert read(item("Q1", labels=labels), languages=("de", "fr")).label == expected
+
+
+def test_aliases_keep_the_order_of_the_dump() -> None:
+    aliases = {"en": [{"language": "en", "value": text} for text in ("b", "a", "b")], "de": [{"value": "x"}]}
+    assert read(item("Q1", aliases=aliases)).aliases == (Term("en", "b"), Term("en", "a"), Term("en", "b"))
+
+
+def test_sitelinks_are_those_of_chosen_wikis_and_all_are_counted() -> None:
+    links = {"enwiki": {"site": "enwiki", "title": "Sea", "badges": []}, "dewiki": {"title": "Meer"}}
+    found = read(item("Q1", sitelinks=links), sites=frozenset({"dewiki"}))
+    assert (found.sitelinks, found.n_sitelinks) == ((Sitelink("dewiki", "Meer"),), 2)
+
+
+@pytest.mark.parametrize("field", ["labels", "descriptions", "aliases", "sitelinks", "claims"])
+@pytest.mark.parametrize("empty", [[], None, {}])
+def test_an_empty_array_stands_for_an_empty_object(field: str, empty: Any) -> None:
+    found = read({**item("Q1", item_snak("P1", "Q2")), field: empty})
+    kept = {"labels": found.labels, "claims": found.statements}
+    assert kept.get(field, ()) == ()
+
+
+def test_statements_have_rank_and_wanted_qualifiers() -> None:
+    qualifiers = {"P580": [item_snak("P580", "Q7")], "P999": [item_snak("P999", "Q8")]}
+    claims = {
+        "P1": [
+            statement(item_snak("P1", "Q2"), rank="preferred", qualifiers=qualifiers),
+            statement(item_snak("P1", "Q3"), rank="deprecated", qualifiers=[]),
+        ]
+    }
+    rows = read(item("Q1", claims=claims), qualifiers=frozenset(NEEDED_QUALIFIERS)).statements
+    assert [(row[0], row[1], row[2], row[6]) for row in rows] == [
+        ("Q1", "P1", "preferred", "Q2"),
+        ("Q1", "P1", "deprecated", "Q3"),
+    ]
+    assert [(one[0], one[4]) for one in rows[0][-1]] == [("P580", "Q7")]
+    assert [one[0] for one in read(item("Q1", claims=claims)).statements[0][-1]] == ["P580", "P999"]
+    assert rows[1][-1] == ()
+
+
+def test_of_other_entities_nothing_but_the_id_is_read() -> None:
+    assert read({"type": "lexeme", "id": "L7", "claims": 17}) == Entity("lexeme", "L7", 7)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"type":"item","id":"Q1"', "malformed_json"),
+        (b"[]", "malformed_json"),
+        (b'{"type":"item","id":"Q1","labels":{"en":{"value":"\\ud800"}}}', "malformed_json"),
+        (b'{"type":"item","id":"\xff"}', "malformed_json"),
+        (b'{"type":"item"}', "missing_field"),
+        (b'{"id":"Q1"}', "missing_field"),
+        (b'{"type":"property","id":"P1"}', "missing_field"),
+        (b'{"type":"item","id":"P1"}', "invalid_field"),
+        (b'{"type":"item","id":"Q0"}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","lastrevid":"x"}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","labels":{"en":"sea"}}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","labels":["sea"]}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","sitelinks":{"enwiki":{}}}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","aliases":{"en":[{}]}}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","claims":{"P1":[{"rank":"best"}]}}', "malformed_statement"),
+        (b'{"type":"item","id":"Q1","claims":{"P1":[{"rank":"normal"}]}}', "malformed_statement"),
+        (b'{"entity":"Q1","redirect":"Q2"}', "entity_redirect"),
+        (b"[" * 5000 + b"]" * 5000, "malformed_json"),
+    ],
+)
+def test_lines_that_are_no_entity_are_rejected_with_a_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        read(line)
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [(b'{"type":"item","id":"Q42","la', "Q42"), (b'{"id": "P31"', "P31"), (b"{", "")]
+)
+def test_the_key_of_a_broken_line_is_its_id_where_it_shows(line: bytes, expected: str) -> None:
+    assert entity_key(line) == expected
