@@ -10,15 +10,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kbsource.errors import SetupError
+from pipelines.clusters import dataflow_flags, flink_flags, spark_flags
+from pipelines.storage import use_options
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
+_HERE = "--runner=local"
+_PROCESSES = "--workers="
 _LOCAL = ("--runner=FnApiRunner",)
 
 PRESETS = {
     "local": "one working process on this machine",
     "local-multi": "as many working processes on this machine as it has cores, or --workers",
+    "spark": "a Spark 3.5 cluster: --spark_master_url, or --job_endpoint of a running job server",
+    "flink": "a Flink cluster: --flink_master or --job_endpoint; without, one inside the job server",
+    "dataflow": "Google Dataflow: --project, --region, --temp_location and --sdk_container_image",
 }
 """Names of the presets and what they mean."""
 
@@ -26,8 +33,9 @@ PRESETS = {
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
     """Gives the flags of Beam for a preset or for a runner that Beam itself knows.
 
-    The heavy work is done by guarded processes of our own, one for each of Beam's workers, so that threads
-    are all that Beam needs to keep every core of a machine at work.
+    The local presets are flags that ``local_processes`` understands and that mean no runner of Beam, unless there are
+    further flags: those are Beam's. The heavy work is done by guarded processes of our own, one for each of Beam's
+    workers, so that threads are all that Beam needs to keep every core of a machine at work.
 
     Args:
         runner: name of a preset, or of one of Beam's runners.
@@ -37,23 +45,61 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     Raises:
         SetupError: names what is wrong and the choices.
     """
+    quiet_beam()
     if workers is not None and runner != "local-multi":
         raise SetupError(
             f"--workers is for --runner local-multi, not for {runner}; give Beam's own flag for the number of workers."
         )
     if workers is not None and workers < 1:
         raise SetupError(f"--workers is {workers}; give at least 1, or leave it out for one per core.")
+    if runner in ("local", "local-multi") and not beam_args:
+        return [_HERE, f"{_PROCESSES}{1 if runner == 'local' else workers or n_cores()}"]
     if runner == "local":
         return [*_LOCAL, *beam_args]
     if runner == "local-multi":
         threads = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_threading"]
         return [*_LOCAL, *threads, *beam_args]
+    given = flags_given(beam_args)
+    if "output_executable_path" in given:
+        raise SetupError(
+            "--output_executable_path writes a pipeline down instead of running it, and each command runs several."
+        )
+    if runner == "spark":
+        return [*spark_flags(given), *beam_args]
+    if runner == "flink":
+        return [*flink_flags(given, n_cores=n_cores()), *beam_args]
+    if runner == "dataflow":
+        return [*dataflow_flags(given), *beam_args]
     if runner not in known_runners():
         presets = ", ".join(PRESETS)
         raise SetupError(
             f"--runner {runner}: no preset ({presets}) and no runner of Beam ({', '.join(known_runners())})."
         )
     return [f"--runner={runner}", *beam_args]
+
+
+def local_processes(flags: Sequence[str]) -> int | None:
+    """Gives the number of working processes that the flags of a local preset mean; None for flags of Beam."""
+    if not flags or flags[0] != _HERE:
+        return None
+    return int(flags[1].removeprefix(_PROCESSES))
+
+
+def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
+    """Gives flags by name without their dashes; the last one counts, a flag without a value has an empty one.
+
+    >>> flags_given(["--job_name=a", "--region", "us-central1", "--streaming"])
+    {'job_name': 'a', 'region': 'us-central1', 'streaming': ''}
+    """
+    given: dict[str, str] = {}
+    name = None
+    for argument in beam_args:
+        if argument.startswith("--"):
+            name, _, value = argument[2:].partition("=")
+            given[name] = value
+        elif name is not None:
+            given[name] = argument
+    return given
 
 
 def n_cores() -> int:
@@ -71,13 +117,16 @@ def known_runners() -> list[str]:
 
 
 def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
-    """Gives Beam's options for flags.
+    """Gives Beam's options for flags, and lets its file systems have them.
 
     Raises:
         SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    n_processes = local_processes(flags)
+    if n_processes is not None:  # a stage that needs Beam whatever the runner
+        flags = [*_LOCAL, f"--direct_num_workers={n_processes}", "--direct_running_mode=multi_threading"]
     options = PipelineOptions(list(flags))
     complaint = io.StringIO()
     try:
@@ -96,6 +145,7 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
             f"Neither kbsource nor Beam has an option {name}. See kbsource build --help, and Beam's pipeline "
             "options for the runner."
         )
+    use_options(options.get_all_options(drop_default=True))
     return options
 
 

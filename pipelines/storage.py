@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from typing import BinaryIO, cast
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, BinaryIO, cast
 
 from kbsource.files import LocalStorage, Storage
 
@@ -13,11 +16,30 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
+def absolute(path: str) -> str:
+    """Gives a local path from the root, for workers run in folders of their own; others as they are."""
+    return os.path.abspath(path) if is_local(path) else path
+
+
 def storage_for(*paths: str) -> Storage:
     """Gives the storage that reads and writes all of the paths; Beam is only imported for remote ones."""
     if all(is_local(path) for path in paths):
         return LocalStorage()
     return BeamStorage()
+
+
+_OPTIONS = "KBSOURCE_BEAM_OPTIONS"
+
+
+def use_options(options: Mapping[str, Any]) -> None:
+    """Sets the options that Beam's file systems have in this process and in those that it starts: the endpoint of an
+    object store, the host of HDFS."""
+    os.environ[_OPTIONS] = json.dumps(options, sort_keys=True, default=str)
+
+
+def options_in_use() -> dict[str, Any]:
+    """Gives the options that ``use_options`` set, here or in the process that started this one."""
+    return dict(json.loads(os.environ.get(_OPTIONS, "{}")))
 
 
 class BeamStorage:
@@ -26,7 +48,9 @@ class BeamStorage:
     def __init__(self) -> None:
         from apache_beam.io.filesystem import CompressionTypes, FileSystem
         from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import PipelineOptions
 
+        FileSystems.set_options(PipelineOptions.from_dictionary(options_in_use()))
         self._systems = FileSystems
         self._raw = CompressionTypes.UNCOMPRESSED
         self._file_system = FileSystem

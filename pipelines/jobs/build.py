@@ -21,6 +21,7 @@ from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, base_name, join, sha256_of
+from kbsource.page_items import check_site
 from kbsource.release.commit import commit_release
 from kbsource.release.layout import MANIFEST, begin_release
 from kbsource.release.manifest import InputFile, Manifest
@@ -29,10 +30,12 @@ from kbsource.site import Site
 from kbsource.staging import ScanReport, read_report, write_json
 from kbsource.title_index import TitleIndex
 from kbsource.titles import normalise_title
+from kbsource.wikidata.reader import WikidataTables
 from pipelines.options import BuildOptions
 from pipelines.progress import Done, Progress, beats_of
-from pipelines.runners import pipeline_options, quiet_beam
-from pipelines.storage import is_local, storage_for
+from pipelines.stages import Stages
+from pipelines.storage import absolute, is_local, storage_for
+from pipelines.task_runs import Work, workers_line
 from pipelines.tasks import PAGES, SCAN, Job, copy_file, index_files
 
 MAX_RANGE_BYTES = 32 << 20
@@ -85,8 +88,8 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    run = _Build(options, flags, progress)
-    manifest, missing = run.run()
+    with Stages(flags) as stages:
+        manifest, missing = _Build(options, stages, progress).run()
     return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
 
 
@@ -104,25 +107,24 @@ def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[Findin
 class _Build:
     """One build, step by step."""
 
-    def __init__(self, options: BuildOptions, flags: Sequence[str], progress: Progress) -> None:
+    def __init__(self, options: BuildOptions, stages: Stages, progress: Progress) -> None:
         self._options = options
-        self._flags = flags
         self._progress = progress
-        self._output = options.output.rstrip("/") or "/"
+        self._output = absolute(options.output.rstrip("/") or "/")
+        self._stages = stages
         self._storage = storage_for(self._output, *options.dump)
-        quiet_beam()
-        self._beam_options = pipeline_options(flags)
 
     def run(self) -> tuple[Manifest, tuple[str, ...]]:
         options, storage = self._options, self._storage
         self._check_set_up()
-        paths = expand_inputs(options.dump, storage)
+        paths = [absolute(path) for path in expand_inputs(options.dump, storage)]
         _check_names(paths)
         report = self._check(paths)
         site = self._site(report)
+        wikidata = self._wikidata(site)
         titles = self._titles(site)
         ranges = self._ranges(paths)
-        inputs = self._inputs(report)
+        inputs = self._inputs(report, wikidata)
         staging = begin_release(self._output, storage)
         job = Job(
             output=self._output,
@@ -131,7 +133,7 @@ class _Build:
             as_of=options.as_of,
             limit_pages=options.limit_pages,
             has_titles=titles is not None,
-            has_page_props=options.page_props is not None,
+            has_page_props=self._has_items,
             parser=options.parser,
         )
         job.write(staging, storage)
@@ -139,7 +141,7 @@ class _Build:
             write_json(storage, join(staging, "titles.json"), sorted(titles))
         scans = self._scan(staging, ranges)
         with _local_folder(staging) as folder:
-            indexes = self._index(staging, folder, scans)
+            indexes = self._index(staging, folder, scans, wikidata, site)
             shards, shard_reports = self._pages(staging, scans, indexes)
             self._check_rejects(scans, shard_reports, indexes)
             self._progress.note("finish: indexes, small tables and manifest")
@@ -155,6 +157,7 @@ class _Build:
                 schema_version=(report.header.schema_version if report.header else None) or "",
                 inputs=inputs,
                 options=options.data_options(),
+                wikidata=wikidata,
             )
             missing = _titles_not_found(titles, TitleIndex.open(folder))
         commit_release(self._output, manifest, storage=storage)
@@ -169,6 +172,7 @@ class _Build:
         options = self._options
         for name, path in (
             ("--page-props", options.page_props),
+            ("--wikidata", options.wikidata),
             ("--siteinfo", options.siteinfo),
             ("--only-titles", options.only_titles),
         ):
@@ -199,6 +203,18 @@ class _Build:
         site, path = report.header.site, self._options.siteinfo
         return site if path is None else merge_siteinfo_json(site, read_siteinfo_json(path, storage_for(path)))
 
+    @property
+    def _has_items(self) -> bool:
+        return self._options.page_props is not None or self._options.wikidata is not None
+
+    def _wikidata(self, site: Site) -> WikidataTables | None:
+        path = self._options.wikidata
+        if path is None:
+            return None
+        tables = WikidataTables.open(path, storage_for(path))
+        check_site(tables, site)
+        return tables
+
     def _titles(self, site: Site) -> frozenset[str] | None:
         path = self._options.only_titles
         if path is None:
@@ -220,13 +236,16 @@ class _Build:
             range_bytes = max(n_bytes, 1)
         return plan_ranges(paths, self._storage, range_bytes=range_bytes)
 
-    def _inputs(self, report: CheckReport) -> list[InputFile]:
+    def _inputs(self, report: CheckReport, wikidata: WikidataTables | None) -> list[InputFile]:
         """Gives the files read, for the manifest."""
         inputs = [InputFile(one.name, one.n_bytes, one.sha256) for one in report.inputs]
         for path in (self._options.page_props, self._options.siteinfo, self._options.only_titles):
             if path is not None:
                 storage = storage_for(path)
                 inputs.append(InputFile(base_name(path), storage.size(path), sha256_of(storage, path)))
+        if wikidata is not None:
+            storage, path = wikidata.storage, wikidata.manifest_path
+            inputs.append(InputFile("wikidata/manifest.json", storage.size(path), sha256_of(storage, path)))
         return inputs
 
     def _scan(self, staging: str, ranges: Sequence[DumpRange]) -> list[ScanReport]:
@@ -238,8 +257,15 @@ class _Build:
         self._check_rejects(reports, (), None)
         return reports
 
-    def _index(self, staging: str, folder: str, scans: Sequence[ScanReport]) -> Indexes:
-        self._progress.note("index: titles, redirects and page_props")
+    def _index(
+        self,
+        staging: str,
+        folder: str,
+        scans: Sequence[ScanReport],
+        wikidata: WikidataTables | None,
+        site: Site,
+    ) -> Indexes:
+        self._progress.note("index: titles, redirects and items")
         page_props = self._options.page_props
         indexes = build_indexes(
             scans,
@@ -248,10 +274,12 @@ class _Build:
             folder=folder,
             scratch=os.path.join(os.path.dirname(folder), "scratch"),
             page_props=page_props,
+            wikidata=wikidata,
+            site=site,
             max_share=self._options.max_rejects,
         )
         if not is_local(staging):
-            for name in index_files(has_page_props=page_props is not None):
+            for name in index_files(has_page_props=self._has_items):
                 target = join(staging, "index", name)
                 copy_file(LocalStorage(), os.path.join(folder, name), self._storage, target)
         return indexes
@@ -295,12 +323,8 @@ class _Build:
             page_timeout_s: seconds that one page may take.
 
         Raises:
-            SetupError: a task could not be done.
+            DataError: a task could not be done.
         """
-        import apache_beam as beam
-
-        from pipelines.transforms.run_tasks import RunTasks, Work, failures
-
         kind = tasks[0]["kind"]
         work = Work("pipelines.tasks:run_task", staging, page_timeout_s, self._options.worker_memory_bytes)
         poll = (
@@ -309,17 +333,9 @@ class _Build:
             else self._reports_of(staging, kind, sizes)
         )
         with self._progress.stage(kind, poll):
-            pipeline = beam.Pipeline(options=self._beam_options)
-            _ = pipeline | kind >> RunTasks(tasks, work)
-            try:
-                pipeline.run().wait_until_finish()
-            except RuntimeError as error:
-                # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
-                if str(error).startswith("KeyboardInterrupt"):
-                    raise KeyboardInterrupt from error
-                raise
-        if failed := failures(staging):
-            raise DataError(failed[0])
+            workers = self._stages.run(tasks, work)
+        if len(workers) > 1:
+            self._progress.note(workers_line(kind, workers))
 
     def _reports_of(self, staging: str, kind: str, sizes: Sequence[int]) -> Any:
         folder = "scan" if kind == SCAN else "shards"

@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import threading
+from pathlib import Path
 from typing import Any
 
 from kbsource.beat import Beat
@@ -13,13 +14,18 @@ from kbsource.errors import SetupError
 
 
 def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
-    """Does pages 1 to ``n_pages``; page ``bad_page`` goes wrong in the way ``how``."""
+    """Does pages 1 to ``n_pages``; page ``bad_page`` goes wrong in the way ``how``.
+
+    The process's id is left as a file's name in the folder ``pids``.
+    """
     for page in range(1, task["n_pages"] + 1):
         beat.enter(page)
         if page == task.get("bad_page"):
             misbehave(task["how"])
         beat.leave()
         beat.done(pages=1, n_bytes=10)
+    if "pids" in task:
+        Path(task["pids"], str(os.getpid())).touch()
     if "how" in task and "bad_page" not in task:
         misbehave(task["how"])
     return {"pid": os.getpid(), "n_pages": beat.read().pages_done}

@@ -12,7 +12,8 @@ from apache_beam.testing.util import assert_that, equal_to
 from kbsource.errors import SetupError
 from kbsource.guard import WorkerDiedError
 from pipelines.runners import quiet_beam
-from pipelines.transforms.run_tasks import MAX_FAILED_PAGES, RunTasks, Work, failures, run_guarded, task_name
+from pipelines.task_runs import MAX_FAILED_PAGES, Work, failures, run_guarded, task_name
+from pipelines.transforms.run_tasks import RunTasks
 
 TASK = {"kind": "pages", "number": 3}
 
@@ -52,7 +53,7 @@ def test_a_page_that_ends_the_process_is_not_parsed_again_and_then_not_read_agai
 def test_a_parser_that_fails_on_page_after_page_ends_the_task() -> None:
     guard = FakeGuard(*(WorkerDiedError(page, "crash", "exit code 3") for page in range(1, 99)))
 
-    with pytest.raises(SetupError, match=r"pages-00003: 26 pages .* parser is broken.* page 26 .* exit code 3"):
+    with pytest.raises(SetupError, match=r"pages-00003: 26 pieces .* is broken.* number 26 .* exit code 3"):
         run(guard)
 
     assert len(guard.verdicts) == MAX_FAILED_PAGES + 1

@@ -1,0 +1,179 @@
+"""How a build scales: with the size of the dump, with processes of one machine and with workers of a Spark cluster.
+
+What grows with the dump is told from what every build costs by a straight line through the sizes, and the line is drawn
+out to a whole English Wikipedia.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+from statistics import linear_regression
+from typing import Any
+
+from benchmarks.build_speed import release_digest
+from benchmarks.environment import WORK, machine, table, write_json
+from benchmarks.make_dump import MadeDump, cached_dump
+from benchmarks.process_tree import run
+from benchmarks.slices import REPOSITORY, data_root
+
+# pages-articles of the English Wikipedia, unpacked: "over 100 GB" in 2026.
+# https://en.wikipedia.org/wiki/Wikipedia:Database_download
+ENWIKI_GB = 105
+CORES = (1, 2, 8, 32, 96)
+_STAGE = re.compile(r"^(scan|pages): .* in (\d+):(\d\d)(?::(\d\d))?$", re.MULTILINE)
+
+
+def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str | None) -> dict[str, Any]:
+    """Builds in a process tree of its own, a cluster's included, and gives what that took.
+
+    ``driver_s`` is the time in which only the driver works: checking, indexes, small tables.
+
+    Raises:
+        SystemExit: the build failed; gives the end of what it wrote.
+    """
+    shutil.rmtree(output, ignore_errors=True)
+    log = WORK / "logs" / f"{output.name}.log"
+    given = {"dump": str(dump.path), "output": str(output), "runner": runner, "workers": workers, "kit": kit}
+    usage = run([sys.executable, "-m", "benchmarks.scale", "--one", json.dumps(given)], cwd=REPOSITORY, log=log)
+    text = log.read_text("utf-8", errors="replace")
+    if usage.returncode != 0:
+        raise SystemExit(f"the build of {dump.path} by {runner} failed:\n{text[-3000:]}")
+    wall_s = float(text.rpartition("wall ")[2])
+    spread_s = sum(stage_seconds(text).values())
+    return {
+        "wall_s": wall_s,
+        "cpu_s": usage.cpu_s,
+        "driver_s": wall_s - spread_s,
+        "peak_tree_mb": usage.peak_tree_mb,
+        "peak_process_mb": usage.peak_process_mb,
+        "release_sha256": release_digest(output),
+    }
+
+
+def stage_seconds(log: str) -> dict[str, int]:
+    """Gives the seconds of the stages that are spread over workers, from what the driver said.
+
+    >>> stage_seconds("check: 0:01\\nscan: 103 pages in 1:11\\npages: 66 pages in 0:57\\n")
+    {'scan': 71, 'pages': 57}
+    """
+    seconds = {}
+    for name, *parts in _STAGE.findall(log):
+        total = 0
+        for part in filter(None, parts):
+            total = total * 60 + int(part)
+        seconds[name] = total
+    return seconds
+
+
+def build_one(given: dict[str, Any]) -> None:
+    """Does one build and prints its wall time; a cluster is started before and stopped after it."""
+    command = ["build", "--dump", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
+    if given["runner"] == "spark":
+        from tests.support.spark_cluster import SparkCluster
+        from tests.support.spark_kit import kit_in
+
+        with SparkCluster(kit_in(Path(given["kit"])), WORK / "spark", n_workers=given["workers"]) as cluster:
+            seconds = timed_command([*command, "--runner", "spark", *cluster.flags()])
+    else:
+        seconds = timed_command([*command, "--runner", "local-multi", "--workers", str(given["workers"])])
+    print(f"wall {seconds:.2f}")
+
+
+def timed_command(argv: list[str]) -> float:
+    """Runs ``kbsource`` in this process; gives the seconds it took.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    from pipelines.cli import main as kbsource
+
+    start = time.perf_counter()
+    if code := kbsource(argv):
+        raise SystemExit(code)
+    return time.perf_counter() - start
+
+
+def measure(data: str | None, *, sizes_mb: list[int], kit: str | None, spark_mb: int) -> dict[str, Any]:
+    """Builds every size with one and two processes, and ``spark_mb`` MB with one and two Spark workers."""
+    root = data_root(data)
+    plan = [(n_mb, "local-multi", workers) for n_mb in sizes_mb for workers in (1, 2)]
+    plan += [(spark_mb, "spark", workers) for workers in (1, 2)] if kit else []
+    rows = []
+    for n_mb, runner, workers in plan:
+        dump = cached_dump(WORK / "dumps", root=root, n_mb=n_mb)
+        output = WORK / "releases" / f"scale-{n_mb}mb-{runner}-{workers}"
+        figures = build(dump, output=output, runner=runner, workers=workers, kit=kit)
+        shutil.rmtree(output)
+        rows.append({"size_mb": n_mb, "runner": runner, "workers": workers, **figures})
+    return {"machine": machine(), "builds": rows, "projection": projection(rows)}
+
+
+def projection(rows: list[dict[str, Any]], *, gb: float = ENWIKI_GB) -> dict[str, Any] | None:
+    """Gives CPU hours, and hours of wall time by number of cores, for a dump of ``gb`` GB; None for a single size.
+
+    The straight lines go through the builds by one process. The driver's share stays on one core, the rest is divided.
+    """
+    one = [row for row in rows if row["runner"] == "local-multi" and row["workers"] == 1]
+    if len(one) < 2:
+        return None
+    sizes = [row["size_mb"] for row in one]
+    cpu = linear_regression(sizes, [row["cpu_s"] for row in one])
+    driver = linear_regression(sizes, [row["driver_s"] for row in one])
+    n_mb = gb * 1000
+    cpu_s = cpu.slope * n_mb + cpu.intercept
+    driver_s = max(0.0, driver.slope * n_mb + driver.intercept)
+    return {
+        "gb": gb,
+        "mb_per_core_s": 1 / cpu.slope,
+        "fixed_cpu_s": cpu.intercept,
+        "cpu_hours": cpu_s / 3600,
+        "driver_hours": driver_s / 3600,
+        "wall_hours": {str(n): (driver_s + max(0.0, cpu_s - driver_s) / n) / 3600 for n in CORES},
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the tables."""
+    keys = ("size_mb", "runner", "workers", "wall_s", "cpu_s", "driver_s", "peak_tree_mb", "peak_process_mb")
+    header = ("MB", "runner", "workers", "wall s", "CPU s", "driver s", "peak MB", "process MB")
+    print(table(header, [tuple(row[key] for key in keys) for row in result["builds"]]))
+    digests: dict[int, set[str]] = {}
+    for row in result["builds"]:
+        digests.setdefault(row["size_mb"], set()).add(row["release_sha256"])
+    for n_mb, found in digests.items():
+        print(f"{n_mb} MB: {'the same bytes by every runner' if len(found) == 1 else 'DIFFERENT BYTES'}")
+    if (line := result["projection"]) is not None:
+        print(
+            f"\n{line['gb']} GB of XML: {line['mb_per_core_s']:.1f} MB/s a core beyond {line['fixed_cpu_s']:.0f} s, "
+            f"{line['cpu_hours']:.1f} CPU hours, {line['driver_hours']:.2f} of them the driver's"
+        )
+        print(table(("cores", "hours"), [(int(n), hours) for n, hours in line["wall_hours"].items()]))
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
+    parser.add_argument("--sizes", default="50,100,200,400", help="MB of XML, comma-separated")
+    parser.add_argument("--spark", metavar="KIT", help="folder that make spark-test fetched; without, no Spark")
+    parser.add_argument("--spark-mb", type=int, default=200, help="MB of XML for Spark (default: %(default)s)")
+    parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        build_one(json.loads(args.one))
+        return
+    sizes_mb = [int(size) for size in args.sizes.split(",")]
+    result = measure(args.data, sizes_mb=sizes_mb, kit=args.spark, spark_mb=args.spark_mb)
+    show(result)
+    write_json(args.json, result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""What the tests on real clusters need, fetched once: ``python -m tests.support.spark_kit FOLDER``.
+
+* Spark itself: the jars of pyspark's source distribution.
+* Beam's job servers for Spark and Flink: the ready-made ones of Beam's own version from Maven Central. Where those are
+  not to be had (mirrors often leave out programs of hundreds of megabytes), Maven puts them together from their parts,
+  of a version whose parts are all there; the protocol that pipelines are handed over by is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kbsource.errors import SetupError
+from pipelines.clusters import SPARK_JAVA, newest_flink
+from pipelines.job_server import check_java, fetch_jar
+
+SPARK = "3.5.9"
+SPARK_SHA256 = "ea27adc39ddac9413b8951e45aa748cbed6c785971b81386efc41938f6243d93"
+ASSEMBLED_BEAM = "2.62.0"
+SPARK_PARTS, SPARK_MAIN = "beam-runners-spark-3", "org.apache.beam.runners.spark.SparkJobServerDriver"
+FLINK_PARTS, FLINK_MAIN = "beam-runners-flink-1.19", "org.apache.beam.runners.flink.FlinkJobServerDriver"
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+# Jars of Spark that a job server does without: every executor fetches what the job server has.
+NOT_FOR_JOB_SERVER = (
+    "HikariCP", "JTransforms", "arpack", "arrow", "blas", "bonecp", "breeze", "commons-compress", "curator",
+    "datanucleus", "derby", "guava", "hive", "jdo", "kubernetes", "lapack", "libthrift", "mesos", "okhttp", "orc-",
+    "rocksdbjni", "scala-compiler", "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mesos", "spark-mllib",
+    "spark-repl", "spark-yarn", "spire", "tink", "zookeeper",
+)  # fmt: skip
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kbsource</groupId><artifactId>job-server</artifactId><version>1</version>
+  <dependencies><dependency>
+    <groupId>org.apache.beam</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+@dataclass(frozen=True)
+class SparkKit:
+    """Where things are.
+
+    Attributes:
+        spark: folder with Spark's ``jars`` and ``bin``.
+        job_server: Beam's job server for Spark, for ``java -jar``.
+        flink_job_server: that for Flink, with a cluster of its own inside.
+        first_jars: jars that executors must find before Spark's own.
+    """
+
+    spark: Path
+    job_server: Path
+    flink_job_server: Path
+    first_jars: tuple[Path, ...]
+
+
+def kit_in(folder: Path) -> SparkKit:
+    """Gives the kit that ``fetch_kit`` made in a folder."""
+    parts = folder / f"{SPARK_PARTS}-{ASSEMBLED_BEAM}"
+    first = [*parts.glob("guava-[0-9]*.jar"), *parts.glob("failureaccess-*.jar")]
+    return SparkKit(
+        folder / f"spark-{SPARK}", folder / "spark-job-server.jar", folder / "flink-job-server.jar", tuple(first)
+    )
+
+
+def fetch_kit(folder: Path) -> None:
+    """Fetches what is missing of the kit.
+
+    Raises:
+        SetupError: Java or Maven is missing, or something cannot be fetched.
+    """
+    check_java(SPARK_JAVA)
+    folder.mkdir(parents=True, exist_ok=True)
+    kit = kit_in(folder)
+    if not kit.spark.exists():
+        _fetch_spark(kit.spark)
+    spark = [jar for jar in (kit.spark / "jars").iterdir() if not jar.name.startswith(NOT_FOR_JOB_SERVER)]
+    _make_job_server(kit.job_server, ":runners:spark:3:job-server:shadowJar", SPARK_PARTS, SPARK_MAIN, libraries=spark)
+    _make_job_server(
+        kit.flink_job_server, f":runners:flink:{newest_flink()}:job-server:shadowJar", FLINK_PARTS, FLINK_MAIN
+    )
+
+
+def _make_job_server(path: Path, target: str, parts: str, main_class: str, *, libraries: Iterable[Path] = ()) -> None:
+    """Fetches a job server, or puts it together from its parts and further libraries."""
+    if path.exists():
+        return
+    try:
+        whole = fetch_jar(target, flag="--…_job_server_jar=PATH")
+    except SetupError as error:
+        sys.stderr.write(f"{error}\nPutting {parts} together from Beam {ASSEMBLED_BEAM}.\n")
+        folder = path.parent / f"{parts}-{ASSEMBLED_BEAM}"
+        copy_dependencies(parts, ASSEMBLED_BEAM, folder)
+        write_path_jar(path, main_class, [*folder.iterdir(), *libraries])
+    else:
+        shutil.copyfile(whole, f"{path}.tmp")
+        os.replace(f"{path}.tmp", path)
+
+
+def copy_dependencies(artifact: str, version: str, target: Path) -> None:
+    """Copies one of Beam's artifacts and all that it needs at run time into a folder, with sums checked.
+
+    Raises:
+        SetupError: Maven is missing or cannot get them.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise SetupError("No Maven on the PATH (Debian and Ubuntu: apt install maven).")
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch, "pom.xml").write_text(POM.format(artifact=artifact, version=version), "utf-8")
+        options = [f"-DoutputDirectory={scratch}/jars", "-DincludeScope=runtime"]
+        command = [maven, "--batch-mode", "--quiet", "--strict-checksums", COPY_DEPENDENCIES, *options]
+        if subprocess.run(command, cwd=scratch, stdout=sys.stderr, check=False).returncode != 0:
+            raise SetupError(f"Maven cannot get {artifact} {version} and what it needs.")
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(f"{scratch}/jars", target)
+
+
+def write_path_jar(path: Path, main_class: str, jars: Iterable[Path]) -> None:
+    """Writes a jar that holds nothing but the path of its classes."""
+    places = " ".join(jar.absolute().as_uri() for jar in sorted(jars))
+    lines = ["Manifest-Version: 1.0", f"Main-Class: {main_class}", f"Class-Path: {places}"]
+    # No line of a manifest has more than 72 bytes; the next one goes on after a blank. (JAR file specification.)
+    folded = (line[:72] + "".join(f"\r\n {line[at : at + 71]}" for at in range(72, len(line), 71)) for line in lines)
+    with zipfile.ZipFile(f"{path}.tmp", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "".join(f"{line}\r\n" for line in folded) + "\r\n")
+    os.replace(f"{path}.tmp", path)
+
+
+def _fetch_spark(target: Path) -> None:
+    """Fetches pyspark's source distribution and takes out what a cluster needs."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary=:all:",
+            f"--dest={scratch}",
+        ]
+        if subprocess.run([*pip, f"pyspark=={SPARK}"], stdout=sys.stderr, check=False).returncode != 0:
+            raise SetupError(f"pip cannot get pyspark {SPARK}; a package index must be reachable.")
+        archive = Path(scratch, f"pyspark-{SPARK}.tar.gz")
+        with archive.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != SPARK_SHA256:
+            raise SetupError(f"pyspark {SPARK} arrived with SHA-256 {found}, not {SPARK_SHA256}.")
+        root = f"pyspark-{SPARK}/deps/"
+        with tarfile.open(archive) as tar:
+            members = [one for one in tar if one.name.startswith((f"{root}jars", f"{root}bin"))]
+            tar.extractall(scratch, members, filter="data")
+        os.rename(Path(scratch, root), target)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    try:
+        fetch_kit(parser.parse_args().folder)
+    except SetupError as error:
+        raise SystemExit(f"spark_kit: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

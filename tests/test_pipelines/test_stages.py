@@ -1,0 +1,84 @@
+"""Stages done by processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.assembly import DataError
+from pipelines.runners import beam_flags
+from pipelines.stages import Stages
+from pipelines.task_runs import Work
+from tests.support import mini_wiki
+from tests.support.builds import build_mini, contents
+
+
+def tasks(count: int, **how: str) -> list[dict[str, Any]]:
+    return [{"kind": "scan", "number": number, "n_pages": 1, **how} for number in range(count)]
+
+
+def work_in(folder: Path) -> Work:
+    return Work("tests.support.guarded_work:work", str(folder), None, None)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2, 7])
+def test_every_task_is_done_once(tmp_path: Path, n_processes: int) -> None:
+    with Stages(beam_flags("local-multi", workers=n_processes, beam_args=())) as stages:
+        by_worker = stages.run(tasks(5), work_in(tmp_path))
+
+    assert by_worker.total() == 5
+    assert len(list((tmp_path / "done").iterdir())) == 5
+
+
+def test_processes_live_for_all_stages_and_end_with_them(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    with Stages(beam_flags("local", workers=None, beam_args=())) as stages:
+        for stage in range(3):
+            stages.run(tasks(2, pids=str(pids)), work_in(tmp_path / str(stage)))
+        (pid,) = [int(path.name) for path in pids.iterdir()]
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_a_task_that_cannot_be_done_ends_the_stage(tmp_path: Path, n_processes: int) -> None:
+    with (
+        Stages(beam_flags("local-multi", workers=n_processes, beam_args=())) as stages,
+        pytest.raises(DataError, match="no such index; build it first"),
+    ):
+        stages.run(tasks(40, how="set-up"), work_in(tmp_path))
+
+    assert len(list((tmp_path / "failures").iterdir())) <= n_processes
+
+
+def test_a_local_build_leaves_beam_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pipelines.cli import main; "
+        "code = main(sys.argv[1:]); assert 'apache_beam' not in sys.modules; sys.exit(code)"
+    )
+    arguments = [
+        "build",
+        "--dump",
+        str(mini_wiki.MULTISTREAM),
+        "--output",
+        str(tmp_path / "release"),
+        "--max-rejects",
+        "0.05",
+    ]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_beam_makes_the_same_bytes(tmp_path: Path) -> None:
+    build_mini(tmp_path / "here", range_bytes=10_000)
+    build_mini(tmp_path / "beam", range_bytes=10_000, runner="FnApiRunner")
+
+    assert contents(tmp_path / "here") == contents(tmp_path / "beam")
