@@ -17,6 +17,8 @@ EvidenceKey = tuple[int, int]
 """Output's index and the evidence's index in it; ``PARTIAL`` in the first place for record-level partial evidence."""
 
 PARTIAL = -1
+EVIDENCE_SPAN = "evidence_span"
+"""Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,14 @@ class Inputs:
     Attributes:
         records: the dataset's own files, in the order they are read; ``.gz`` and ``.bz2`` are read as they are.
         references: where the evidence texts stand, when that is elsewhere: FEVER's wiki-pages, HotpotQA's
-            abstracts, the RawText folder of WNED, the knowledge source a KILT file was made for.
+            abstracts, the RawText folder of WNED, the knowledge source a KILT file was made for, the files of an
+            annotation campaign.
+        labels: answers of a test split whose records have none, see ``mapping.sources.labels``.
     """
 
     records: tuple[str, ...]
     references: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,27 @@ class SourceOptions:
         max_tokens: entity linking: whitespace tokens of the input, the two tags included.
         blank_lines: entity linking: ``skip``, or ``released`` to let every blank line of the TSV put a second
             space into the contexts, as in the published files.
-        seed: names the random split of WNED.
+        seed: names the random split of WNED, the sample of T-REx and the random split of relations of Zero-Shot RE.
         sentence_escapes: FEVER: ``undone``, or ``kept`` to leave ``-LRB-`` and its like in the evidence text.
         keep_meta: HotpotQA: put ``level`` and ``type`` into the record's ``meta``.
+        nq_keep_long_short_answers: Natural Questions: short answers of more than five tokens stay as answers without
+            provenance, as in the published files; False leaves them out.
+        nq_strip_html: Natural Questions: HTML tokens are no part of answers and evidence; False keeps them, as the
+            authors' code does, which lowers the score of long answers.
+        nq_annotation_meta: Natural Questions: ``meta`` of a long answer is of the annotation it comes from, ``own``,
+            or always of the first one, ``released``, as in the published files.
+        turns: Wizard of Wikipedia: ``right``, or ``released`` for the records of the authors' code, where the answer
+            is the sentence that was chosen and the wizard's own utterance ends the input, which gives it away.
         numbering: KILT files made from a release of this project: paragraphs counted as in the ``kilt`` form or
             as the release's ``elements``.
+        min_facts: T-REx: facts that a relation must have, else all of them are left out.
+        sample: T-REx: records of dev and of test; all others are train.
+        sample_pool: T-REx: records, in the order of the draw, among which those of dev and test are looked for. The
+            more there are, the more are aligned for dev and test; which are drawn stays the same.
+        rel_surface: T-REx: put the relation's surface forms into the record's ``meta``.
+        fold: Zero-Shot RE: which of the ten original splits is read from a folder.
+        relation_split: Zero-Shot RE: ``original``, or ``random`` to draw the relations of each split anew from all
+            that are given: 7 of 10 for train, 1 for dev, 2 for test.
     """
 
     scratch: str | None = None
@@ -59,7 +80,17 @@ class SourceOptions:
     seed: str = "kilt"
     sentence_escapes: Literal["undone", "kept"] = "undone"
     keep_meta: bool = False
+    nq_keep_long_short_answers: bool = True
+    nq_strip_html: bool = True
+    nq_annotation_meta: Literal["own", "released"] = "own"
+    turns: Literal["right", "released"] = "right"
     numbering: Literal["kilt", "elements"] = "kilt"
+    min_facts: int = 1_000
+    sample: int = 5_000
+    sample_pool: int = 40_000
+    rel_surface: bool = False
+    fold: int = 0
+    relation_split: Literal["original", "random"] = "original"
 
 
 @dataclass(slots=True)
@@ -71,6 +102,8 @@ class Tally:
         examples: examples given.
         excluded: records left out because the dataset's rules say so, by reason.
         rejected: records that could not be used, by reason.
+        merged: records that became a part of an example together with another record, which is the one that is
+            counted with the examples.
         evidences: pieces of evidence in the examples given.
         lost_evidences: those among them whose text the dataset's own references do not have, by reason.
         references: records met in the references.
@@ -81,6 +114,7 @@ class Tally:
     examples: int = 0
     excluded: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    merged: int = 0
     evidences: int = 0
     lost_evidences: Counter[str] = field(default_factory=Counter)
     references: int = 0
@@ -88,8 +122,8 @@ class Tally:
 
     @property
     def is_balanced(self) -> bool:
-        """Says whether records in = examples out + excluded + rejected."""
-        return self.records == self.examples + self.excluded.total() + self.rejected.total()
+        """Says whether records in = examples out + merged + excluded + rejected."""
+        return self.records == self.examples + self.merged + self.excluded.total() + self.rejected.total()
 
 
 class Source(Protocol):
@@ -141,11 +175,10 @@ class ReleasedExample(Example):
     Attributes:
         released: the record as read. ``released["output"][i]["provenance"][j]`` is ``outputs[i].evidence[j]``; the
             record is written back over it, so that keys, their order and what is not known here stay.
-        partial: evidence of ``released["meta"]["partial_evidence"]``, in order.
+            ``released["meta"]["partial_evidence"][i]`` is ``partial[i]``.
     """
 
-    released: dict[str, Any]
-    partial: tuple[Evidence, ...]
+    released: dict[str, Any] = field(kw_only=True)
 
 
 def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
@@ -153,9 +186,8 @@ def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
     for index, output in enumerate(example.outputs):
         for place, evidence in enumerate(output.evidence):
             yield (index, place), evidence
-    if isinstance(example, ReleasedExample):
-        for place, evidence in enumerate(example.partial):
-            yield (PARTIAL, place), evidence
+    for place, evidence in enumerate(example.partial):
+        yield (PARTIAL, place), evidence
 
 
 def released_span(example: ReleasedExample, key: EvidenceKey) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kbsource.errors import RecordError, SetupError
@@ -13,6 +13,7 @@ from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_spli
 from mapping.sources.conll import DOCSTART, TokenDocument, iter_documents
 from mapping.sources.files_in import RawRecord, iter_lines, opened
 from mapping.sources.mentions import Mention, aida_split, mention_example, wned_split
+from mapping.sources.ptb import token_spans
 from mapping.sources.reading import Origin, give, reject
 from mapping.sources.scratch import Scratch
 from mapping.sources.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
@@ -26,8 +27,9 @@ class EntityLinking:
     """Reads one of the datasets. Records are the mentions of the split's documents.
 
     Inputs are the TSV or, for WNED, the XML file, which are told apart by their beginnings. The texts of the XML are
-    in the folder given as reference, by default ``RawText`` beside the file. A page is named by the address in the
-    TSV and by the title in the XML; mentions without a page are left out as ``not_in_kb``.
+    in the folder given as reference, by default ``RawText`` beside the file; ``mapping.sources.ptb`` cuts them into
+    tokens like those of the TSV. A page is named by the address in the TSV and by the title in the XML; mentions that
+    have no page are left out as ``not_in_kb``.
     """
 
     def __init__(self, name: str, *, splits: tuple[Split, ...], has_xml: bool) -> None:
@@ -123,7 +125,7 @@ class _Reading:
         yield from self._annotated(document, text, raw)
 
     def _annotated(self, document: XmlDocument, text: str, raw: RawRecord) -> Iterator[Example | BadRecord]:
-        number = 0
+        number, spans = 0, list(token_spans(text))
         for found in document.annotations:
             if isinstance(found, RecordError):
                 yield self._rejected(raw, found, document.name)
@@ -131,7 +133,7 @@ class _Reading:
                 self._exclude()
             else:
                 try:
-                    mention = _xml_mention(document.name, number, found, text)
+                    mention = _xml_mention(document.name, number, found, text=text, spans=spans)
                 except RecordError as error:
                     yield self._rejected(raw, error, f"{document.name}:{number}")
                 else:
@@ -161,14 +163,19 @@ class _Reading:
         yield from give(example, Origin(raw), self._tally)
 
 
-def _xml_mention(doc_id: str, number: int, annotation: Annotation, text: str) -> Mention:
+def _xml_mention(
+    doc_id: str, number: int, annotation: Annotation, *, text: str, spans: Sequence[tuple[int, int]]
+) -> Mention:
     start, end = annotation.offset, annotation.offset + annotation.length
     if text[start:end] != annotation.mention:
         raise RecordError(
             "offset_mismatch", f"expected {annotation.mention!r} at {start}, found {text[start:end][:80]!r}"
         )
+    # A token that the mention cuts (the first half of "Ister-based") is cut.
+    left = [text[first : min(last, start)] for first, last in spans if first < start]
+    right = [text[max(first, end) : last] for first, last in spans if last > end]
     page = PageKey("title", annotation.title or "")
-    return Mention(doc_id, number, annotation.mention, page, left=text[:start].split(), right=text[end:].split())
+    return Mention(doc_id, number, annotation.mention, page, left=left, right=right)
 
 
 def _raw_text(storage: Storage, folders: tuple[str, ...], name: str) -> str:

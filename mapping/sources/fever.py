@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
 from mapping.sources.fields import Json, integer_at, is_integer, list_at, text_at
 from mapping.sources.files_in import RawRecord, check_shape, iter_lines
+from mapping.sources.labels import Labels, check_labels, iter_labels
 from mapping.sources.reading import ExclusionError, Origin, keep_texts, read_examples, want_texts
 from mapping.sources.scratch import Scratch
 
@@ -35,6 +37,7 @@ _ESCAPES = {
 _ESCAPE = re.compile("|".join(_ESCAPES))
 _LABELS = ("SUPPORTS", "REFUTES")
 _NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
+_LABEL_FIELDS = ("label", "evidence")
 # Only claims of FEVER 2.0 say how they were made.
 _FEVER2_KEYS = ("attack", "transformation", "original_id")
 _WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl(?:\.gz|\.bz2)?")
@@ -63,7 +66,8 @@ class Fever:
                 lambda record: {"id", "claim"} <= record.keys() and (split == "test" or "evidence" in record),
                 expected="claims of FEVER, one JSON object a line with id, claim, label and evidence",
             )
-        if not inputs.references and split == "test":
+        check_labels(inputs.labels, storage, of="FEVER's test claims", fields=("id", *_LABEL_FIELDS))
+        if not inputs.references and split == "test" and not inputs.labels:
             return
         paths = _wiki_files(inputs, storage)
         # wiki-001.jsonl of the real dump begins with a page that has no name.
@@ -78,11 +82,16 @@ class Fever:
         self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch:
-            claims = [iter_lines(storage, path) for path in inputs.records]
+        with ExitStack() as stack:
+            scratch = stack.enter_context(Scratch(options.scratch))
+            labels: Labels | None = None
+            if inputs.labels:
+                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
+                yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 wanted = Claims(split, lookup=lambda key: scratch.want(key), options=options)
-                want_texts([iter_lines(storage, path) for path in inputs.records], convert=wanted.example)
+                claims = (iter_lines(storage, path) for path in inputs.records)
+                want_texts(claims, convert=wanted.example, labels=labels)
                 pages = (iter_lines(storage, path) for path in _wiki_files(inputs, storage))
                 yield from keep_texts(pages, key_and_text=_page_and_lines, scratch=scratch, tally=tally)
 
@@ -91,12 +100,13 @@ class Fever:
                 return None if lines is None else sentences(lines.decode("utf-8"))
 
             yield from read_examples(
-                claims,
-                id_of=lambda record: str(integer_at(record, "id")),
+                (iter_lines(storage, path) for path in inputs.records),
+                id_of=_id_of,
                 convert=Claims(split, lookup=lookup, options=options).example,
                 scratch=scratch,
                 tally=tally,
                 rename=_fever2_id,
+                labels=labels,
             )
 
 
@@ -122,7 +132,7 @@ class Claims:
             RecordError: ``missing_field``, ``wrong_type``, ``unknown_label``.
         """
         claim = text_at(record, "claim")
-        example_id = str(integer_at(record, "id"))
+        example_id = _id_of(record)
         outputs: tuple[Output, ...] = ()
         if self._split != "test" or "label" in record:
             label = text_at(record, "label")
@@ -223,6 +233,10 @@ def _places(written: object) -> list[tuple[str, int]] | None:
 
 def _key(page: str) -> str:
     return unicodedata.normalize("NFC", page)
+
+
+def _id_of(record: Json) -> str:
+    return str(integer_at(record, "id"))
 
 
 def _fever2_id(record: Json, example_id: str) -> str | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn, TypeGuard
 
 from kbsource.errors import RecordError
 
 Json = dict[str, Any]
+
+_HALF_OF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_object(text: str) -> Json:
@@ -23,7 +26,7 @@ def parse_object(text: str) -> Json:
         raise RecordError("malformed_json", f"{error} in {text[:80]!r}") from error
     if not isinstance(value, dict):
         raise RecordError("wrong_type", f"expected an object, found {text[:80]!r}")
-    if "\\u" in text:
+    if _HALF_OF_PAIR.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError as error:
@@ -51,10 +54,22 @@ def integer_at(record: Json, key: str) -> int:
     return value if is_integer(value) else _wrong(key, "an integer", value)
 
 
+def digits_or_text(record: Json, key: str) -> str:
+    """Gives a string, or an integer as its digits, as ids are written; raises as ``text_at``."""
+    value = record.get(key)
+    return str(value) if is_integer(value) else text_at(record, key)
+
+
 def list_at(record: Json, key: str) -> list[Any]:
     """Gives a list; raises as ``text_at``."""
     value = _at(record, key)
     return value if isinstance(value, list) else _wrong(key, "a list", value)
+
+
+def object_at(record: Json, key: str) -> Json:
+    """Gives an object; raises as ``text_at``."""
+    value = _at(record, key)
+    return value if isinstance(value, dict) else _wrong(key, "an object", value)
 
 
 def objects_at(record: Json, key: str) -> list[Json]:

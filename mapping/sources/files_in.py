@@ -7,6 +7,7 @@ import codecs
 import gzip
 import json
 import re
+import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ _DETAIL_CHARS = 1000
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|"', re.DOTALL)
 _NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
 _AFTER_SCALAR = re.compile(rb"[,\]]")
+# An object whose first members are scalars, up to the array under a key.
+_MEMBER = rb'\s*+"[^"\\]*+"\s*+:\s*+'
+_BEFORE_ARRAY = rb"\s*+\{(?:" + _MEMBER + rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)\s*+,)*+\s*+"%b"\s*+:\s*+(?=\[)'
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _BLANKS_AND_COMMAS = re.compile(rb"[ \t\r\n,]*+")
 
@@ -73,8 +77,13 @@ class RawRecord(NamedTuple):
 
 
 @contextmanager
-def opened(storage: Storage, path: str) -> Iterator[tuple[BinaryIO, bool]]:
+def opened(storage: Storage, path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
     """Opens a file for reading what is in it, decompressed; also says whether offsets count its plain bytes.
+
+    Args:
+        storage: holds the file.
+        path: of the file.
+        member: end of the path of the file that is read out of a tar archive; None where archives are not read.
 
     Raises:
         SetupError: there is no such file, it is empty, in a form that is not read, an archive or not in UTF-8, or it
@@ -94,13 +103,28 @@ def opened(storage: Storage, path: str) -> Iterator[tuple[BinaryIO, bool]]:
                 file = cast(BinaryIO, bz2.BZ2File(stored))
             head = file.read(_HEAD_BYTES)
             if head[257:262] == b"ustar":
-                raise SetupError(f"{path} is a tar archive. Unpack it (tar -xf) and give the files in it.")
+                file.seek(0)
+                with _opened_member(file, path, member) as inside:
+                    yield inside, compression != "bzip2"
+                return
             if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise SetupError(f"{path} is in UTF-16. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
             file.seek(len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0)
             yield file, compression != "bzip2"
-    except (EOFError, zlib.error, OSError) as error:
+    except (EOFError, zlib.error, OSError, tarfile.TarError) as error:
         raise SetupError(f"{path} cannot be read to its end: {error}. Download it again.") from error
+
+
+@contextmanager
+def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[BinaryIO]:
+    if name is None:
+        raise SetupError(f"{path} is a tar archive. Unpack it (tar -xf) and give the files in it.")
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        for info in archive:
+            if f"/{info.name}".endswith(f"/{name}") and (inside := archive.extractfile(info)) is not None:
+                yield cast(BinaryIO, inside)
+                return
+    raise SetupError(f"{path} is a tar archive without {name}.")
 
 
 def iter_lines(storage: Storage, path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
@@ -123,19 +147,36 @@ def iter_lines(storage: Storage, path: str, *, keep_blank: bool = False) -> Iter
             offset += n_bytes
 
 
-def iter_array(storage: Storage, path: str) -> Iterator[RawRecord]:
+def iter_array(
+    storage: Storage, path: str, *, key: str | None = None, member: str | None = None
+) -> Iterator[RawRecord]:
     """Gives the elements of a file that is one JSON array of objects, in flat memory.
 
     An element that is no JSON is given like the others. Where its brackets or quotes do not balance, it ends at the
     next place where one object can follow another.
 
+    Args:
+        storage: holds the file.
+        path: of the file.
+        key: where the file is one object, the key of the array; only scalars may stand in front of it.
+        member: as for ``opened``.
+
     Raises:
         SetupError: as ``opened``; the file is no array.
     """
     name = base_name(path)
-    with opened(storage, path) as (file, counts_plainly):
+    with opened(storage, path, member=member) as (file, counts_plainly):
         buffer = bytearray()
         position = file.tell()  # of the buffer's first byte
+        if key is not None:
+            buffer += file.read(_READ_BYTES)
+            n_before = array_start(buffer, key)
+            if not n_before:
+                raise SetupError(
+                    f"{path} is no JSON object with an array {key!r}: it begins with {bytes(buffer[:60])!r}."
+                )
+            del buffer[:n_before]
+            position += n_before
         number = 0
         has_begun = False
         while True:
@@ -160,6 +201,12 @@ def iter_array(storage: Storage, path: str) -> Iterator[RawRecord]:
                 yield RawRecord(name, number, position if counts_plainly else -1, bytes(buffer[:end]))
                 del buffer[:end]
                 position += end
+
+
+def array_start(head: bytes | bytearray, key: str) -> int:
+    """Gives where the array under a key begins in a file that is one object; 0 for another file."""
+    found = re.match(_BEFORE_ARRAY % re.escape(key.encode()), head)
+    return found.end() if found else 0
 
 
 def _length(pattern: re.Pattern[bytes], buffer: bytearray) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -19,8 +20,11 @@ from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
 from mapping.sources.fields import Json, is_integer, list_at, text_at
 from mapping.sources.files_in import RawRecord, check_shape, iter_array, iter_lines
+from mapping.sources.labels import Labels, check_labels, iter_labels
 from mapping.sources.reading import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.scratch import Scratch
+
+_LABEL_FIELDS = ("answer", "supporting_facts")
 
 Lookup = Callable[[str], list[str] | None]
 
@@ -48,6 +52,7 @@ class HotpotQa:
                 lambda record: wanted <= record.keys(),
                 expected=f"questions of HotpotQA, one JSON array of objects with {', '.join(sorted(wanted))}",
             )
+        check_labels(inputs.labels, storage, of="HotpotQA's test questions", fields=("_id", *_LABEL_FIELDS))
         if inputs.references:
             path = _abstract_files(inputs, storage)[0]
             check_shape(
@@ -64,10 +69,16 @@ class HotpotQa:
         self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch:
+        with ExitStack() as stack:
+            scratch = stack.enter_context(Scratch(options.scratch))
+            labels: Labels | None = None
+            if inputs.labels:
+                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
+                yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 wanted = Questions(split, lookup=lambda key: scratch.want(key), options=options)
-                want_texts([iter_array(storage, path) for path in inputs.records], convert=wanted.example)
+                questions = (iter_array(storage, path) for path in inputs.records)
+                want_texts(questions, convert=wanted.example, labels=labels)
                 abstracts = (iter_lines(storage, path) for path in _abstract_files(inputs, storage))
                 yield from keep_texts(abstracts, key_and_text=_title_and_text, scratch=scratch, tally=tally)
 
@@ -76,11 +87,12 @@ class HotpotQa:
                 return None if text is None else orjson.loads(text)
 
             yield from read_examples(
-                [iter_array(storage, path) for path in inputs.records],
-                id_of=lambda record: text_at(record, "_id"),
+                (iter_array(storage, path) for path in inputs.records),
+                id_of=_id_of,
                 convert=Questions(split, lookup=lookup, options=options).example,
                 scratch=scratch,
                 tally=tally,
+                labels=labels,
             )
 
 
@@ -114,7 +126,7 @@ class Questions:
             outputs = (Output(text_at(record, "answer"), evidence),)
         meta = {key: text_at(record, key) for key in ("level", "type")} if self._keeps_meta else None
         return Example(
-            text_at(record, "_id"),
+            _id_of(record),
             text_at(record, "question"),
             outputs,
             meta,
@@ -135,6 +147,10 @@ class Questions:
         else:
             text = sentences[sentence].strip()
         return Evidence(PageKey("title", html.unescape(title)), text)
+
+
+def _id_of(record: Json) -> str:
+    return text_at(record, "_id")
 
 
 def _context(record: Json) -> dict[str, list[str]]:

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, ReleasedExample, SourceOptions, Split, Tally, check_split
+from mapping.sources.base import EVIDENCE_SPAN, Inputs, ReleasedExample, SourceOptions, Split, Tally, check_split
 from mapping.sources.fields import (
     Json,
+    digits_or_text,
     integer_at,
     is_integer,
     objects_at,
@@ -39,7 +39,6 @@ from mapping.sources.kilt_texts import (
 from mapping.sources.reading import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.scratch import Scratch
 
-EVIDENCE_SPAN = "evidence_span"
 PARTIAL_EVIDENCE = "partial_evidence"
 
 _N_TRIED = 20
@@ -237,8 +236,7 @@ def _highlights(meta: Json) -> list[str]:
 
 
 def _id_of(record: Json) -> str:
-    value: Any = record.get("id")
-    return str(value) if is_integer(value) else text_at(record, "id")
+    return digits_or_text(record, "id")
 
 
 def _has_outputs(record: Json, split: Split) -> bool:

@@ -35,7 +35,7 @@ from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import Json, is_integer, objects_at, only_known, optional_object, optional_text, text_at
+from mapping.sources.fields import Json, digits_or_text, objects_at, only_known, optional_object, optional_text, text_at
 from mapping.sources.files_in import check_shape, iter_lines
 from mapping.sources.reading import Origin, read_examples
 from mapping.sources.scratch import Scratch
@@ -71,7 +71,7 @@ class Own:
         with Scratch(options.scratch) as scratch:
             yield from read_examples(
                 [iter_lines(storage, path) for path in inputs.records],
-                id_of=lambda record: _digits_or_text(record, "id"),
+                id_of=lambda record: digits_or_text(record, "id"),
                 convert=own_example,
                 scratch=scratch,
                 tally=tally,
@@ -87,7 +87,7 @@ def own_example(record: Json, origin: Origin) -> Example:
     only_known(record, _RECORD)
     written = objects_at(record, "output") if "output" in record else []
     return Example(
-        _digits_or_text(record, "id"),
+        digits_or_text(record, "id"),
         optional_text(record, "input"),
         tuple(_output(one) for one in written),
         optional_object(record, "meta"),
@@ -113,13 +113,8 @@ def _evidence(written: Json) -> Evidence:
     if len(kinds) > 1:
         raise RecordError("ambiguous_page", f"an evidence names its page by {' and '.join(kinds)}")
     (kind,) = kinds
-    value = _digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
+    value = digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
     return Evidence(PageKey(kind, value), optional_text(written, "text"), optional_object(written, "meta"))
-
-
-def _digits_or_text(record: Json, key: str) -> str:
-    value = record.get(key)
-    return str(value) if is_integer(value) else text_at(record, key)
 
 
 def _fits(record: Json) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
@@ -10,6 +11,7 @@ from mapping.records import Example
 from mapping.sources.base import Tally, iter_evidence
 from mapping.sources.fields import Json
 from mapping.sources.files_in import RawRecord
+from mapping.sources.labels import Labels
 from mapping.sources.scratch import Scratch
 
 
@@ -46,6 +48,7 @@ def read_examples(
     scratch: Scratch,
     tally: Tally,
     rename: Rename | None = None,
+    labels: Labels | None = None,
 ) -> Iterator[Example | BadRecord]:
     """Gives an example or a BadRecord for every record that is not excluded, and counts.
 
@@ -56,6 +59,7 @@ def read_examples(
         scratch: knows the ids that were given.
         tally: counts are added to it.
         rename: asked for another id for a record whose id an earlier file has; None for none.
+        labels: joined to each record before it is converted; None for none.
     """
     for number, raws in enumerate(files):
         for raw in raws:
@@ -65,7 +69,7 @@ def read_examples(
             try:
                 record = raw.parse()
                 key = id_of(record)
-                example = convert(record, origin)
+                example = convert(labels.join(record) if labels else record, origin)
                 example = _with_own_id(example, record, number, scratch, rename)
             except ExclusionError as exclusion:
                 tally.excluded[exclusion.reason] += 1
@@ -82,11 +86,7 @@ def _with_own_id(example: Example, record: Json, file: int, scratch: Scratch, re
     other = rename(record, example.example_id) if rename and earlier != file else None
     if other is None or scratch.give(other, file) is not None:
         raise RecordError("duplicate_id", example.example_id)
-    return _renamed(example, other)
-
-
-def _renamed(example: Example, example_id: str) -> Example:
-    return Example(example_id, example.input, example.outputs, example.meta, file=example.file, line=example.line)
+    return replace(example, example_id=other)
 
 
 def give(example: Example, origin: Origin, tally: Tally) -> Iterator[Example | BadRecord]:
@@ -105,12 +105,18 @@ def reject(raw: RawRecord, error: RecordError, tally: Tally, *, key: str = "") -
     return raw.bad(error, key=key)
 
 
-def want_texts(files: Iterable[Iterable[RawRecord]], *, convert: Callable[[Json, Origin], Example]) -> None:
+def want_texts(
+    files: Iterable[Iterable[RawRecord]],
+    *,
+    convert: Callable[[Json, Origin], Example],
+    labels: Labels | None = None,
+) -> None:
     """Converts every record once for the look-ups alone, so that what they ask for is known."""
     for raws in files:
         for raw in raws:
             try:
-                convert(raw.parse(), Origin(raw))
+                record = raw.parse()
+                convert(labels.join(record) if labels else record, Origin(raw))
             except (RecordError, ExclusionError):
                 continue
 

@@ -1,4 +1,4 @@
-"""An index on disk for one reading: ids that were given, and the reference texts that examples need."""
+"""Indexes on disk for one reading: ids that were given, reference texts that examples need, and what sources keep."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ import os
 import sqlite3
 import tempfile
 from types import TracebackType
+from typing import Self
 
-_SCHEMA = """
+_FILE = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
-PRAGMA cache_size = -16000;
+PRAGMA cache_size = -4000;
+"""
+_SCHEMA = """
 CREATE TABLE given (id TEXT PRIMARY KEY, file INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE texts (key TEXT PRIMARY KEY, text BLOB);
-BEGIN;
+CREATE TABLE rows (key TEXT NOT NULL, row BLOB NOT NULL);
+CREATE INDEX rows_by_key ON rows (key);
 """
 
 
-class Scratch:
+class ScratchFile:
     """A SQLite file in a temporary folder, so that memory stays flat however large dataset and references are.
 
-    References are read once, front to back: first ``want`` every key, then ``put`` the texts that ``is_wanted``, then
-    ``get`` them in any order.
+    A context: the file is removed when it ends.
     """
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, schema: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kbsource-", dir=folder)
         self._database = sqlite3.connect(os.path.join(self._folder.name, "scratch.sqlite"), isolation_level=None)
-        self._database.executescript(_SCHEMA)
+        self._database.executescript(f"{_FILE}{schema}BEGIN;")
 
-    def __enter__(self) -> Scratch:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -41,6 +44,17 @@ class Scratch:
         """Removes the index."""
         self._database.close()
         self._folder.cleanup()
+
+
+class Scratch(ScratchFile):
+    """Ids that were given, and texts of references.
+
+    References are read once, front to back: first ``want`` every key, then ``put`` the texts that ``is_wanted``, then
+    ``get`` them in any order. Where a key has several, all of which are kept: ``add`` each, then ask for its ``rows``.
+    """
+
+    def __init__(self, folder: str | None, schema: str = "") -> None:
+        super().__init__(folder, _SCHEMA + schema)
 
     def give(self, example_id: str, file: int) -> int | None:
         """Notes that an id of the file with this number is given; the number of the file that had it already."""
@@ -66,3 +80,12 @@ class Scratch:
         """Gives the text of a key, None when it is not in the references."""
         row = self._database.execute("SELECT text FROM texts WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
+
+    def add(self, key: str, row: bytes) -> None:
+        """Keeps one more row of a key."""
+        self._database.execute("INSERT INTO rows VALUES (?, ?)", (key, row))
+
+    def rows(self, key: str) -> list[bytes]:
+        """Gives the rows of a key in the order they came."""
+        found = self._database.execute("SELECT row FROM rows WHERE key = ? ORDER BY rowid", (key,))
+        return [row for (row,) in found]

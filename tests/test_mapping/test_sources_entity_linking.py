@@ -20,7 +20,7 @@ from tests.support.real_data import real_path
 AIDA = DATA / "aida" / "aidayago2.tsv"
 XML = DATA / "wned" / "wned.xml"
 RAW_TEXT = DATA / "wned" / "RawText"
-URL = "http://en.wikipedia.org/wiki/"
+URL = "http://mini.example.org/wiki/"
 PORT = f"Port\tB\tPort Sellick\tX\t{URL}Port_Sellick\t15\t/m/1"
 
 
@@ -200,7 +200,7 @@ def test_xml_and_tsv_of_a_document_name_the_same_pages_in_the_same_half() -> Non
     assert first.outputs[0].evidence[0].page == PageKey("title", "Port Sellick")
     assert first.input == (
         "Élodie Vauquelin-Marr was a composer from [START_ENT] Port  Sellick [END_ENT]"
-        " . She knew R&D at Pell & Daughters."
+        " . She knew R&D at Pell & Daughters ."
     )
     assert sum((xml.tally.excluded for xml in from_xml), Counter()) == Counter(not_in_kb=1)
 

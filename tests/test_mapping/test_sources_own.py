@@ -20,7 +20,7 @@ def test_every_field_is_carried_over() -> None:
         "Where does the River Ullane rise?",
         {"level": "easy"},
     )
-    url = "https://en.wikipedia.org/wiki/Lake_Miravel"
+    url = "https://mini.example.org/wiki/Lake_Miravel"
     text = Evidence(PageKey("title", "River Ullane"), "It rises in Lake Miravel.", {"n": 1})
     page_alone = Evidence(PageKey("url", url), None)
     assert first.outputs == (Output("Lake Miravel", (text, page_alone), {"votes": 3}), Output("the lake"))

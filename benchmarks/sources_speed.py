@@ -1,0 +1,138 @@
+"""Reading of every dataset in its original format: records a second and a core, and memory by size.
+
+The files are made up, see ``benchmarks.synthetic``; each source reads them in a process of its own, and examples are
+counted and let go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.environment import WORK, machine, table, write_json
+from benchmarks.process_tree import run
+from benchmarks.slices import REPOSITORY
+from benchmarks.synthetic import GENERATORS
+from benchmarks.synthetic.form import Synthetic
+from kbsource.files import LocalStorage
+from mapping.sources import SOURCES
+from mapping.sources.base import Inputs, SourceOptions, Tally
+
+SIZES_MB = (100, 1000)
+FLAT_MB = 24
+"""Memory counts as flat when it grows by no more: the cache of an index on disk, 16 MB, fills up with its size."""
+
+
+def measure(*, sizes_mb: tuple[int, ...] = SIZES_MB, only: tuple[str, ...] = (), keeps: bool = False) -> dict[str, Any]:
+    """Gives the figures.
+
+    Args:
+        sizes_mb: of the files, in 10^6 bytes, ascending.
+        only: datasets; all when empty.
+        keeps: the files stay in ``.bench/sources``.
+    """
+    rows = []
+    for dataset in only or tuple(GENERATORS):
+        runs = []
+        for megabytes in sizes_mb:
+            folder = WORK / "sources" / dataset / str(megabytes)
+            shutil.rmtree(folder, ignore_errors=True)
+            made = GENERATORS[dataset](folder, megabytes * 10**6)
+            runs.append({"mb": megabytes, **_read_apart(made, folder)})
+            if not keeps:
+                shutil.rmtree(folder)
+        growth = runs[-1]["peak_mb"] - runs[0]["peak_mb"]
+        rows.append({"dataset": dataset, "runs": runs, "memory_growth_mb": growth, "flat": growth <= FLAT_MB})
+    return {"machine": machine(), "datasets": rows}
+
+
+def _read_apart(made: Synthetic, folder: Path) -> dict[str, Any]:
+    """Reads a dataset in another process and gives what it counted and took.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    made = made._replace(options=dataclasses.replace(made.options, scratch=str(scratch)))
+    task = json.dumps(made._replace(options=dataclasses.asdict(made.options))._asdict())
+    log = folder / "read.log"
+    usage = run([sys.executable, "-m", "benchmarks.sources_speed", "--read", task], cwd=REPOSITORY, log=log)
+    if usage.returncode:
+        raise SystemExit(f"{made.dataset}: reading failed, see {log}")
+    counted: dict[str, Any] = json.loads(log.read_text("utf-8").splitlines()[-1])
+    return {
+        **counted,
+        "per_core_s": counted["records"] / counted["cpu_s"],
+        "peak_mb": usage.peak_tree_mb,
+    }
+
+
+def read(task: str) -> dict[str, Any]:
+    """Reads a dataset to its end and gives counts and CPU time, imports left out."""
+    value = json.loads(task)
+    inputs = Inputs(tuple(value["records"]), tuple(value["references"]))
+    options = SourceOptions(**value["options"])
+    source, storage, tally = SOURCES[value["dataset"]], LocalStorage(), Tally()
+    source.check(inputs, value["split"], storage=storage, options=options)
+    start = time.process_time()
+    for _ in source.read(inputs, value["split"], storage=storage, options=options, tally=tally):
+        pass
+    return {
+        "cpu_s": time.process_time() - start,
+        "records": tally.records,
+        "examples": tally.examples,
+        "evidences": tally.evidences,
+        "rejected": tally.rejected.total(),
+        "references": tally.references,
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the figures."""
+    print("\nreading of datasets, made-up files in their original formats")
+    head = ("dataset", "MB", "records", "examples", "CPU s", "records/s a core", "MB/s a core", "peak MB")
+    rows = [
+        (
+            one["dataset"],
+            each["mb"],
+            each["records"],
+            each["examples"],
+            each["cpu_s"],
+            each["per_core_s"],
+            each["mb"] / each["cpu_s"],
+            each["peak_mb"],
+        )
+        for one in result["datasets"]
+        for each in one["runs"]
+    ]
+    print(table(head, rows))
+    growths = ", ".join(f"{one['dataset']} {one['memory_growth_mb']:+.0f} MB" for one in result["datasets"])
+    print(f"memory from the smallest to the largest: {growths}; flat: {all(one['flat'] for one in result['datasets'])}")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sources_speed", description=__doc__)
+    parser.add_argument("--mb", type=int, nargs="+", default=list(SIZES_MB), help="sizes of the files")
+    parser.add_argument("--only", nargs="+", default=[], choices=list(GENERATORS), help="datasets (default: all)")
+    parser.add_argument("--keep", action="store_true", help="keep the files in .bench/sources")
+    parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--read", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.read:
+        print(json.dumps(read(args.read)))
+        return
+    result = measure(sizes_mb=tuple(args.mb), only=tuple(args.only), keeps=args.keep)
+    show(result)
+    write_json(args.json, result)
+
+
+if __name__ == "__main__":
+    main()

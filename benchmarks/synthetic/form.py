@@ -1,0 +1,90 @@
+"""What a made-up dataset is, and the words that it is made of; the same name always gives the same text."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from mapping.sources.base import SourceOptions, Split
+
+_N_WORDS = 1 << 16
+_N_SYLLABLES = 4
+_CONSONANTS, _VOWELS = "bdfghklmnprstvz", "aeiou"
+
+
+class Synthetic(NamedTuple):
+    """Files in the original format of a dataset.
+
+    Attributes:
+        dataset: name in ``mapping.sources.SOURCES``.
+        split: that is read.
+        records: the dataset's own files.
+        references: what the source needs beside them, such as FEVER's wiki-pages.
+        options: of the source.
+    """
+
+    dataset: str
+    split: Split
+    records: tuple[str, ...]
+    references: tuple[str, ...] = ()
+    options: SourceOptions = SourceOptions()
+
+
+class Words:
+    """An endless stream of made-up words; ``rng`` is for every other choice."""
+
+    def __init__(self, name: str) -> None:
+        self.rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]))
+        syllables = [consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS]
+        self._pool = [
+            "".join(self.rng.choices(syllables, k=self.rng.randint(1, _N_SYLLABLES))) for _ in range(_N_WORDS)
+        ]
+
+    def list(self, n_words: int) -> list[str]:
+        """Gives that many words."""
+        start = self.rng.randrange(_N_WORDS - n_words)
+        return self._pool[start : start + n_words]
+
+    def text(self, n_words: int) -> str:
+        """Gives that many words with a blank between."""
+        return " ".join(self.list(n_words))
+
+    def sentence(self, n_words: int) -> str:
+        """Gives a sentence as tokenised corpora have it, the full stop a token of its own."""
+        return f"{self.text(n_words).capitalize()} ."
+
+    def title(self, number: int) -> str:
+        """Gives the title of the page with this number; every number has its own, and always the same."""
+        return f"{self._pool[number % _N_WORDS].capitalize()} {number}"
+
+
+def write_text(path: Path, pieces: Iterable[str], *, n_bytes: int) -> str:
+    """Writes pieces until the file has ``n_bytes`` (the last one whole) and gives its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for piece in pieces:
+            file.write(piece)
+            written += len(piece.encode())
+            if written >= n_bytes:
+                break
+    return str(path)
+
+
+def write_array(path: Path, elements: Iterable[str], *, n_bytes: int) -> str:
+    """Writes one JSON array of elements that are JSON already, as ``write_text`` writes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("[")
+        for element in elements:
+            piece = (", " if written else "") + element
+            file.write(piece)
+            written += len(piece.encode())
+            if written >= n_bytes:
+                break
+        file.write("]\n")
+    return str(path)

@@ -1,0 +1,76 @@
+"""Dialogues of some 70 KB: ten turns, seven passages of eight sentences shown at each, as in the files of ParlAI.
+
+The wizard speaks every other turn, in half of the dialogues the first one too. One turn of his in ten chose no
+sentence, one in ten used no passage; the page of one in ten stands in the key alone, of one in ten in the passages
+alone. One dialogue in a thousand has a turn without text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.synthetic.form import Synthetic, Words, write_array
+
+_TURNS = 10
+_SHOWN = 7
+_SENTENCES = 8
+
+
+def write(folder: Path, n_bytes: int) -> Synthetic:
+    """Writes dialogues of that many bytes."""
+    records = write_array(folder / "train.json", _dialogues(Words("wow")), n_bytes=n_bytes)
+    return Synthetic("wow", "train", (records,))
+
+
+def _dialogues(words: Words) -> Iterator[str]:
+    number = 0
+    while True:
+        turns: list[dict[str, Any]] = []
+        shown: list[tuple[str, list[str]]] = []
+        for at in range(_TURNS):
+            passages = [_passage(words) for _ in range(_SHOWN)]
+            is_wizard = (at + number) % 2 == 0
+            turn: dict[str, Any] = {
+                "speaker": "0_Wizard" if is_wizard else "1_Apprentice",
+                "text": f"{words.text(16)}.",
+                "retrieved_topics": [title for title, _ in passages],
+                "retrieved_passages": [dict([one]) for one in passages],
+            }
+            if is_wizard:
+                turn |= _choice(words, shown)
+            turns.append(turn)
+            shown = passages
+        if number % 1_000 == 999:
+            del turns[-1]["text"]
+        topic, passage = _passage(words)
+        yield json.dumps(
+            {
+                "chosen_topic": topic,
+                "persona": words.text(10),
+                "wizard_eval": 5,
+                "dialog": turns,
+                "chosen_topic_passage": passage,
+            }
+        )
+        number += 1
+
+
+def _passage(words: Words) -> tuple[str, list[str]]:
+    return words.title(words.rng.randrange(1 << 20)), [f"{words.text(18)}." for _ in range(_SENTENCES)]
+
+
+def _choice(words: Words, shown: list[tuple[str, list[str]]]) -> dict[str, Any]:
+    kind = words.rng.randrange(10)
+    if not shown or kind == 0:
+        return {"checked_sentence": {}, "checked_passage": {}}
+    if kind == 1:
+        nothing = {"no_passages_used": "no_passages_used"}
+        return {"checked_sentence": nothing, "checked_passage": nothing}
+    title, sentences = words.rng.choice(shown)
+    sentence = words.rng.choice(sentences)
+    key = "partner" if kind == 2 else f"partner_{title.replace(' ', '_')}_0"
+    passage = {} if kind in (2, 3) else {f"partner_passage_0_{title}": title}
+    return {"checked_sentence": {key: sentence}, "checked_passage": passage}

@@ -1,0 +1,238 @@
+"""T-REx: facts of Wikidata with the sentences of Wikipedia abstracts that state them.
+
+Source: https://hadyelsahar.github.io/t-rex/ (files) and section 4.2 of the KILT paper (facts with more than 20
+provenances and relations with fewer than 1,000 facts left out, in this order; facts with the same subject and relation
+are one record).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage, join
+from kbsource.identity import stable_uuid
+from kbsource.records import BadRecord
+from mapping.records import Evidence, Example, Output, PageKey
+from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split, iter_evidence
+from mapping.sources.files_in import RawRecord, check_shape, iter_array
+from mapping.sources.reading import ExclusionError, reject
+from mapping.sources.trex_documents import literal_value, mention_of, parse_document
+from mapping.sources.trex_facts import FactMention, Facts, Triples
+from mapping.sources.trex_labels import Labels, iter_entities, keep_labels, labels_of
+
+_FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
+
+
+class Trex:
+    """Reads the documents of T-REx, and labels and aliases from Wikidata's JSON dump as references.
+
+    A record of the counts is a triple of a document, or a document that cannot be read. An example is all facts of one
+    subject and relation. Examples come in the order of the draw, a hash of seed, subject and relation, the same for
+    every split: of that order the first that stand the filter are dev and test, see ``mapping.sample``.
+    """
+
+    name = "trex"
+    stem = "trex"
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+        """See ``Source.check``."""
+        check_split(self, split)
+        for path in record_files(inputs, storage):
+            check_shape(
+                path,
+                iter_array(storage, path),
+                lambda record: {"text", "sentences_boundaries", "triples"} <= record.keys(),
+                expected="documents of T-REx, one JSON array of objects with docid, title, text and triples",
+            )
+        if not inputs.references:
+            raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name things by their ids alone.")
+        for path in inputs.references:
+            check_shape(
+                path,
+                iter_entities(storage, path),
+                lambda entity: {"id", "labels"} <= entity.keys(),
+                expected="entities of Wikidata, one JSON object a line with id, labels and aliases",
+            )
+
+    def read(
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+    ) -> Iterator[Example | BadRecord]:
+        """See ``Source.read``."""
+        with Facts(options.scratch, seed=options.seed) as facts:
+            for path in record_files(inputs, storage):
+                for raw in iter_array(storage, path):
+                    yield from _add_document(raw, facts, tally)
+            facts.sort()
+            pool = None if split == "train" else options.sample_pool
+            chosen = _Chosen(facts, min_facts=options.min_facts, pool=pool)
+            for triples, objects in chosen.records(Counter()):
+                items = (name for name in objects if literal_value(name) is None)
+                for entity in (triples.subject, triples.relation, *items):
+                    facts.want(entity)
+            files = (iter_entities(storage, path) for path in inputs.references)
+            yield from keep_labels(files, scratch=facts, tally=tally)
+            records = _Records(facts, has_rel_surface=options.rel_surface)
+            for triples, objects in chosen.records(tally.excluded):
+                example = records.example(triples, objects, tally)
+                if example is not None:
+                    tally.examples += 1
+                    tally.evidences += sum(1 for _ in iter_evidence(example))
+                    yield example
+
+
+def record_files(inputs: Inputs, storage: Storage) -> list[str]:
+    """Gives the files of documents, those of folders by their names.
+
+    Raises:
+        SetupError: a folder holds none.
+    """
+    paths: list[str] = []
+    for given in inputs.records:
+        if given.endswith((".json", ".gz", ".bz2")):
+            paths.append(given)
+            continue
+        found = sorted(path for pattern in _FILES for path in storage.glob(join(given, pattern)))
+        if not found:
+            raise SetupError(f"{given} holds no files of T-REx (re-nlg_0-10000.json, …).")
+        paths += found
+    return paths
+
+
+def _add_document(raw: RawRecord, facts: Facts, tally: Tally) -> Iterator[BadRecord]:
+    """Keeps the triples of a document that some sentence states, counts them and gives those that cannot be used."""
+    try:
+        document = parse_document(raw)
+    except RecordError as error:
+        tally.records += 1
+        yield reject(raw, error, tally)
+        return
+    mentions = []
+    for number, triple in enumerate(document.triples):
+        tally.records += 1
+        try:
+            mention = mention_of(triple)
+            document.sentence(mention.sentence)
+        except ExclusionError as exclusion:
+            tally.excluded[exclusion.reason] += 1
+        except RecordError as error:
+            yield reject(raw, error, tally, key=f"{document.item}, triple {number}")
+        else:
+            mentions.append(mention)
+    if mentions:
+        facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
+
+
+class _Chosen:
+    """The facts that the rules of the dataset keep.
+
+    Args:
+        facts: sorted.
+        min_facts: that a relation must have.
+        pool: records, in the order of the draw, that are given; None for all.
+    """
+
+    def __init__(self, facts: Facts, *, min_facts: int, pool: int | None) -> None:
+        self._facts = facts
+        self._counts = facts.counts()
+        self._min_facts = min_facts
+        self._pool = pool
+
+    def records(self, excluded: Counter[str]) -> Iterator[tuple[Triples, frozenset[str]]]:
+        """Gives every record with the objects of its facts, and counts the mentions that are left out."""
+        n_records = 0
+        for triples in self._facts.triples():
+            objects, many = triples.well_founded()
+            if many:
+                excluded["too_many_provenances"] += sum(one.object in many for one in triples.mentions)
+            n_left = sum(one.object in objects for one in triples.mentions)
+            if self._counts[triples.relation] < self._min_facts:
+                excluded["rare_relation"] += n_left
+            elif objects and n_records == self._pool:
+                excluded["other_split"] += n_left
+            elif objects:
+                n_records += 1
+                yield triples, objects
+
+
+class _Records:
+    """Makes examples of facts.
+
+    Args:
+        facts: know sentences, documents and labels.
+        has_rel_surface: the relation's surface forms stand in ``meta``.
+    """
+
+    def __init__(self, facts: Facts, *, has_rel_surface: bool) -> None:
+        self._facts = facts
+        self._has_rel_surface = has_rel_surface
+
+    def example(self, triples: Triples, objects: frozenset[str], tally: Tally) -> Example | None:
+        """Gives the record of some facts, None where a label is missing; counts mentions left out or merged."""
+        mentions = [one for one in triples.mentions if one.object in objects]
+        subject, relation = (labels_of(entity, self._facts) for entity in (triples.subject, triples.relation))
+        if subject is None or relation is None:
+            tally.excluded["no_subject_label" if subject is None else "no_relation_label"] += len(mentions)
+            return None
+        labels = self._object_labels(mentions)
+        named = [one for one in mentions if one.object in labels]
+        if n_unnamed := len(mentions) - len(named):
+            tally.excluded["no_object_label"] += n_unnamed
+        if not named:
+            return None
+        tally.merged += len(named) - 1
+        meta = {
+            "subj_aliases": list(subject.aliases),
+            "sub_surface": _distinct(one.subject_surface for one in named),
+            "obj_surface": _distinct(one.object_surface for one in named),
+        }
+        if self._has_rel_surface:
+            meta["rel_surface"] = _distinct(one.relation_surface for one in named)
+        _, file, line = self._facts.document(named[0].document)
+        return Example(
+            stable_uuid("trex", triples.subject, triples.relation),
+            f"{subject.label} [SEP] {relation.label}",
+            self._outputs(named, labels),
+            meta,
+            file=file,
+            line=line,
+        )
+
+    def _object_labels(self, mentions: list[FactMention]) -> dict[str, Labels]:
+        """Gives the names of the objects that have one, objects in the order they were met.
+
+        A literal is called as the first sentence that names it does, else by its value.
+        """
+        labels: dict[str, Labels] = {}
+        for name in dict.fromkeys(one.object for one in mentions):
+            value = literal_value(name)
+            if value is not None:
+                surfaces = _distinct(one.object_surface for one in mentions if one.object == name)
+                labels[name] = Labels(surfaces[0] if surfaces else value, ())
+            elif found := labels_of(name, self._facts):
+                labels[name] = found
+        return labels
+
+    def _outputs(self, mentions: list[FactMention], labels: dict[str, Labels]) -> tuple[Output, ...]:
+        """Gives an output for each object and sentence, then one for each other name of an object."""
+        places: dict[str, dict[tuple[str, int], FactMention]] = {name: {} for name in labels}
+        for one in mentions:
+            places[one.object].setdefault((one.item, one.sentence), one)
+        # Two objects of one name that stand in the same sentence are the same answer.
+        outputs = dict.fromkeys(
+            Output(labels[name].label, (self._evidence(one),)) for name in labels for one in places[name].values()
+        )
+        said = {names.label for names in labels.values()}
+        aliases = dict.fromkeys(alias for names in labels.values() for alias in names.aliases)
+        return (*outputs, *(Output(alias) for alias in aliases if alias not in said))
+
+    def _evidence(self, mention: FactMention) -> Evidence:
+        title, _, _ = self._facts.document(mention.document)
+        text = self._facts.sentence(mention.text)
+        return Evidence(PageKey("qid", mention.item), text, fallback=PageKey("title", title))
+
+
+def _distinct(surfaces: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(surface for surface in surfaces if surface is not None))

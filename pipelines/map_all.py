@@ -1,0 +1,206 @@
+"""Every dataset of a configuration aligned to one release, one after the other, with one report.
+
+::
+
+    fever/dev/, fever/test/, nq/dev/ …      an alignment each, with its own manifest
+    report.json, report.txt                 all of them side by side
+    manifest.json                           written last: without it not everything is done
+
+All inputs are looked at before anything runs. A dataset that fails later does not stop the others; the same command
+goes on with what is not done, and what is done is kept where it was made from the same inputs with the same options.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from kbsource.assembly import DataError
+from kbsource.errors import SetupError
+from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.release.layout import MANIFEST, stored_files
+from kbsource.release.manifest import FileEntry, Manifest
+from mapping.output import REPORT, check_output, manifest_bytes
+from mapping.overview import Aligned, overview_text, overview_values, page_values
+from mapping.resolve import open_manifest
+from mapping.sources import SOURCES
+from mapping.sources.base import Inputs
+from pipelines.jobs.map_dataset import map_dataset
+from pipelines.map_facts import alignment_facts, input_facts, release_facts
+from pipelines.options_map import MapOptions
+from pipelines.progress import Progress
+from pipelines.storage import storage_for
+
+FORMAT = "kbsource-alignments-1"
+TEXT_REPORT = "report.txt"
+
+
+class Planned(NamedTuple):
+    """One alignment of many.
+
+    Attributes:
+        name: of the dataset.
+        options: its ``output`` is ``name/split`` below the folder of all.
+        where: where it was asked for, for messages.
+    """
+
+    name: str
+    options: MapOptions
+    where: str
+
+    @property
+    def folder(self) -> str:
+        """Folder of the alignment, relative to that of all."""
+        return f"{self.name}/{self.options.split}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllSummary:
+    """What was made.
+
+    Attributes:
+        output: folder of all alignments.
+        report: as written to ``report.json``.
+        kept: folders that were done before.
+        seconds: wall time.
+    """
+
+    output: str
+    report: dict[str, Any]
+    kept: tuple[str, ...]
+    seconds: float
+
+
+def map_all(
+    planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
+) -> AllSummary:
+    """Aligns datasets.
+
+    Args:
+        planned: what to align; no folder twice.
+        kb: folder of the release.
+        output: folder of all.
+        flags: of Beam, from ``runners.beam_flags``.
+        progress: shows how far it has come.
+
+    Raises:
+        DataError: at least one dataset failed for its data; the others are done.
+        SetupError: something is wrong with a file, an option or a folder; before anything has run, or, where
+            it could not be seen before, after the other datasets are done.
+    """
+    started = time.monotonic()
+    storage = storage_for(output)
+    release = open_manifest(kb)
+    done = _check_all(planned, release, output, storage, progress)
+    failed: list[tuple[Planned, SetupError]] = []
+    for number, one in enumerate(planned, 1):
+        if one.folder in done:
+            progress.note(f"{one.folder} ({number} of {len(planned)}): done before, kept")
+            continue
+        progress.note(f"{one.folder} ({number} of {len(planned)})")
+        try:
+            map_dataset(one.options, flags=flags, progress=progress)
+        except SetupError as error:
+            progress.note(f"{one.folder}: {error}")
+            failed.append((one, error))
+    if failed:
+        kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
+        raise kind(
+            f"{len(failed)} of {len(planned)} could not be aligned; the others are done and will be kept. Mend them "
+            "and run the same command again:\n" + "\n".join(f"  {one.folder}: {error}" for one, error in failed)
+        )
+    report = _write_reports(planned, release, output, storage)
+    return AllSummary(output, report, tuple(done), time.monotonic() - started)
+
+
+def _check_all(
+    planned: Sequence[Planned], release: Manifest, output: str, storage: Storage, progress: Progress
+) -> list[str]:
+    """Gives the folders that are done, after looking at everything that will be read or written.
+
+    Raises:
+        SetupError: lists all that is wrong.
+    """
+    faults = _odd_files(planned, output, storage)
+    done = []
+    for one in planned:
+        try:
+            if storage.exists(join(one.options.output, MANIFEST)):
+                progress.note(f"{one.folder}: checking what was done before")
+                _check_done(one.options, release, storage)
+                done.append(one.folder)
+            else:
+                _check(one.options)
+        except SetupError as error:
+            faults.append(f"{one.where}: {error}")
+    if storage.exists(join(output, MANIFEST)) and len(done) < len(planned) and not faults:
+        faults.append(f"{output} is finished and has fewer datasets; choose another folder.")
+    if faults:
+        raise SetupError("nothing was run, because of:\n" + "\n".join(f"  {fault}" for fault in faults))
+    return done
+
+
+def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> list[str]:
+    """Gives a fault for a file in the folder of all that belongs to none of the alignments."""
+    own = (REPORT, TEXT_REPORT, MANIFEST)
+    folders = tuple(f"{one.folder}/" for one in planned)
+    odd = [file for file in stored_files(output, storage) if file not in own and not file.startswith(folders)]
+    return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
+
+
+def _check(options: MapOptions) -> None:
+    """Raises SetupError for what can be seen to be wrong before anything is read."""
+    inputs = Inputs(options.inputs, options.references, options.labels)
+    storage = storage_for(options.output, *options.inputs, *options.references, *options.labels)
+    check_output(options.output, storage)
+    SOURCES[options.dataset].check(inputs, options.split, storage=storage, options=options.source)
+
+
+def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> None:
+    """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
+    with storage.open_read(join(options.output, MANIFEST)) as file:
+        manifest = orjson.loads(file.read())
+    facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options))))
+    if differing := [name for name in facts if manifest.get(name) != facts[name]]:
+        raise SetupError(
+            f"{options.output} is finished, and was made with other {', '.join(differing)}; remove it to make it again."
+        )
+    for entry in manifest["files"]:
+        path = join(options.output, entry["file"])
+        if not storage.exists(path) or storage.size(path) != entry["bytes"]:
+            raise SetupError(f"{path} is not as it was written; remove {options.output} to make it again.")
+
+
+def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
+    aligned, manifests = [], []
+    for one in planned:
+        with storage.open_read(join(one.options.output, REPORT)) as file:
+            aligned.append(Aligned(one.name, one.folder, orjson.loads(file.read())))
+        with storage.open_read(join(one.options.output, MANIFEST)) as file:
+            manifests.append({"folder": one.folder, "manifest_sha256": orjson.loads(file.read())["manifest_sha256"]})
+    n_pages = sum(entry.rows for entry in release.tables["pages"])
+    report = overview_values(aligned, page_values(aligned, output=output, n_pages=n_pages, storage=storage))
+    content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    files = [
+        _write(storage, output, REPORT, content),
+        _write(storage, output, TEXT_REPORT, f"{overview_text(report)}\n".encode()),
+    ]
+    values = {
+        "release": release_facts(release),
+        "alignments": manifests,
+        "files": [{"file": one.file, "bytes": one.bytes, "sha256": one.sha256} for one in files],
+    }
+    with atomic_write(storage, join(output, MANIFEST)) as sink:
+        sink.write(manifest_bytes(values, form=FORMAT))
+    return report
+
+
+def _write(storage: Storage, output: str, name: str, content: bytes) -> FileEntry:
+    with atomic_write(storage, join(output, name)) as raw:
+        sink = HashingWriter(raw)
+        sink.write(content)
+    return FileEntry(name, 1, sink.n_bytes, sink.hexdigest())

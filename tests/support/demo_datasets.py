@@ -1,0 +1,86 @@
+"""The demo's datasets aligned to the mini-wiki; ``python -m tests.support.demo_datasets`` renews their golden files."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from kbsource.beat import Beat
+from kbsource.files import LocalStorage
+from mapping.writer import file_name
+from pipelines.commands.map_all import planned_alignments
+from pipelines.map_all import AllSummary, Planned, map_all
+from pipelines.map_facts import file_stem
+from pipelines.map_tasks import run_task
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags
+from tests.support.builds import build_mini
+from tests.support.mini_wiki import FOLDER
+from tests.support.real_data import ROOT
+
+CONFIG = FOLDER / "datasets.yaml"
+GOLDEN = ROOT / "tests" / "golden" / "datasets"
+
+
+@contextmanager
+def tasks_in_this_process() -> Iterator[None]:
+    """Does tasks without a process of their own, whose start takes longer than such small ones do."""
+
+    def run(guard: object, task: Mapping[str, Any], *, beat_path: str) -> None:
+        run_task({**task, "verdicts": {}}, Beat.unshared())
+
+    with mock.patch("pipelines.task_runs.run_guarded", run):
+        yield
+
+
+def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[Planned]:
+    """Gives what a configuration plans."""
+    args = argparse.Namespace(config=str(config), kb=str(release), output=str(output), scratch=None, worker_memory=4096)
+    return planned_alignments(args)
+
+
+def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> AllSummary:
+    """Aligns all that a configuration names."""
+    flags = beam_flags("local", workers=None, beam_args=())
+    with tasks_in_this_process():
+        return map_all(
+            planned_demo(release, output, config=config),
+            kb=str(release),
+            output=str(output),
+            flags=flags,
+            progress=Progress(log or io.StringIO()),
+        )
+
+
+def kilt_file(output: Path, one: Planned) -> Path:
+    """Gives the KILT file of an alignment."""
+    return output / one.folder / file_name(file_stem(one.options), one.options.split)
+
+
+def record_files(output: Path, planned: list[Planned]) -> dict[str, Path]:
+    """Gives the files of records that were written, by the golden file that each must equal."""
+    folders = [(one.name, output / one.folder) for one in planned]
+    return {f"{name}/{path.name}": path for name, folder in folders for path in sorted(folder.glob("*-kilt.jsonl"))}
+
+
+def main() -> None:
+    """Writes the golden files anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        release = Path(build_mini(Path(folder) / "release").output)
+        output = Path(folder) / "aligned"
+        map_demo(release, output)
+        LocalStorage().delete_tree(str(GOLDEN))
+        for name, path in record_files(output, planned_demo(release, output)).items():
+            (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, GOLDEN / name)
+
+
+if __name__ == "__main__":
+    main()
