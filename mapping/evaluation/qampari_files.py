@@ -1,0 +1,220 @@
+"""The files that QAMPARI is evaluated from: gold questions, predictions, retrieved passages.
+
+All are JSON Lines, plain, gzip or bzip2, joined by ``qid`` (string or integer); other keys are passed over, so that
+released files are read as they are.
+
+gold
+    ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` may be absent.
+    ``proof``, which only ERECALL@K reads: list of ``{proof_text, found_in_url}``; may be absent. Where the record has
+    ``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence in place of the proofs; a
+    ``pid`` is the ``aid`` of its answer, two underscores and a number.
+predictions
+    ``predictions``: list of strings. A gold file with this key will do.
+retrieved
+    ``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import orjson
+
+from kbsource.errors import RecordError
+from mapping.evaluation.answer_lists import GoldNames
+from mapping.evaluation.options import EvidenceMatch
+from mapping.evaluation.retrieval import Passage
+from mapping.sources.fields import Json, digits_or_text, is_integer, list_at, objects_at, optional_text, text_at
+from mapping.sources.files_in import RawRecord
+from mapping.sources.scratch import ScratchFile
+
+Kind = Literal["predictions", "retrieved"]
+
+REASONS: dict[str, str] = {
+    "bad_encoding": "text that is not Unicode",
+    "duplicate_answer": "two answers of one question have the same aid",
+    "duplicate_question": "the qid was given before in this file",
+    "malformed_json": "a line that is not JSON",
+    "missing_field": "a field that is needed is absent",
+    "no_answers": "a gold question without answers",
+    "record_too_long": "a line of more than 64 MiB",
+    "unknown_answer": "a piece of evidence whose pid belongs to none of the answers",
+    "unknown_question": "predictions or passages for a question that is not among the gold ones",
+    "wrong_type": "a value of another type than the field has",
+}
+"""Why a line is left out: reason -> meaning."""
+
+_SCHEMA = """
+CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE joined (
+    kind TEXT NOT NULL, qid TEXT NOT NULL, file TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL,
+    content BLOB NOT NULL, is_used INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, qid)
+);
+"""
+
+
+class Evidence(NamedTuple):
+    """A passage that says that some of the answers are right.
+
+    Attributes:
+        passage: what it says, and where.
+        answers: places in the list of answers, ascending.
+    """
+
+    passage: Passage
+    answers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQuestion:
+    """A question with what it should be answered by.
+
+    Attributes:
+        answers: at least one.
+        evidence: each passage once, in the order of the answers; empty where it was not asked for.
+    """
+
+    answers: tuple[GoldNames, ...]
+    evidence: tuple[Evidence, ...]
+
+
+class Joined(ScratchFile):
+    """Predictions and passages by question, on disk, to be taken in the order of the gold file."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        super().__init__(folder, _SCHEMA)
+
+    def put(self, kind: Kind, qid: str, raw: RawRecord, content: bytes) -> None:
+        """Keeps what a line says of a question.
+
+        Raises:
+            RecordError: ``duplicate_question``.
+        """
+        row = (kind, qid, raw.file, raw.line, raw.offset, content)
+        statement = "INSERT OR IGNORE INTO joined (kind, qid, file, line, start, content) VALUES (?, ?, ?, ?, ?, ?)"
+        if not self._database.execute(statement, row).rowcount:
+            raise RecordError("duplicate_question", qid)
+
+    def open_question(self, qid: str) -> None:
+        """Notes a gold question.
+
+        Raises:
+            RecordError: ``duplicate_question``.
+        """
+        if not self._database.execute("INSERT OR IGNORE INTO gold VALUES (?)", (qid,)).rowcount:
+            raise RecordError("duplicate_question", qid)
+
+    def get(self, kind: Kind, qid: str) -> bytes | None:
+        """Gives what was kept for a question, None where there was no line."""
+        statement = "SELECT content FROM joined WHERE kind = ? AND qid = ?"
+        row = self._database.execute(statement, (kind, qid)).fetchone()
+        return None if row is None else row[0]
+
+    def without_question(self, kind: Kind) -> Iterator[tuple[str, RawRecord]]:
+        """Gives qid and place of the lines whose question is not among the gold ones, in the order of the file."""
+        statement = """
+            SELECT qid, file, line, start FROM joined
+            WHERE kind = ? AND qid NOT IN (SELECT qid FROM gold) ORDER BY rowid
+        """
+        for qid, file, line, start in self._database.execute(statement, (kind,)):
+            yield qid, RawRecord(file, line, start, b"")
+
+
+def qid_of(record: Json) -> str:
+    """Gives the question's id; raises ``missing_field`` or ``wrong_type``."""
+    return digits_or_text(record, "qid")
+
+
+def parse_gold(record: Json, match: EvidenceMatch | None) -> GoldQuestion:
+    """Gives the question of a gold record.
+
+    Args:
+        record: with the keys given at the head of this module.
+        match: what its evidence will be matched by; None leaves it out.
+
+    Raises:
+        RecordError: ``missing_field``, ``wrong_type``, ``no_answers``, ``duplicate_answer``, ``unknown_answer``.
+    """
+    listed = objects_at(record, "answer_list")
+    if not listed:
+        raise RecordError("no_answers", "answer_list is empty")
+    answers = tuple(
+        GoldNames(text_at(one, "answer_text"), strings_at(one, "aliases") if "aliases" in one else ()) for one in listed
+    )
+    owners: dict[str, int] = {}
+    for number, one in enumerate(listed):
+        aid = optional_text(one, "aid")
+        if aid is not None and owners.setdefault(aid, number) != number:
+            raise RecordError("duplicate_answer", aid)
+    if match is None:
+        return GoldQuestion(answers, ())
+    found = _contexts(record, owners, match) if record.get("positive_ctxs") else _proofs(listed, match)
+    passages: dict[Passage, dict[int, None]] = {}
+    for number, passage in found:
+        passages.setdefault(passage, {})[number] = None
+    return GoldQuestion(answers, tuple(Evidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
+
+
+def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, Passage]]:
+    for one in objects_at(record, "positive_ctxs"):
+        pid = text_at(one, "pid")
+        number = owners.get(pid.rpartition("__")[0])
+        if number is None:
+            raise RecordError("unknown_answer", f"pid {pid!r}")
+        if match == "id":
+            yield number, Passage(digits_or_text(one, "chunk_id"), "", "")
+        else:
+            yield number, Passage("", text_at(one, "title"), text_at(one, "text"))
+
+
+def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, Passage]]:
+    for number, one in enumerate(listed):
+        for proof in objects_at(one, "proof") if "proof" in one else ():
+            if match == "id":
+                raise RecordError("missing_field", "positive_ctxs: without it no evidence has the id of a passage")
+            yield number, Passage("", text_at(proof, "found_in_url"), text_at(proof, "proof_text"))
+
+
+def pack_predictions(record: Json) -> bytes:
+    """Gives the predictions of a record in the form in which they are kept; raises as ``strings_at``."""
+    return orjson.dumps(strings_at(record, "predictions"))
+
+
+def unpack_predictions(content: bytes) -> list[str]:
+    """Gives back what ``pack_predictions`` was given."""
+    predictions: list[str] = orjson.loads(content)
+    return predictions
+
+
+def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
+    """Gives the best passages of a record in the form in which they are kept.
+
+    Raises:
+        RecordError: ``missing_field``, ``wrong_type``.
+    """
+    passages = [
+        (digits_or_text(one, "id") if with_ids else "", text_at(one, "title"), text_at(one, "text"))
+        for one in objects_at(record, "ctxs")
+    ]
+    return orjson.dumps(passages[:n_kept])
+
+
+def unpack_passages(content: bytes) -> list[Passage]:
+    """Gives back the passages that ``pack_passages`` kept."""
+    return [Passage(*one) for one in orjson.loads(content)]
+
+
+def strings_at(record: Json, key: str) -> tuple[str, ...]:
+    """Gives a list of strings; numbers stand for their digits.
+
+    Raises:
+        RecordError: ``missing_field``, ``wrong_type``.
+    """
+    values = []
+    for value in list_at(record, key):
+        if not (isinstance(value, str) or is_integer(value)):
+            raise RecordError("wrong_type", f"{key!r}: expected strings, found {repr(value)[:80]}")
+        values.append(str(value))
+    return tuple(values)
