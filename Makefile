@@ -2,21 +2,25 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test spark-test check bench docs clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := kbsource/demo/miniwiki-20260101
+DEMO_WIKIDATA := kbsource/demo/miniwikidata-20260101-all.json.bz2
 DEMO_OUT := demo-out
+# Outside the checkout: a new checkout need not fetch 500 MB again.
+SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
 
 help:
-	@echo "make demo    build, verify and show the embedded mini-wiki"
-	@echo "make test    the whole test suite"
-	@echo "make check   format, lint, types, import contracts, documentation, tests"
-	@echo "make bench   the measurements of benchmarks/"
-	@echo "make docs    write docs/tables.md and docs/commands.md from the code"
-	@echo "make clean   remove the environment and everything that was built"
+	@echo "make demo        build, verify and show the embedded mini-wiki, align the embedded datasets to it"
+	@echo "make test        the whole test suite"
+	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
+	@echo "make check       format, lint, types, import contracts, documentation, tests"
+	@echo "make bench       the measurements of benchmarks/"
+	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make clean       remove the environment and everything that was built"
 
 # The environment is made anew when the dependencies change.
 $(STAMP): pyproject.toml constraints.txt
@@ -34,14 +38,23 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	rm -rf $(DEMO_OUT)
+	$(BIN)/kbsource wikidata --dump $(DEMO_WIKIDATA) --output $(DEMO_OUT)/wikidata --max-rejects 0.01
+	$(BIN)/kbsource verify $(DEMO_OUT)/wikidata
 	$(BIN)/kbsource build --dump $(DEMO)-pages-articles-multistream.xml.bz2 \
-	    --page-props $(DEMO)-page_props.sql.gz --output $(DEMO_OUT)/release --max-rejects 0.05
+	    --page-props $(DEMO)-page_props.sql.gz --wikidata $(DEMO_OUT)/wikidata \
+	    --output $(DEMO_OUT)/release --max-rejects 0.05
 	$(BIN)/kbsource verify $(DEMO_OUT)/release
 	$(BIN)/kbsource show $(DEMO_OUT)/release "Halvane Isles"
 	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
+	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
+	    --output $(DEMO_OUT)/aligned
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
+
+spark-test: $(STAMP)
+	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_spark.py tests/test_pipelines/test_flink.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

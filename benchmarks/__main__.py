@@ -5,14 +5,27 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks import build_speed, leaks, lookup_speed, wikitext_speed
+from benchmarks import (
+    build_speed,
+    leaks,
+    lookup_speed,
+    map_speed,
+    sources_speed,
+    span_search,
+    wikidata_speed,
+    wikitext_speed,
+)
 from benchmarks.environment import WORK, write_json
 
 LISTED_LEAKS = 50
 SIZES_MB = {"quick": [20, 40], "full": [50, 100, 200]}
+WIKIDATA_MB = {"quick": [20, 40], "full": [50, 200]}
 PEERS_MB = {"quick": 20, "full": 50}
 ROUNDS = {"quick": 3, "full": 7}
+SOURCES_MB = {"quick": (2, 10), "full": (20, 100)}
 LOOKUP_PAGES = {"quick": 10_000, "full": 100_000}
+EVIDENCES = {"quick": (1_000, 10_000), "full": (10_000, 100_000)}
+QUERIES = {"quick": (200, 2, 5), "full": (1_000, 5, 20)}
 
 
 def main() -> None:
@@ -33,6 +46,22 @@ def main() -> None:
     build_speed.show(results["build"])
     results["lookup"] = lookup_speed.measure(n_pages=LOOKUP_PAGES[size])
     lookup_speed.show(results["lookup"])
+
+    n_queries, n_nltk, n_everywhere = QUERIES[size]
+    results["span_search"] = span_search.measure(
+        args.data, n_queries=n_queries, n_nltk=n_nltk, n_everywhere=n_everywhere
+    )
+    span_search.show(results["span_search"])
+    results["map"] = map_speed.measure(args.data, sizes=EVIDENCES[size])
+    map_speed.show(results["map"])
+
+    results["wikidata"] = wikidata_speed.measure(
+        args.data, size_mb=WIKIDATA_MB[size][-1], sizes_mb=WIKIDATA_MB[size], n_rounds=ROUNDS[size]
+    )
+    wikidata_speed.show(results["wikidata"])
+
+    results["sources"] = sources_speed.measure(sizes_mb=SOURCES_MB[size])
+    sources_speed.show(results["sources"])
 
     write_json(args.json, results)
     print(f"\nall figures, and every leak: {args.json}")

@@ -1,7 +1,8 @@
 """``kbsource map`` on made-up evidences over a release of real pages: evidences a second, and memory by their number.
 
 Evidences are pieces of real paragraphs, 5 to 150 words, of which 10 to 30 % are dropped, replaced or have a word put
-before them; the pages are taken in turn, so that no page is asked for alone. One working process beside the driver.
+before them; the pages are taken in turn, so that no page is asked for alone. Of a share of them the page is named by a
+title that the release does not have, another one each time. One working process beside the driver.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ SEED = 20190801
 SIZES = (10_000, 100_000)
 SHORTEST, LONGEST = 5, 150
 LEAST, MOST = 0.1, 0.3
-FLAT = 1.2
+MISSING = 0.1
+FLAT = 1.05
 """Memory counts as flat up to this factor."""
 
 
@@ -47,26 +49,42 @@ def real_release(data: str | None) -> Path:
     return release
 
 
-def write_evidences(release: Path, path: Path, n_evidences: int) -> None:
-    """Writes that many records in the project's own format, one evidence each."""
+def write_evidences(
+    release: Path, path: Path, n_evidences: int, *, longest: int = LONGEST, missing: float = MISSING
+) -> None:
+    """Writes that many records in the project's own format, one evidence each.
+
+    Args:
+        release: its pages are asked for.
+        path: file to write.
+        n_evidences: how many.
+        longest: words of an evidence at most.
+        missing: share of them whose page is not there.
+    """
     with KnowledgeSource.open(str(release)) as source:
         pages = [
-            (page.page_id, [words for one in page.elements[1:] if len(words := one.text.split()) >= SHORTEST])
+            (
+                page.page_id,
+                page.title,
+                [words for one in page.elements[1:] if len(words := one.text.split()) >= SHORTEST],
+            )
             for page in source
             if not page.is_disambiguation
         ]
-    pages = [(page_id, paragraphs) for page_id, paragraphs in pages if paragraphs]
-    vocabulary = sorted({word for _, paragraphs in pages for words in paragraphs for word in words})
+    pages = [page for page in pages if page[2]]
+    vocabulary = sorted({word for _, _, paragraphs in pages for words in paragraphs for word in words})
     rng = random.Random(SEED)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for number in range(n_evidences):
-            page_id, paragraphs = pages[number % len(pages)]
+            page_id, title, paragraphs = pages[number % len(pages)]
             words = rng.choice(paragraphs)
-            n_words = min(len(words), rng.randint(SHORTEST, LONGEST))
+            n_words = min(len(words), rng.randint(SHORTEST, longest))
             start = rng.randrange(len(words) - n_words + 1)
             text = " ".join(_changed(words[start : start + n_words], vocabulary, rng))
-            evidence = {"page_id": page_id, "text": text}
+            evidence: dict[str, object] = {"page_id": page_id, "text": text}
+            if rng.random() < missing:
+                evidence = {"title": f"{title} {rng.choice(vocabulary)} {number}", "text": text}
             record = {"id": str(number), "input": "?", "output": [{"answer": "x", "evidence": [evidence]}]}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
@@ -86,13 +104,20 @@ def _changed(words: list[str], vocabulary: list[str], rng: random.Random) -> lis
     return changed or words
 
 
-def measure(data: str | None, *, sizes: tuple[int, ...] = SIZES, kb: str | None = None) -> dict[str, Any]:
+def measure(
+    data: str | None,
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    kb: str | None = None,
+    longest: int = LONGEST,
+    missing: float = MISSING,
+) -> dict[str, Any]:
     """Gives the figures."""
     release = Path(kb).resolve() if kb else real_release(data)
     rows = []
     for n_evidences in sizes:
         source = WORK / "map" / f"{n_evidences}.jsonl"
-        write_evidences(release, source, n_evidences)
+        write_evidences(release, source, n_evidences, longest=longest, missing=missing)
         output = WORK / "map" / f"aligned-{n_evidences}"
         shutil.rmtree(output, ignore_errors=True)
         command = [sys.executable, "-m", "pipelines.cli", "map", "jsonl", "--kb", str(release), "--runner", "local"]
@@ -135,8 +160,10 @@ def main() -> None:
     parser.add_argument("--kb", help="a release to use instead of one built from the real data")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of evidences")
     parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="words of an evidence at most")
+    parser.add_argument("--missing", type=float, default=MISSING, help="share of evidences whose page is not there")
     args = parser.parse_args()
-    result = measure(args.data, sizes=tuple(args.sizes), kb=args.kb)
+    result = measure(args.data, sizes=tuple(args.sizes), kb=args.kb, longest=args.longest, missing=args.missing)
     show(result)
     write_json(args.json, result)
 

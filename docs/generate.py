@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kbsource.reasons import FALLBACKS, REASONS
-from kbsource.schema import SCHEMA_VERSION, TABLES
+from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from pipelines.cli import COMMANDS
 from pipelines.commands.common import Command
 from pipelines.runners import PRESETS
@@ -23,6 +23,15 @@ TABLE_HEADS = {
     "redirects": "One row per redirect page of the main namespace, by title in code-point order.",
     "rejected": "One row per page, or damaged place of a file, that could not be used.",
     "templates": "How often each template is used, by outcome, sorted by name.",
+    "page_items": "Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id.",
+    "items": "One row per item, in the order of the dump. A chosen language takes in its variants (`en-gb` with `en`).",
+    "properties": "One row per property, in the order of the dump.",
+    "sitelinks": "One row per sitelink to a chosen wiki, in the order of the dump.",
+    "statements": "One row per statement of an item or property, in the order of the dump; references are left out. "
+    "The columns from `snak` to `globe` stand in the qualifiers again.",
+    "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
+    "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
+    "`class_id` where `superclass_id` is Q11424.",
 }
 
 
@@ -33,15 +42,27 @@ def tables_page() -> str:
         f"Written by `docs/generate.py` from `kbsource/schema.py`, schema version {SCHEMA_VERSION}. Columns may be "
         "null only where it says so.",
     ]
-    for name, schema in TABLES.items():
-        parts += [f"## {name}", TABLE_HEADS[name], _table(("column", "type", "meaning"), _rows(schema, ""))]
+    for name, schema in {**TABLES, **OPTIONAL_TABLES}.items():
+        parts += _described(name, schema)
     parts += [
+        "# Tables of Wikidata",
+        "What `kbsource wikidata` makes. Ids are text with their letter, as everywhere in Wikidata. Its table "
+        "`rejected` has the columns given above.",
+    ]
+    for name, schema in WIKIDATA_TABLES.items():
+        parts += [] if name in TABLES else _described(name, schema)
+    parts += [
+        "# Values",
         "## Reasons of rejection",
         _table(("reason", "meaning"), ((f"`{one}`", meaning) for one, meaning in REASONS.items())),
         "## Values of parse_status",
         _table(("value", "meaning"), ((f"`{one}`", meaning) for one, meaning in FALLBACKS.items())),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _described(name: str, schema: pa.Schema) -> list[str]:
+    return [f"## {name}", TABLE_HEADS[name], _table(("column", "type", "meaning"), _rows(schema, ""))]
 
 
 def commands_page() -> str:

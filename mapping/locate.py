@@ -1,8 +1,7 @@
-"""All evidences of one page, searched together: what became of each."""
+"""A page searched for evidence: what became of each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kbsource.records import Page
@@ -29,40 +28,39 @@ class SearchOptions(NamedTuple):
     numbering: Numbering = "elements"
 
 
-class Wanted(NamedTuple):
-    """An evidence whose page was found; ``text`` None where only the page is wanted."""
-
-    found: Resolved
-    text: str | None
-
-
 def is_blank(text: str) -> bool:
     """Says whether a text has nothing that could be looked for: white space and punctuation alone."""
     return all(char.isspace() or is_void(char) for char in text)
 
 
-def locate_in_page(
-    page: Page, wanted: Sequence[Wanted], *, tokeniser: Tokeniser, options: SearchOptions
-) -> list[Alignment]:
-    """Gives what became of each evidence of one page, in order; the page is tokenised once.
+class PageSearch:
+    """One page, searched for any number of evidences; it is tokenised for the first that needs it."""
 
-    Raises:
-        RecordError: ``self_check``, see ``align_evidence``.
-    """
-    tokenised: TokenisedPage | None = None
-    result = []
-    for one in wanted:
-        if page.is_disambiguation:
-            result.append(without_span("page_ambiguous", one.found))
-        elif one.text is not None and is_blank(one.text):
-            result.append(without_span("empty_evidence", one.found))
-        elif one.text is None:
-            result.append(without_span("page_only", one.found))
-        else:
-            if tokenised is None:
-                tokenised = _tokenised(page, tokeniser, options.numbering)
-            result.append(_located(one.text, one.found, tokenised, options))
-    return result
+    def __init__(self, page: Page, tokeniser: Tokeniser, options: SearchOptions) -> None:
+        self._page = page
+        self._tokeniser = tokeniser
+        self._options = options
+        self._tokenised: TokenisedPage | None = None
+
+    def locate(self, found: Resolved, text: str | None) -> Alignment:
+        """Gives what became of an evidence.
+
+        Args:
+            found: how the page was found.
+            text: of the evidence; None where only the page is wanted.
+
+        Raises:
+            RecordError: ``self_check``, see ``align_evidence``.
+        """
+        if self._page.is_disambiguation:
+            return without_span("page_ambiguous", found)
+        if text is None:
+            return without_span("page_only", found)
+        if is_blank(text):
+            return without_span("empty_evidence", found)
+        if self._tokenised is None:
+            self._tokenised = _tokenised(self._page, self._tokeniser, self._options.numbering)
+        return _located(text, found, self._tokenised, self._options)
 
 
 def locate_nowhere(found: Resolved, text: str | None) -> Alignment:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.locate import SearchOptions, Wanted, locate_in_page, locate_nowhere
+from mapping.locate import PageSearch, SearchOptions, locate_nowhere
 from mapping.places import Numbering, place_alignments
 from mapping.records import Alignment, PageKey, Span
 from mapping.resolve import Resolver
@@ -26,7 +26,7 @@ class Locator:
         self._resolver = resolver
         self._options = options
         self._tokeniser = Tokeniser(source.site.lang)
-        self._page: Page | None = None
+        self._last: tuple[Page, PageSearch] | None = None
 
     @classmethod
     def open(
@@ -66,13 +66,15 @@ class Locator:
                 return alignment
             similar = suggest_titles([found.asked], self._resolver.index)
             return replace(alignment, suggestions=similar.get(found.asked, ()))
-        if self._page is None or self._page.page_id != found.page_id:
-            self._page = self._source.by_id(found.page_id)
-        page = self._page
-        assert page is not None  # the resolver gives pages of the release only
-        wanted = [Wanted(found, evidence)]
-        (alignment,) = locate_in_page(page, wanted, tokeniser=self._tokeniser, options=self._options)
-        return self._numbered(alignment, page)
+        page, search = self._page_and_search(found.page_id)
+        return self._numbered(search.locate(found, evidence), page)
+
+    def _page_and_search(self, page_id: int) -> tuple[Page, PageSearch]:
+        if self._last is None or self._last[0].page_id != page_id:
+            page = self._source.by_id(page_id)
+            assert page is not None  # the resolver gives pages of the release only
+            self._last = page, PageSearch(page, self._tokeniser, self._options)
+        return self._last
 
     def _numbered(self, alignment: Alignment, page: Page) -> Alignment:
         span = alignment.span

@@ -66,9 +66,9 @@ def check_output(output: str, storage: Storage) -> None:
         )
 
 
-def manifest_bytes(values: dict[str, Any]) -> bytes:
+def manifest_bytes(values: dict[str, Any], *, form: str = FORMAT) -> bytes:
     """Gives a manifest's content: JSON with sorted keys and, as ``manifest_sha256``, the hash of all else in it."""
-    values = {**values, "format": FORMAT}
+    values = {**values, "format": form}
     return _json({**values, "manifest_sha256": hashlib.sha256(_json(values)).hexdigest()})
 
 

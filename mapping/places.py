@@ -37,6 +37,7 @@ class Placed(NamedTuple):
         section: KILT's section, without newline; None without a span.
         place: where the text stands; None without a span, and where the numbering has no such paragraph.
         score: BLEU; None without a span.
+        is_accepted: whether the rule of --accept takes the span; None where the threshold decides.
     """
 
     outcome: str
@@ -45,6 +46,7 @@ class Placed(NamedTuple):
     section: str | None = None
     place: Place | None = None
     score: float | None = None
+    is_accepted: bool | None = None
 
     @property
     def fault(self) -> str | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, NamedTuple
 
 from mapping.places import Placed
 from mapping.records import Example
-from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, Split
+from mapping.sources.base import EVIDENCE_SPAN, PARTIAL, EvidenceKey, ReleasedExample, Split, iter_evidence
 
 THRESHOLD = 0.5
 
@@ -31,18 +32,33 @@ class Policy:
             match.
         weak: fate of an output that is weak.
         needs_provenance: a record is dropped when no output with provenance is left.
+        keeps_bare: but not one that never had any provenance.
+        needs_page: a record is dropped when no page of its evidence is there, even if it needs no provenance.
         skips_empty: evidence without text is left out of its set, the others stay (annotation noise).
         answer_is_title: the answer is the title of the page in the snapshot (entity linking).
         input_meta: keys of the record's ``meta`` that files without answers keep; the others give answers away.
+        highlights: how evidence that annotators highlighted (``meta.evidence_span``) is written. ``offsets``: like
+            any other, or with its paragraphs alone when its score is below the threshold and not 0; partial
+            evidence always with its paragraphs alone. ``paragraphs``: all with their paragraphs alone. None: like any
+            other. Records that were read from a KILT file keep the form they have.
+        prefers_exact: outputs are many names of one answer, each looked for on each page. Where one is found word for
+            word, others that are not have no provenance; what one name has on one page of two titles counts once.
+            Records that were read from a KILT file keep what they have.
+        found_first: answers with provenance are written in front of answers alone, provenance alone comes last.
     """
 
     has_threshold: bool
     unplaced: Fate = "drop_output"
     weak: Fate = "drop_output"
     needs_provenance: bool = True
+    keeps_bare: bool = False
+    needs_page: bool = False
     skips_empty: bool = False
     answer_is_title: bool = False
     input_meta: tuple[str, ...] = ()
+    highlights: Literal["offsets", "paragraphs"] | None = None
+    prefers_exact: bool = False
+    found_first: bool = False
 
 
 def _splits(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
@@ -68,11 +84,20 @@ POLICIES: dict[str, dict[Split, Policy]] = {
         train=Policy(False, "keep_answer", needs_provenance=False, input_meta=("template_questions",)),
     ),
     # Short answers that are not found stay as answers; train keeps records without any provenance.
-    "nq": _splits(_ANSWERS_STAY, train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False)),
-    # Valid as soon as one alias is found; the other aliases stay as answers.
-    "triviaqa": _splits(_ANSWERS_STAY),
-    # Answers come without provenance and train has none at all.
-    "eli5": _splits(_ANSWERS_STAY, train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False)),
+    "nq": _splits(
+        replace(_ANSWERS_STAY, highlights="paragraphs", found_first=True),
+        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False, found_first=True),
+    ),
+    # Valid as soon as one alias is found, in train as soon as there is a page; the other aliases stay as answers.
+    "triviaqa": _splits(
+        replace(_ANSWERS_STAY, prefers_exact=True),
+        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False, needs_page=True, prefers_exact=True),
+    ),
+    # Provenance is what annotators chose; train has none at all, nor have dev and test without a campaign.
+    "eli5": _splits(
+        replace(_ANSWERS_STAY, keeps_bare=True, highlights="offsets"),
+        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False),
+    ),
     "wow": _splits(Policy(True)),
     # Anyone's own data: as the paper filters, and train keeps its answers.
     "jsonl": _splits(Policy(True), train=Policy(False, "keep_answer", needs_provenance=False)),
@@ -112,11 +137,13 @@ class Decision(NamedTuple):
         reason: why it is dropped; None where it is written.
         outputs: one fate an output.
         partial: indexes of the partial evidence that is written: all that has a place and is not weak.
+        by_paragraph: written evidence of which the paragraphs are named and no characters.
     """
 
     reason: str | None
     outputs: tuple[OutputFate, ...]
     partial: tuple[int, ...] = ()
+    by_paragraph: frozenset[EvidenceKey] = frozenset()
 
 
 REASONS: dict[str, str] = {
@@ -126,10 +153,18 @@ REASONS: dict[str, str] = {
     "no_kilt_paragraph": "the best span is in an element that has no paragraph in KILT's form",
     "no_match": "not one token of an evidence is in its page",
     "no_provenance": "the record never had any provenance, and the split needs it",
+    "not_accepted": "a span does not meet the rule of --accept",
+    "not_exact": "another output of the record is found word for word, and this one is not",
+    "other_split": "the record is drawn for another split",
     "page_ambiguous": "a page is a disambiguation page",
     "page_missing": "a page is not in the snapshot",
+    "search_crash": "the search for an evidence ended its process twice, by a signal or for want of memory",
+    "search_error": "the search for an evidence failed twice with an error, which is a defect",
+    "search_timeout": "the search for an evidence took too long twice",
 }
 """Why outputs and records are dropped: reason -> meaning."""
+_WEAK = ("below_threshold", "not_accepted")
+_NO_PAGE = frozenset({"page_missing", "page_ambiguous", "answer_kept_elsewhere"})
 
 
 def decide(
@@ -138,7 +173,8 @@ def decide(
     """Gives what becomes of a record and each of its outputs.
 
     A record without outputs (a test file without answers) is written as it is. A dropped record's reason is
-    ``below_threshold`` where an output would have stood with a lower threshold, else the reason of its first output
+    ``below_threshold`` (``not_accepted`` with a rule in its place) where an output would have stood with a lower
+    threshold, else the reason of its first output
     that was lost: so the share that the threshold drops compares with the paper's.
 
     Args:
@@ -147,56 +183,93 @@ def decide(
         policy: of its dataset and split.
         threshold: a span's lowest score that is kept.
     """
+    by_paragraph = frozenset(
+        key
+        for key, evidence in iter_evidence(example)
+        if EVIDENCE_SPAN in (evidence.meta or {})
+        and _is_by_paragraph(placed[key].score, _highest_by_paragraph(example, key, policy, threshold))
+    )
+    faults = {key: _evidence_fault(place, key in by_paragraph, policy, threshold) for key, place in placed.items()}
+    partial = tuple(index for index in range(len(example.partial)) if faults[PARTIAL, index] is None)
     if not example.outputs:
-        return Decision(None, (), _partial(example, placed, policy, threshold))
+        return Decision(None, (), partial, by_paragraph)
     fates: list[OutputFate] = []
     reason: str | None = None
     for index, output in enumerate(example.outputs):
-        places = [placed[index, place] for place in range(len(output.evidence))]
-        fault, kept = _fault(places, policy, threshold)
+        fault, kept = _fault([faults[index, place] for place in range(len(output.evidence))], policy)
         if fault is None:
             fates.append(OutputFate("whole", None, kept))
             continue
-        fate = policy.weak if fault == "below_threshold" else policy.unplaced
+        fate = policy.weak if fault in _WEAK else policy.unplaced
         if fate == "drop_record" and reason is None:
             reason = fault
         stays = fate == "keep_answer" and output.answer is not None
         fates.append(OutputFate("answer_only" if stays else "dropped", fault, ()))
+    if policy.prefers_exact and not isinstance(example, ReleasedExample):
+        fates = _exact_once(example, fates, placed)
     fates = _without_repeats(example, fates)
     if reason is None and not any(fate.kept for fate in fates):
         reason = _why_nothing_is_left(fates, policy)
-    return Decision(reason, tuple(fates), _partial(example, placed, policy, threshold))
+    return Decision(reason, tuple(fates), partial, by_paragraph)
 
 
-def _partial(
-    example: Example, placed: Mapping[EvidenceKey, Placed], policy: Policy, threshold: float
-) -> tuple[int, ...]:
-    if not isinstance(example, ReleasedExample):
-        return ()
-    each = range(len(example.partial))
-    return tuple(one for one in each if _fault([placed[PARTIAL, one]], policy, threshold)[0] is None)
+def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, threshold: float) -> float:
+    """Gives the score below which a highlight is named by its paragraphs alone."""
+    if policy.highlights is None:
+        return 0.0
+    if isinstance(example, ReleasedExample):
+        return threshold
+    # The published files name partial evidence, and all of Natural Questions, by paragraphs.
+    return inf if policy.highlights == "paragraphs" or key[0] == PARTIAL else threshold
 
 
-def _fault(places: list[Placed], policy: Policy, threshold: float) -> tuple[str | None, tuple[int, ...]]:
+def _is_by_paragraph(score: float | None, highest: float) -> bool:
+    # A score of 0 names a likely place, not one that was found.
+    return score is not None and 0 < score < highest
+
+
+def _evidence_fault(place: Placed, is_by_paragraph: bool, policy: Policy, threshold: float) -> str | None:
+    if place.fault is not None or is_by_paragraph:
+        return place.fault
+    if place.is_accepted is not None:
+        return None if place.is_accepted else "not_accepted"
+    is_weak = policy.has_threshold and place.score is not None and place.score < threshold
+    return "below_threshold" if is_weak else None
+
+
+def _fault(of_set: list[str | None], policy: Policy) -> tuple[str | None, tuple[int, ...]]:
     """Gives why an evidence set does not stand, None where it does, and the evidence that is written."""
     faults: list[str] = []
     kept: list[int] = []
     skipped: list[str] = []
-    for index, place in enumerate(places):
-        fault = place.fault
+    for index, fault in enumerate(of_set):
         if fault == "empty_evidence" and policy.skips_empty:
             skipped.append(fault)
         elif fault is not None:
             faults.append(fault)
-        elif policy.has_threshold and place.score is not None and place.score < threshold:
-            faults.append("below_threshold")
         else:
             kept.append(index)
     if not kept and not faults:
         faults = skipped
     # What has no place at all is the stronger fault.
-    faults.sort(key=lambda fault: fault == "below_threshold")
+    faults.sort(key=lambda fault: fault in _WEAK)
     return (faults[0], ()) if faults else (None, tuple(kept))
+
+
+def _exact_once(example: Example, fates: list[OutputFate], placed: Mapping[EvidenceKey, Placed]) -> list[OutputFate]:
+    """Takes provenance away that is not exact, where one is, and drops what says the same answer at the same place."""
+    places = [[placed[index, place] for place in fate.kept] for index, fate in enumerate(fates)]
+    exact = [bool(found) and all(one.outcome == "exact" for one in found) for found in places]
+    said: set[tuple[str | None, tuple[Placed, ...]]] = set()
+    result = []
+    for output, fate, found, is_exact in zip(example.outputs, fates, places, exact, strict=True):
+        if found and any(exact) and not is_exact:
+            fate = OutputFate("dropped" if output.answer is None else "answer_only", "not_exact", ())
+        elif found and (output.answer, tuple(found)) in said:
+            fate = OutputFate("dropped", "answer_kept_elsewhere", ())
+        said.add((output.answer, tuple(found)))
+        result.append(fate)
+    return result
 
 
 def _without_repeats(example: Example, fates: list[OutputFate]) -> list[OutputFate]:
@@ -214,8 +287,9 @@ def _without_repeats(example: Example, fates: list[OutputFate]) -> list[OutputFa
 
 def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
     reasons = [fate.reason for fate in fates if fate.reason is not None]
-    if not policy.needs_provenance and any(fate.form != "dropped" for fate in fates):
+    has_page = not policy.needs_page or not _NO_PAGE.issuperset(reasons)
+    if not policy.needs_provenance and has_page and any(fate.form != "dropped" for fate in fates):
         return None
-    if "below_threshold" in reasons:
-        return "below_threshold"
-    return reasons[0] if reasons else "no_provenance"
+    if reasons:
+        return next((reason for reason in reasons if reason in _WEAK), reasons[0])
+    return None if policy.keeps_bare else "no_provenance"

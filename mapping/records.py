@@ -23,11 +23,13 @@ class Evidence:
         text: the evidence text, as the dataset has it after its escapes are undone; None where the dataset names only
             the page (entity linking).
         meta: the span's own ``meta`` as it is released, key order kept; None for no ``meta`` key at all.
+        fallback: another name of the same page, tried when the first leads nowhere.
     """
 
     page: PageKey
     text: str | None
     meta: dict[str, Any] | None = None
+    fallback: PageKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Example:
         outputs: in released order; empty for test files without answers.
         meta: record-level ``meta``, key order kept; None for no ``meta`` key.
         file, line: base name and 1-based line (or record number in array files) it was read from.
+        partial: evidence that holds part of what is needed; it is written as ``meta.partial_evidence``.
     """
 
     example_id: str
@@ -60,6 +63,7 @@ class Example:
     meta: dict[str, Any] | None
     file: str
     line: int
+    partial: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ class Span:
     """Where an evidence stands in a page of the knowledge source, in the numbering of the release's elements.
 
     ``end_element`` differs from ``start_element`` only for spans that cross elements. Offsets are half-open, in code
-    points of the element's stored text. ``score`` is BLEU, 0.0 to 1.0; ``match`` is ``exact``, ``normalised`` or
-    ``bleu``.
+    points of the element's stored text. ``score`` is BLEU, 0.0 to 1.0; ``match`` is ``exact``, ``normalised``,
+    ``bleu`` or ``rescued``.
     """
 
     start_element: int

@@ -11,6 +11,7 @@ from mapping.outcomes import OUTCOMES
 from mapping.policy import Decision
 from mapping.records import Alignment
 from mapping.sources.base import Split, Tally
+from mapping.verification import verification_text
 
 N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
@@ -45,6 +46,11 @@ class Counts:
         output_reasons: why outputs are not whole.
         evidences: pieces of evidence, by outcome.
         spans_written: spans in the KILT file.
+        with_sets: records written with at least one evidence set.
+        sets_written: their evidence sets.
+        set_spans: spans of these sets.
+        set_pages: distinct pages of each record's sets, summed over records.
+        answers: distinct answers of each record written, summed over records.
         found_by: evidences whose page was found, by how.
         hops: evidences by redirects followed, above 0.
         matches: spans by how the text was matched.
@@ -59,6 +65,11 @@ class Counts:
     output_reasons: Counter[str] = field(default_factory=Counter)
     evidences: Counter[str] = field(default_factory=Counter)
     spans_written: int = 0
+    with_sets: int = 0
+    sets_written: int = 0
+    set_spans: int = 0
+    set_pages: int = 0
+    answers: int = 0
     found_by: Counter[str] = field(default_factory=Counter)
     hops: Counter[str] = field(default_factory=Counter)
     matches: Counter[str] = field(default_factory=Counter)
@@ -96,6 +107,16 @@ class Counts:
                 self.output_reasons[fate.reason] += 1
             self.spans_written += len(fate.kept)
         self.spans_written += len(decision.partial)
+
+    def add_written(self, record: Mapping[str, Any]) -> None:
+        """Counts sets, pages and answers of a record in KILT's form, its answers not yet taken away."""
+        outputs = record.get("output", [])
+        sets = [output["provenance"] for output in outputs if output.get("provenance")]
+        self.with_sets += bool(sets)
+        self.sets_written += len(sets)
+        self.set_spans += sum(map(len, sets))
+        self.set_pages += len({span["wikipedia_id"] for one in sets for span in one})
+        self.answers += len({output["answer"] for output in outputs if "answer" in output})
 
     def add(self, other: Counts) -> None:
         """Adds another's counts."""
@@ -141,11 +162,11 @@ def faults(tally: Tally, counts: Counts) -> list[str]:
     """Gives every law that the counts break: what went in came out, once."""
     found = []
     n_dropped, n_excluded, n_rejected = counts.dropped.total(), tally.excluded.total(), tally.rejected.total()
-    n_out = counts.written + n_dropped + n_excluded + n_rejected
+    n_out = counts.written + n_dropped + tally.merged + n_excluded + n_rejected
     if tally.records != n_out:
         found.append(
-            f"{tally.records} records read, not {counts.written} written + {n_dropped} dropped + {n_excluded} excluded"
-            f" + {n_rejected} rejected = {n_out}"
+            f"{tally.records} records read, not {counts.written} written + {n_dropped} dropped + {tally.merged} merged"
+            f" + {n_excluded} excluded + {n_rejected} rejected = {n_out}"
         )
     if tally.evidences != counts.evidences.total():
         found.append(f"{tally.evidences} pieces of evidence read, {counts.evidences.total()} have an outcome")
@@ -172,6 +193,7 @@ def report_values(tally: Tally, counts: Counts, *, dataset: str, split: Split) -
             "read": tally.records,
             "excluded": dict(sorted(tally.excluded.items())),
             "rejected": dict(sorted(tally.rejected.items())),
+            "merged": tally.merged,
             "examples": tally.examples,
         },
         "references": {
@@ -191,8 +213,12 @@ def report_text(report: Mapping[str, Any]) -> str:
     rows: list[tuple[str, int | None, int | None]] = [("records read", records["read"], None)]
     rows += [(f"  excluded: {name}", n, records["read"]) for name, n in records["excluded"].items()]
     rows += [(f"  rejected: {name}", n, records["read"]) for name, n in records["rejected"].items()]
+    if records["merged"]:
+        rows.append(("  merged with another record", records["merged"], records["read"]))
     rows.append(("examples", records["examples"], None))
     rows.append(("  written", counts["written"], records["examples"]))
+    if without := counts["written"] - counts["with_sets"]:
+        rows.append(("    of them without provenance", without, counts["written"]))
     rows += [(f"  dropped: {name}", n, records["examples"]) for name, n in counts["dropped"].items()]
     rows.append(("  with all pages of an evidence set", counts["pages_there"], records["examples"]))
     rows.append(("    and all spans at the threshold", counts["mapped"], counts["pages_there"]))
@@ -209,8 +235,12 @@ def report_text(report: Mapping[str, Any]) -> str:
         lines.append(
             f"{'dropped by the threshold':<44}{counts['dropped'].get('below_threshold', 0):>10,}{share:>9.2%}{beside}"
         )
+    if (rule := report.get("accept")) is not None:
+        lines.append(_row(f"dropped by the rule {rule['rule']}", rule["dropped"], records["examples"]))
     if scores := counts["scores"]:
         lines += ["", "BLEU of the spans", *_bars(scores)]
+    if (verification := report.get("verification")) is not None:
+        lines += ["", verification_text(verification)]
     return "\n".join(lines)
 
 

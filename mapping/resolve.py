@@ -18,6 +18,8 @@ from kbsource.titles import normalise_title
 from kbsource.urls import UrlParser
 from mapping.records import PageKey
 
+_CACHED_TITLES = 1 << 12
+
 
 class Resolved(NamedTuple):
     """Where a key leads.
@@ -71,7 +73,8 @@ class Resolver:
         """
         manifest = open_manifest(release)
         folder = os.path.join(release, INDEX)
-        return cls(manifest.site, index=TitleIndex.open(folder), locations=Locations(folder), moves=moves)
+        index = TitleIndex.open(folder, cache_size=_CACHED_TITLES)
+        return cls(manifest.site, index=index, locations=Locations(folder), moves=moves)
 
     @property
     def index(self) -> TitleIndex:

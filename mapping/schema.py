@@ -57,6 +57,18 @@ ALIGNMENTS = pa.schema(
     ]
 )
 
+VERIFICATION = (
+    _field("hypothesis", pa.string(), "sentence that a model judged the span by", nullable=True),
+    _field("hypothesis_kind", pa.string(), "what it was made from: claim | answer | triple | evidence", nullable=True),
+    _field("expects", pa.string(), "what the dataset says of it: entailment | contradiction", nullable=True),
+    _field("entailment", pa.float64(), "probability that the text says it; null where not judged", nullable=True),
+    _field("neutral", pa.float64(), "that it leaves it open; null where a model does not tell", nullable=True),
+    _field("contradiction", pa.float64(), "that it contradicts it; null where a model does not tell", nullable=True),
+    _field("refusal", pa.string(), "why it was not judged", nullable=True),
+    _field("is_rescued", pa.bool_(), "the span is a sentence that the model chose"),
+)
+"""Further columns of ``alignments`` where a model verified them."""
+
 MISSES = pa.schema(
     [
         *_EVIDENCE,

@@ -18,9 +18,10 @@ def example_to_json(example: Example) -> str:
         "meta": example.meta,
         "file": example.file,
         "line": example.line,
+        "partial": _evidence(example.partial),
     }
     if isinstance(example, ReleasedExample):
-        value |= {"released": example.released, "partial": _evidence(example.partial)}
+        value["released"] = example.released
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -28,23 +29,23 @@ def example_from_json(text: str) -> Example:
     """Gives back what ``example_to_json`` took."""
     value = json.loads(text)
     outputs = tuple(Output(answer, _read_evidence(rows), meta) for answer, rows, meta in value["outputs"])
+    place = {"file": value["file"], "line": value["line"], "partial": _read_evidence(value["partial"])}
     if "released" in value:
-        return ReleasedExample(
-            value["id"],
-            value["input"],
-            outputs,
-            value["meta"],
-            file=value["file"],
-            line=value["line"],
-            released=value["released"],
-            partial=_read_evidence(value["partial"]),
-        )
-    return Example(value["id"], value["input"], outputs, value["meta"], file=value["file"], line=value["line"])
+        released = value["released"]
+        return ReleasedExample(value["id"], value["input"], outputs, value["meta"], **place, released=released)
+    return Example(value["id"], value["input"], outputs, value["meta"], **place)
 
 
 def _evidence(evidences: tuple[Evidence, ...]) -> list[list[Any]]:
-    return [[one.page.kind, one.page.value, one.text, one.meta] for one in evidences]
+    return [[one.page.kind, one.page.value, one.text, one.meta, *_name(one.fallback)] for one in evidences]
+
+
+def _name(page: PageKey | None) -> tuple[str, ...]:
+    return () if page is None else (page.kind, page.value)
 
 
 def _read_evidence(rows: list[list[Any]]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(PageKey(kind, value), text, meta) for kind, value, text, meta in rows)
+    return tuple(
+        Evidence(PageKey(kind, value), text, meta, PageKey(*name) if name else None)
+        for kind, value, text, meta, *name in rows
+    )

@@ -30,7 +30,9 @@ MIN_SCORE = 60.0
 FEW = 6
 """So many missing titles are compared with every title: that is quicker than to look for the likely ones."""
 QUERIES_AT_ONCE = 10_000
-"""Missing titles served by one pass, which bounds memory."""
+"""Missing titles served by one pass."""
+PAIRS_AT_ONCE = 1 << 18
+"""Agreements in one number between missing titles and others that are held at a time."""
 
 _N_BYTES = 3
 _QUALIFIER = r"^(.+?) \([^()]*\)$"
@@ -106,19 +108,31 @@ class _Queries:
 
     def pairs(
         self, signatures: npt.NDArray[np.uint32], chosen: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Gives (query, row) of all that agree in ``N_AGREED`` numbers, sorted; rows that are not chosen are not."""
-        parts = []
+    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Gives (query, row) of all that agree in ``N_AGREED`` numbers; rows that are not chosen are not.
+
+        As many rows after each other at a time as ``PAIRS_AT_ONCE`` allows, sorted by query.
+        """
+        agreements = []
+        n_of_row = np.zeros(len(chosen), np.int64)
         for row, keys, order, table in zip(signatures, self._keys, self._orders, self._tables, strict=True):
             likely = np.flatnonzero(table[row >> np.uint32(32 - _TABLE_BITS)] & chosen & (row != _NONE))
             first = np.searchsorted(keys, row[likely], side="left")
             count = np.searchsorted(keys, row[likely], side="right") - first
-            ends = np.cumsum(count)
-            within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
-            parts.append(order[np.repeat(first, count) + within] << 32 | np.repeat(likely, count))
-        found, times = np.unique(np.concatenate(parts), return_counts=True)
-        found = found[times >= N_AGREED]
-        return found >> 32, found & 0xFFFFFFFF
+            n_of_row[likely] += count
+            agreements.append((order, likely, first, count))
+        block = np.cumsum(n_of_row) // PAIRS_AT_ONCE
+        for start, end in pairwise([0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(chosen)]):
+            parts = []
+            for order, likely, first, count in agreements:
+                here = slice(*np.searchsorted(likely, (start, end)))
+                rows, firsts, counts = likely[here], first[here], count[here]
+                ends = np.cumsum(counts)
+                within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+                parts.append(order[np.repeat(firsts, counts) + within] << 32 | np.repeat(rows, counts))
+            found, times = np.unique(np.concatenate(parts), return_counts=True)
+            found = found[times >= N_AGREED]
+            yield found >> 32, found & 0xFFFFFFFF
 
 
 def _suggest(
@@ -135,19 +149,29 @@ def _suggest(
             _compare_all(
                 queries.forms, batch["title"].filter(pa.array(leads)).to_pylist(), final_rows[leads], best, min_score
             )
+            best = [_pruned(found, n_suggestions) for found in best]
             continue
-        numbers, rows = queries.pairs(_signatures(batch["title"]), leads)
-        likely = batch["title"].take(pa.array(rows)).to_pylist()
-        edges = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)]
-        for start, end in pairwise(edges):
-            number = int(numbers[start])
-            articles = final_rows[rows[start:end]]
-            forms = [utils.default_process(title) for title in likely[start:end]]
-            _compare(queries.forms[number], likely[start:end], forms, articles, best[number], min_score)
+        for numbers, rows in queries.pairs(_signatures(batch["title"]), leads):
+            likely = batch["title"].take(pa.array(rows)).to_pylist()
+            edges = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)]
+            for start, end in pairwise(edges):
+                number = int(numbers[start])
+                articles = final_rows[rows[start:end]]
+                forms = [utils.default_process(title) for title in likely[start:end]]
+                _compare(queries.forms[number], likely[start:end], forms, articles, best[number], min_score)
+                best[number] = _pruned(best[number], n_suggestions)
     for title, found in zip(titles, best, strict=True):
-        ranked = sorted(found.values(), key=lambda one: (-one[0], one[1]))[:n_suggestions]
-        if ranked:
-            yield title, tuple((other, round(score, 1)) for score, other in ranked)
+        if ranked := _ranked(found)[:n_suggestions]:
+            yield title, tuple((other, round(score, 1)) for _, (score, other) in ranked)
+
+
+def _pruned(found: dict[int, tuple[float, str]], n_best: int) -> dict[int, tuple[float, str]]:
+    """Gives the best so far: what is not among them now never will be, unless by a title that is yet to come."""
+    return found if len(found) <= n_best else dict(_ranked(found)[:n_best])
+
+
+def _ranked(found: dict[int, tuple[float, str]]) -> list[tuple[int, tuple[float, str]]]:
+    return sorted(found.items(), key=lambda item: (-item[1][0], item[1][1]))
 
 
 def _compare_all(

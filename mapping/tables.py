@@ -22,7 +22,15 @@ def table_path(table: str, number: int, n_files: int) -> str:
     return f"{table}/{table}-{number:05d}-of-{n_files:05d}.parquet"
 
 
-def write_table(rows: Iterable[Sequence[Any]], table: str, *, output: str, file: str, storage: Storage) -> FileEntry:
+def write_table(
+    rows: Iterable[Sequence[Any]],
+    table: str,
+    *,
+    output: str,
+    file: str,
+    storage: Storage,
+    further: Sequence[pa.Field] = (),
+) -> FileEntry:
     """Writes rows, values in the order of the table's columns, and gives the manifest's entry of the file.
 
     Args:
@@ -30,8 +38,10 @@ def write_table(rows: Iterable[Sequence[Any]], table: str, *, output: str, file:
         table: a name of ``TABLES``.
         output: folder of the alignment.
         file: path in it.
+        further: columns behind those of the table.
     """
-    schema = TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+    metadata = {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
+    schema = pa.schema([*TABLES[table], *further], metadata=metadata)
     n_rows = 0
     with atomic_write(storage, join(output, file)) as raw:
         sink = HashingWriter(raw)

@@ -65,7 +65,7 @@ _MAX_ASKED_CHARS = 200
 # Longer chunks are whole clauses of scripts without spaces, or rubbish: they hardly come twice.
 _CACHED_CHARS = 40
 _CHUNK = re.compile(r"\S+")  # the same pieces as str.split()
-# Chunks kept; with their splits and spaCy's own store some 100 MB when full.
+# Chunks kept, and pieces that spaCy is asked about before all is forgotten; with its own store some 100 MB when full.
 _CACHE_SIZE = 1 << 17
 
 
@@ -140,6 +140,11 @@ class _Split(NamedTuple):
     forms: tuple[str, ...]
 
 
+def tokeniser_name(lang: str) -> str:
+    """Gives the name that the tokeniser of a language has, without making it."""
+    return f"spacy {spacy_version} {_spacy_lang(lang)}"
+
+
 class Tokeniser:
     """Tokenises texts of one language. Holds caches of bounded size; make one for each process.
 
@@ -149,18 +154,20 @@ class Tokeniser:
 
     def __init__(self, lang: str) -> None:
         self._lang = _spacy_lang(lang)
-        self.name = f"spacy {spacy_version} {self._lang}"
+        self.name = tokeniser_name(lang)
         self._chunks = _Chunks(self._chunk_forms)
         self._splits: dict[str, _Split] = {}
+        self._n_asked = 0
         self._rules = _renewed(spacy.blank(self._lang).tokenizer)
 
     def forms(self, text: str) -> list[str]:
         """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
-        if len(self._chunks) > _CACHE_SIZE:
+        if max(len(self._chunks), self._n_asked) > _CACHE_SIZE:
             # spaCy keeps every string it has met, so that goes as well.
             self._chunks.clear()
             self._splits.clear()
             self._rules = _renewed(self._rules)
+            self._n_asked = 0
         return list(chain.from_iterable(map(self._chunks.__getitem__, text.split())))
 
     def tokens(self, text: str) -> list[Token]:
@@ -246,6 +253,7 @@ class Tokeniser:
     def _ask(self, piece: str) -> list[tuple[int, int]]:
         if len(piece) > _MAX_ASKED_CHARS:
             return [(0, len(piece))]
+        self._n_asked += 1
         return [(one.idx, one.idx + len(one)) for one in self._rules(piece.translate(_AS_ASCII))]
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from kbsource.kilt_names import LEAD
 from mapping.places import Placed
-from mapping.policy import Decision, OutputFate, Policy
+from mapping.policy import Decision, Policy
 from mapping.records import Evidence, Example
-from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, Split
+from mapping.sources.base import EVIDENCE_SPAN, PARTIAL, EvidenceKey, ReleasedExample, Split
 
 # What alignment says of a span; of a released span no other value of these is kept.
 _SPAN_KEYS = (
@@ -28,6 +28,22 @@ _SPAN_KEYS = (
     "bleu_score",
     "section",
 )
+# What the published files say of a passage that annotators chose, in their order.
+_PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
+# And where they say its characters, which they do without ``meta``.
+_HIGHLIGHT_KEYS = (
+    "wikipedia_id",
+    "title",
+    "section",
+    "start_paragraph_id",
+    "start_character",
+    "end_paragraph_id",
+    "end_character",
+    "bleu_score",
+)
+ID_FILES = frozenset({"triviaqa"})
+"""Datasets whose questions are not everyone's to pass on: their files are written a second time, without inputs."""
+
 _PARTIAL_EVIDENCE = "partial_evidence"
 
 
@@ -51,9 +67,23 @@ def file_name(stem: str, split: Split) -> str:
     return f"{stem}-{'test_without_answers' if split == 'test' else split}-kilt.jsonl"
 
 
+def id_file_name(stem: str, split: Split) -> str:
+    """Gives the published name of a split's file without inputs.
+
+    >>> id_file_name("triviaqa", "test")
+    'triviaqa-test_id_without_answers-kilt.jsonl'
+    """
+    return f"{stem}-{split}_id{'_without_answers' if split == 'test' else ''}-kilt.jsonl"
+
+
 def kilt_line(record: Mapping[str, Any]) -> bytes:
     """Gives a record as a line of a KILT file."""
     return json.dumps(record).encode("ascii") + b"\n"
+
+
+def without_input(line: bytes) -> bytes:
+    """Gives a line of a KILT file without the record's input."""
+    return kilt_line({key: value for key, value in json.loads(line).items() if key != "input"})
 
 
 def kilt_example(
@@ -69,16 +99,14 @@ def kilt_example(
     An example that was read from a KILT file keeps its keys, their order and what is not known here.
     """
     outputs = [
-        _output(example, index, fate, placed, policy, options)
-        for index, fate in enumerate(decision.outputs)
-        if fate.form != "dropped"
+        _output(example, index, decision, placed, policy, options) for index in _kept_outputs(example, decision, policy)
     ]
     if isinstance(example, ReleasedExample):
         record = dict(example.released)
         if outputs:
             record["output"] = outputs
         if example.partial:
-            record["meta"] = _meta_with_partial(example, placed, decision.partial, options)
+            record["meta"] = _moved_meta(example, placed, decision, options)
             if not record["meta"]:
                 del record["meta"]
         return record
@@ -87,9 +115,30 @@ def kilt_example(
         record["input"] = example.input
     if outputs:
         record["output"] = outputs
-    if example.meta is not None:
-        record["meta"] = example.meta
+    meta = example.meta
+    if decision.partial:
+        spans = [
+            _span(
+                example.partial[index],
+                placed[PARTIAL, index],
+                policy,
+                options,
+                is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
+            )
+            for index in decision.partial
+        ]
+        meta = {**(meta or {}), _PARTIAL_EVIDENCE: spans}
+    if meta is not None:
+        record["meta"] = meta
     return record
+
+
+def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[int]:
+    """Gives the outputs that are written, in their order."""
+    kept = [index for index, fate in enumerate(decision.outputs) if fate.form != "dropped"]
+    if policy.found_first:
+        kept.sort(key=lambda index: (example.outputs[index].answer is None, not decision.outputs[index].kept))
+    return kept
 
 
 def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
@@ -109,12 +158,12 @@ def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]
 def _output(
     example: Example,
     index: int,
-    fate: OutputFate,
+    decision: Decision,
     placed: Mapping[EvidenceKey, Placed],
     policy: Policy,
     options: WriteOptions,
 ) -> dict[str, Any]:
-    output = example.outputs[index]
+    output, fate = example.outputs[index], decision.outputs[index]
     answer = output.answer
     if policy.answer_is_title and fate.kept:
         answer = placed[index, fate.kept[0]].title
@@ -123,11 +172,12 @@ def _output(
         released = example.released["output"][index]
     spans = []
     for place in fate.kept:
-        where = placed[index, place]
+        where, is_by_paragraph = placed[index, place], (index, place) in decision.by_paragraph
         if released:
-            spans.append(_moved_span(released["provenance"][place], where, options))
+            old = released["provenance"][place]
+            spans.append(_moved_span(old, where, options, is_by_paragraph=is_by_paragraph))
         else:
-            spans.append(_span(output.evidence[place], where, options))
+            spans.append(_span(output.evidence[place], where, policy, options, is_by_paragraph=is_by_paragraph))
     if released:
         result = dict(released)
         if "answer" in released:
@@ -147,9 +197,15 @@ def _output(
     return result
 
 
-def _span(evidence: Evidence, where: Placed, options: WriteOptions) -> dict[str, Any]:
+def _span(
+    evidence: Evidence, where: Placed, policy: Policy, options: WriteOptions, *, is_by_paragraph: bool
+) -> dict[str, Any]:
     values = _values(where, options)
     meta = {} if evidence.meta is None else {"meta": evidence.meta}
+    if is_by_paragraph:
+        return {key: values[key] for key in _PARAGRAPH_KEYS} | meta
+    if policy.highlights is not None and EVIDENCE_SPAN in (evidence.meta or {}):
+        return {key: values[key] for key in _HIGHLIGHT_KEYS if key in values}
     # The published order: meta stands in front of section.
     return (
         {key: values[key] for key in _SPAN_KEYS[:-1] if key in values}
@@ -158,9 +214,13 @@ def _span(evidence: Evidence, where: Placed, options: WriteOptions) -> dict[str,
     )
 
 
-def _moved_span(released: Mapping[str, Any], where: Placed, options: WriteOptions) -> dict[str, Any]:
+def _moved_span(
+    released: Mapping[str, Any], where: Placed, options: WriteOptions, *, is_by_paragraph: bool
+) -> dict[str, Any]:
     """Gives a released span with new values under the keys it has."""
     values = _values(where, options)
+    if is_by_paragraph:
+        values = {key: values[key] for key in _PARAGRAPH_KEYS}
     moved = {}
     for key, value in released.items():
         if key not in _SPAN_KEYS:
@@ -187,13 +247,18 @@ def _section(section: str, options: WriteOptions) -> str:
     return section if section == LEAD or options.strips_section else section + "\n"
 
 
-def _meta_with_partial(
-    example: ReleasedExample,
-    placed: Mapping[EvidenceKey, Placed],
-    kept: tuple[int, ...],
-    options: WriteOptions,
+def _moved_meta(
+    example: ReleasedExample, placed: Mapping[EvidenceKey, Placed], decision: Decision, options: WriteOptions
 ) -> dict[str, Any]:
     meta = dict(example.meta or {})
     spans = meta.pop(_PARTIAL_EVIDENCE)
-    moved = [_moved_span(spans[place], placed[PARTIAL, place], options) for place in kept]
+    moved = [
+        _moved_span(
+            spans[index],
+            placed[PARTIAL, index],
+            options,
+            is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
+        )
+        for index in decision.partial
+    ]
     return {key: moved if key == _PARTIAL_EVIDENCE else meta[key] for key in example.meta or {} if moved or key in meta}

@@ -11,8 +11,19 @@ import sys
 from collections.abc import Sequence
 
 from kbsource import __version__
-from kbsource.errors import SetupError
-from pipelines.commands import build, check_dump, export_kilt, locate, show, validate_kilt, verify
+from kbsource.errors import SetupError, lasting_fault
+from pipelines.commands import (
+    build,
+    check_dump,
+    evaluate,
+    export_kilt,
+    locate,
+    nli,
+    show,
+    validate_kilt,
+    verify,
+    wikidata,
+)
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
 
@@ -21,12 +32,15 @@ OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 COMMANDS: tuple[Command, ...] = (
     check_dump.COMMAND,
     build.COMMAND,
+    wikidata.COMMAND,
     verify.COMMAND,
     show.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,
+    nli.COMMAND,
     validate_kilt.COMMAND,
+    evaluate.COMMAND,
 )
 
 
@@ -58,14 +72,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SetupError as error:
         print(f"kbsource {command.name}: {error}", file=sys.stderr)
         return DATA_FAULT if _is_data_fault(error) else SETUP_FAULT
-    except KeyboardInterrupt:
-        print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
         # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        fault = lasting_fault(error)
+        if fault is None:
+            raise
+        print(f"kbsource {command.name}: {fault}", file=sys.stderr)
+        return SETUP_FAULT
+    except KeyboardInterrupt:
+        print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _is_data_fault(error: SetupError) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 from kbsource.files import Storage
 from kbsource.release.manifest import Manifest
 from kbsource.staging import StagedRows, staged_rows
-from mapping.records import Example, PageKey
+from mapping.records import Evidence, Example, PageKey
 from mapping.resolve import Resolved, Resolver
 from mapping.sources.base import ReleasedExample, iter_evidence, released_span
 from mapping.sources.kilt import fallback_page
 from mapping.staged import example_to_json
-from pipelines.map_staging import EXAMPLES, N_BUCKETS, ROWS_AT_ONCE, Buckets, staged
+from pipelines.map_missing import MissingTitles
+from pipelines.map_staging import EXAMPLES, ROWS_AT_ONCE, Buckets, bucket_of, staged
 
 CHUNK_CHARS = 16 << 20
 """Characters of staged records after which a chunk ends, however few they are."""
@@ -73,37 +74,36 @@ class Spread:
 
     Attributes:
         resolver: of the release.
-        asked: titles that are missing.
+        titles: titles that are missing.
     """
 
-    def __init__(self, resolver: Resolver, buckets: Buckets, release: Manifest) -> None:
+    def __init__(self, resolver: Resolver, buckets: Buckets, titles: MissingTitles, release: Manifest) -> None:
         self.resolver = resolver
-        self.asked: set[str] = set()
+        self.titles = titles
         self._buckets = buckets
         self._starts = list(accumulate((entry.rows for entry in release.tables["pages"]), initial=0))
 
     def add(self, ordinal: int, example: Example, missing: StagedRows) -> None:
         """Looks up the pages of a record's evidences; those that are not found become rows of ``missing``."""
         for key, evidence in iter_evidence(example):
-            found = self.resolver.resolve(evidence.page, fallback=_fallback(example, key))
+            found = self.resolver.resolve(evidence.page, fallback=_fallback(example, key, evidence))
             if found.page_id is not None:
                 self.put((ordinal, *key), found, evidence.text)
                 continue
             missing.add((ordinal, *key, found.asked, evidence.text))
             if found.asked:
-                self.asked.add(found.asked)
+                self.titles.add(found.asked)
 
     def put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
         """Sends one evidence to its page."""
         assert found.page_id is not None
         shard, row = self.resolver.location(found.page_id)
-        n_pages = self._starts[-1]
-        bucket = (self._starts[shard] + row) * N_BUCKETS // n_pages
-        self._buckets.add(bucket, (*key, shard, row, *found[:4], text))
+        position = self._starts[shard] + row
+        self._buckets.add(bucket_of(position, self._starts[-1]), (*key, position, *found[:4], text))
 
 
-def _fallback(example: Example, key: tuple[int, int]) -> PageKey | None:
-    return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else None
+def _fallback(example: Example, key: tuple[int, int], evidence: Evidence) -> PageKey | None:
+    return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else evidence.fallback
 
 
 def flush_many(rows: StagedRows) -> None:

@@ -4,11 +4,13 @@
 
     job.json                        what all tasks share, see ``MapJob``
     plan.json                       first record of every chunk
+cuts.json                       where the draw of dev and test ends, for a dataset without splits
     examples/00012.arrow            records of a chunk, as JSON
     wanted/00034.arrow              evidences whose page was found, by where in the release the page lies
-    missing.arrow                   evidences whose page was not found, a batch a chunk
-    suggestions.json                missing title -> similar ones
-    aligned/00005.arrow, .json      what became of the evidences of a task, a batch a chunk; which batch is whose
+    missing.arrow                   evidences whose page was not found
+    missing_titles/00000.arrow      titles of these, each once
+    similar/00000.arrow             titles of the release that are like them
+    aligned/00005.arrow, .json      what became of the evidences of a task, a batch of one chunk; the batches' chunks
     settled.arrow, .json            the same of evidences whose page was never found
     merged/00012.kilt, .json        the KILT lines of a chunk, and its report
 
@@ -27,13 +29,18 @@ import pyarrow as pa
 
 from kbsource.files import Storage, join
 from kbsource.staging import StagedRows, read_json, staged_rows, write_json
+from mapping.hypotheses import HypothesisKind
 from mapping.places import Numbering, Placed
 from mapping.records import Alignment
 from mapping.sources.base import Split
 
+CUTS = "cuts.json"
 N_BUCKETS = 64
-"""Parts of a release that evidences are sorted by: all evidences of a page are in one, and one is held in memory."""
+"""Parts of a release that evidences are sorted by: all evidences of a page are in one."""
 ROWS_AT_ONCE = 1_000
+PENDING_ROWS = 8_000
+PENDING_CHARS = 4 << 20
+"""Rows, and characters of their text, of all buckets together that wait to be written."""
 TASK_EVIDENCES = 500
 """Evidences that make a task of their own worth while."""
 
@@ -55,8 +62,7 @@ _FOUND = [
 WANTED = pa.schema(
     [
         *_EVIDENCE,
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("row", pa.int32(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
         *_FOUND,
         pa.field("text", pa.string()),
     ]
@@ -73,7 +79,7 @@ SETTLED = pa.schema(
         pa.field("match", pa.string()),
         pa.field("text", pa.string()),
         *(pa.field(name, pa.int32()) for name in ("start_paragraph", "start_in", "end_paragraph", "end_in")),
-        pa.field("asked", pa.string()),
+        pa.field("suggestions", pa.list_(pa.struct([pa.field("title", pa.string()), pa.field("score", pa.float64())]))),
     ]
 )
 
@@ -86,16 +92,22 @@ class MapJob:
         output: folder of the alignment.
         kb: folder of the release.
         pages: paths of its pages files in it, in order.
+        page_rows: pages in each of them.
         lang: language of the wiki.
         dataset: name in ``mapping.policy.POLICIES``.
         split: of the dataset.
         threshold, max_elements, numbering, strips_section: as in MapOptions.
         has_crosswalk: old spans are written beside new ones.
+        is_sampled: the dataset has no splits of its own, see ``mapping.sample``.
+        hypothesis: what a model judges spans by; None where no model is asked.
+        rescue_sentences: sentences of the page that are tried in place of a weak span.
+        accept: rule of ``mapping.acceptance`` in place of the threshold; None without.
     """
 
     output: str
     kb: str
     pages: tuple[str, ...]
+    page_rows: tuple[int, ...]
     lang: str
     dataset: str
     split: Split
@@ -104,6 +116,10 @@ class MapJob:
     numbering: Numbering
     strips_section: bool
     has_crosswalk: bool
+    is_sampled: bool
+    hypothesis: HypothesisKind | None
+    rescue_sentences: int
+    accept: str | None
 
     def write(self, staging: str, storage: Storage) -> None:
         """Writes the description into the staging folder."""
@@ -113,7 +129,7 @@ class MapJob:
     def read(cls, staging: str, storage: Storage) -> MapJob:
         """Gives back what ``write`` wrote."""
         value = read_json(storage, join(staging, "job.json"))
-        return cls(**{**value, "pages": tuple(value["pages"])})
+        return cls(**{**value, **{name: tuple(value[name]) for name in ("pages", "page_rows")}})
 
 
 def staged(staging: str, kind: str, number: int, suffix: str = "arrow") -> str:
@@ -136,6 +152,7 @@ class Buckets:
         self._storage = storage
         self._stack = ExitStack()
         self._rows: dict[int, StagedRows] = {}
+        self._n_pending = self._n_chars = 0
         self.counts = [0] * N_BUCKETS
         self.n_bytes = [0] * N_BUCKETS
 
@@ -155,10 +172,19 @@ class Buckets:
             opened = staged_rows(self._storage, staged(self._staging, "wanted", bucket), WANTED)
             rows = self._rows[bucket] = self._stack.enter_context(opened)
         rows.add(row)
+        n_chars = len(row[-1] or "")
         self.counts[bucket] += 1
-        self.n_bytes[bucket] += len(row[-1] or "")
-        if rows.n_pending == ROWS_AT_ONCE:
-            rows.flush()
+        self.n_bytes[bucket] += n_chars
+        self._n_pending += 1
+        self._n_chars += n_chars
+        if self._n_pending >= PENDING_ROWS or self._n_chars >= PENDING_CHARS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for rows in self._rows.values():
+            if rows.n_pending:
+                rows.flush()
+        self._n_pending = self._n_chars = 0
 
 
 def bucket_groups(counts: list[int]) -> list[list[int]]:
@@ -180,9 +206,21 @@ def bucket_groups(counts: list[int]) -> list[list[int]]:
     return groups
 
 
-def settled_row(
-    key: tuple[int, int, int], alignment: Alignment, placed: Placed | None, asked: str | None
-) -> tuple[Any, ...]:
+def bucket_of(position: int, n_pages: int) -> int:
+    """Gives the bucket of the page at a position among all pages of a release."""
+    return position * N_BUCKETS // n_pages
+
+
+def bucket_range(bucket: int, n_pages: int) -> tuple[int, int]:
+    """Gives the half-open range of the positions that are of a bucket.
+
+    >>> [bucket_range(bucket, 130) for bucket in (0, 1, 63)]
+    [(0, 3), (3, 5), (128, 130)]
+    """
+    return -(-bucket * n_pages // N_BUCKETS), -(-(bucket + 1) * n_pages // N_BUCKETS)
+
+
+def settled_row(key: tuple[int, int, int], alignment: Alignment, placed: Placed | None) -> tuple[Any, ...]:
     """Gives a row of schema ``SETTLED``."""
     span = alignment.span
     place = placed.place if placed is not None else None
@@ -199,56 +237,26 @@ def settled_row(
         span.match if span else None,
         alignment.text,
         *(place if place is not None else (None,) * 4),
-        asked,
+        [{"title": title, "score": score} for title, score in alignment.suggestions],
     )
 
 
-class ChunkedRows:
-    """Settled evidences in the order of their records, a batch a chunk; the index of batches is written at the end.
-
-    Args:
-        rows: of schema ``SETTLED``.
-    """
-
-    def __init__(self, rows: StagedRows) -> None:
-        self._rows = rows
-        self._chunk = -1
-        self._batches: dict[str, int] = {}
-
-    def add(self, chunk: int, row: tuple[Any, ...]) -> None:
-        """Takes a row of a chunk that is not before the last one."""
-        if chunk != self._chunk:
-            self.end_chunk()
-            self._chunk = chunk
-        self._rows.add(row)
-
-    def end_chunk(self) -> None:
-        """Writes the batch of the chunk, if it has any row."""
-        if self._rows.n_pending:
-            self._batches[str(self._chunk)] = len(self._batches)
-            self._rows.flush()
-
-    @property
-    def batches(self) -> dict[str, int]:
-        """Number of the batch of each chunk, by its number."""
-        return self._batches
-
-
 def write_settled(rows: Iterable[tuple[int, tuple[Any, ...]]], storage: Storage, path: str) -> None:
-    """Writes (chunk, row) in ascending order under a path, and which batch is whose beside it."""
+    """Writes (chunk, row) under a path, a batch for every run of one chunk, and beside it the chunks of the batches."""
+    chunks: list[int] = []
     with staged_rows(storage, path, SETTLED) as sink:
-        chunked = ChunkedRows(sink)
         for chunk, row in rows:
-            chunked.add(chunk, row)
-        chunked.end_chunk()
-    write_json(storage, path.removesuffix("arrow") + "json", chunked.batches)
+            if not chunks or chunk != chunks[-1]:
+                if sink.n_pending:
+                    sink.flush()
+                chunks.append(chunk)
+            sink.add(row)
+    write_json(storage, path.removesuffix("arrow") + "json", chunks)
 
 
-def read_settled(storage: Storage, path: str, batches: dict[str, int], chunk: int) -> Iterator[tuple[Any, ...]]:
-    """Gives the rows of a chunk."""
-    number = batches.get(str(chunk))
-    if number is None:
-        return
+def read_settled(storage: Storage, path: str, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+    """Gives the rows of some batches."""
     with storage.open_read(path) as file:
-        batch = pa.ipc.open_file(file).get_batch(number)
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        reader = pa.ipc.open_file(file)
+        for number in numbers:
+            yield from zip(*(column.to_pylist() for column in reader.get_batch(number).columns), strict=True)

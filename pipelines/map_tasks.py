@@ -9,7 +9,9 @@ from kbsource.beat import Beat
 from pipelines.map_staging import MapJob
 from pipelines.storage import storage_for
 
-ALIGN, MERGE = "align", "merge"
+SUGGEST, ALIGN, ASK, MERGE = "suggest", "align", "ask", "merge"
+RUN_TASK = f"{__name__}:run_task"
+"""What does a task, for ``kbsource.guard``."""
 
 
 def run_task(task: dict[str, Any], beat: Beat) -> None:
@@ -24,6 +26,14 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
         from pipelines.map_align import align_part
 
         align_part(task, job, beat)
+    elif task["kind"] == SUGGEST:
+        from pipelines.map_missing import suggest_part
+
+        suggest_part(task, job, beat)
+    elif task["kind"] == ASK:
+        from pipelines.map_questions import ask_chunk
+
+        ask_chunk(task["staging"], task["number"], job, beat)
     else:
         from pipelines.map_merge import merge_chunk
 

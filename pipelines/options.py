@@ -19,6 +19,7 @@ class BuildOptions:
         dump: files or patterns of one dump.
         output: folder of the release.
         page_props, siteinfo, only_titles: files; None without.
+        wikidata: folder of a release of Wikidata; None without.
         limit_pages: pages read at most; None for all.
         as_of: ISO 8601 in UTC; None for the newest revisions.
         max_rejects: highest share of the pages that may be rejected.
@@ -32,6 +33,7 @@ class BuildOptions:
     dump: tuple[str, ...]
     output: str
     page_props: str | None = None
+    wikidata: str | None = None
     siteinfo: str | None = None
     only_titles: str | None = None
     limit_pages: int | None = None

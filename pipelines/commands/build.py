@@ -9,7 +9,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, facts_table
+from pipelines.commands.common import Command, add_run_arguments, facts_table
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a build that was killed")
     add("--page-props", metavar="FILE", help="page_props.sql.gz of the same date: Wikidata items, disambiguation")
+    add(
+        "--wikidata",
+        metavar="DIR",
+        help="release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases",
+    )
     add("--siteinfo", metavar="FILE", help="siteinfo as JSON from the wiki's API: aliases of namespaces")
     add("--limit-pages", type=int, metavar="N", help="only the first N pages of the dump, of all namespaces")
     add(
@@ -51,26 +56,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest time for one page, which is then extracted in a simpler way (default: %(default)g)",
     )
     add(
-        "--worker-memory",
-        type=int,
-        default=4096,
-        metavar="MB",
-        help="most memory that one working process may allocate (default: %(default)s)",
-    )
-    add(
         "--range-bytes",
         type=int,
         metavar="N",
         help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
     )
-    add(
-        "--runner",
-        default="local",
-        metavar="NAME",
-        help="local: one working process; local-multi: all cores; or a runner of Beam (default: %(default)s)",
-    )
-    add("--workers", type=int, metavar="N", help="working processes for local-multi (default: one per core)")
-    add("--json", action="store_true", help="the summary as one JSON object")
+    add_run_arguments(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -83,6 +74,7 @@ def _run(args: argparse.Namespace) -> int:
         dump=tuple(args.dump),
         output=args.output,
         page_props=args.page_props,
+        wikidata=args.wikidata,
         siteinfo=args.siteinfo,
         only_titles=args.only_titles,
         limit_pages=args.limit_pages,
@@ -138,6 +130,16 @@ def summary_text(summary: BuildSummary) -> str:
         ("  resolved", findings.get("anchors_resolved", 0)),
         ("disambiguation pages", findings.get("disambiguation_pages", 0)),
         ("with a Wikidata item", findings.get("pages_with_item", 0)),
+    ]
+    rows += [
+        (f"  {title}", findings[name])
+        for name, title in (
+            ("items_same", "as sitelinks and page_props say"),
+            ("items_only_wikidata", "sitelinks alone"),
+            ("items_only_page_props", "page_props alone"),
+            ("items_differ", "they differ"),
+        )
+        if name in findings
     ]
     rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []

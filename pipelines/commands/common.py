@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,39 @@ class Command:
             allow_abbrev=False,
         )
         self.add_arguments(parser)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what every long command takes: memory of a process, the runner, and the form of the summary."""
+    add = parser.add_argument
+    add(
+        "--worker-memory",
+        type=int,
+        default=4096,
+        metavar="MB",
+        help="most memory that one working process may allocate (default: %(default)s)",
+    )
+    add(
+        "--runner",
+        default="local",
+        metavar="NAME",
+        help="local: one working process; local-multi: all cores; spark, flink, dataflow: a cluster, see "
+        "docs/running.md; or a runner of Beam (default: %(default)s)",
+    )
+    add("--workers", type=int, metavar="N", help="working processes for local-multi (default: one per core)")
+    add("--json", action="store_true", help="the summary as one JSON object")
+
+
+def input_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Gives number and text of the lines of a file, packed or not, or of the standard input for ``-``."""
+    if path == "-":
+        yield from ((number, line) for number, line in enumerate(sys.stdin, start=1) if line.strip())
+        return
+    from mapping.sources.files_in import iter_lines
+    from pipelines.storage import storage_for
+
+    for raw in iter_lines(storage_for(path), path):
+        yield raw.line, raw.data.decode("utf-8", "replace")
 
 
 def facts_table(rows: Iterable[tuple[str, Any]]) -> str:

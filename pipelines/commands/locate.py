@@ -6,11 +6,10 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.common import Command, facts_table
+from pipelines.commands.common import Command, facts_table, input_lines
 
 if TYPE_CHECKING:
     from mapping.locator import Locator
@@ -88,7 +87,7 @@ def _locate_many(path: str, locator: Locator) -> int:
     from kbsource.errors import RecordError
 
     n_bad = 0
-    for number, line in _lines(path):
+    for number, line in input_lines(path):
         try:
             key, evidence, record_id = _request(line)
         except RecordError as error:
@@ -102,17 +101,6 @@ def _locate_many(path: str, locator: Locator) -> int:
             )
         )
     return 1 if n_bad else 0
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    if path == "-":
-        yield from ((number, line) for number, line in enumerate(sys.stdin, start=1) if line.strip())
-        return
-    from mapping.sources.files_in import iter_lines
-    from pipelines.storage import storage_for
-
-    for raw in iter_lines(storage_for(path), path):
-        yield raw.line, raw.data.decode("utf-8", "replace")
 
 
 def _request(line: str) -> tuple[PageKey, str | None, Any]:

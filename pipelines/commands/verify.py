@@ -15,8 +15,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from kbsource.files import LocalStorage
     from kbsource.release.findings import RULES
     from kbsource.release.verify import verify_release
+    from kbsource.wikidata.manifest import is_wikidata_release
+    from kbsource.wikidata.verify import WikidataReport, verify_wikidata
     from pipelines.progress import Done, Progress
 
     done, total = 0, 0
@@ -26,16 +29,21 @@ def _run(args: argparse.Namespace) -> int:
         done, total = n_done, n_total
 
     with Progress().stage("verify", lambda: Done(done, total)):
-        report = verify_release(args.release, on_progress=see)
+        is_wikidata = is_wikidata_release(args.release, LocalStorage())
+        report = (verify_wikidata if is_wikidata else verify_release)(args.release, on_progress=see)
     if args.json:
         print(json.dumps({"ok": report.is_sound, **dataclasses.asdict(report)}, ensure_ascii=False, indent=2))
         return 0 if report.is_sound else 1
     for finding in report.findings:
         print(f"{finding.file}: {RULES[finding.rule]} ({finding.rule}, {finding.n_cases} cases): {finding.example}")
-    checked = (
-        f"{report.n_files} files, {report.n_bytes:,} bytes, {report.n_pages:,} pages, {report.n_anchors:,} anchors, "
-        f"{report.n_redirects:,} redirects checked"
-    )
+    checked = f"{report.n_files} files, {report.n_bytes:,} bytes, "
+    if isinstance(report, WikidataReport):
+        checked += (
+            f"{report.n_entities:,} entities, {report.n_statements:,} statements, {report.n_sitelinks:,} sitelinks, "
+            f"{report.n_classes:,} pairs of classes checked"
+        )
+    else:
+        checked += f"{report.n_pages:,} pages, {report.n_anchors:,} anchors, {report.n_redirects:,} redirects checked"
     print(f"{'Sound' if report.is_sound else 'NOT sound'}: {checked}.")
     return 0 if report.is_sound else 1
 

@@ -11,32 +11,36 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import orjson
 
 from kbsource.assembly import DataError
-from kbsource.files import CHUNK_BYTES, HashingWriter, atomic_write, base_name, join
+from kbsource.files import CHUNK_BYTES, HashingWriter, atomic_write, join
 from kbsource.records import BadRecord
-from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, Manifest, code_facts
+from kbsource.release.manifest import FileEntry, Manifest
 from kbsource.schema import REJECTED
 from kbsource.staging import read_batches, staged_rows, write_json
+from mapping.entailment import ModelOptions
+from mapping.entailment_model import model_facts
 from mapping.locate import locate_nowhere
-from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
-from mapping.policy import dataset_named
+from mapping.output import REPORT, begin_output, check_output, commit_output
 from mapping.report import Counts, faults, report_values
 from mapping.resolve import Resolved, Resolver, open_manifest, read_moves
+from mapping.sample import SAMPLED, cut
 from mapping.sources import SOURCES
 from mapping.sources.base import Inputs, Tally
-from mapping.suggest import suggest_titles
+from mapping.suggest import FEW
 from mapping.tables import table_path, write_table
-from mapping.tokens import Tokeniser
-from mapping.writer import file_name
-from pipelines.map_merge import read_chunk_report
+from mapping.verification import VerificationCounts
+from mapping.writer import ID_FILES, file_name, id_file_name, without_input
+from pipelines.map_facts import alignment_facts, file_stem, hypothesis_kind, input_facts, policy_name
+from pipelines.map_merge import iter_standing, read_chunk_report
+from pipelines.map_missing import MissingTitles, read_similar, similar_titles, stage_titles
 from pipelines.map_reading import Spread, StagedExamples, flush_many
 from pipelines.map_staging import (
+    CUTS,
     MISSING,
     Buckets,
     MapJob,
@@ -45,11 +49,13 @@ from pipelines.map_staging import (
     staged,
     write_settled,
 )
-from pipelines.map_tasks import ALIGN, MERGE
+from pipelines.map_tasks import ALIGN, ASK, MERGE, RUN_TASK, SUGGEST
+from pipelines.map_verify import judge_here
 from pipelines.options_map import MapOptions
 from pipelines.progress import Done, Progress, beats_of
-from pipelines.runners import pipeline_options, quiet_beam
-from pipelines.storage import is_local, storage_for
+from pipelines.stages import Stages
+from pipelines.storage import absolute, is_local, storage_for
+from pipelines.task_runs import Work, workers_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,8 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    report, manifest = _Mapping(options, flags, progress).run()
+    with Stages(flags) as stages:
+        report, manifest = _Mapping(options, stages, progress).run()
     return MapSummary(options.output, report, manifest, time.monotonic() - started)
 
 
@@ -100,15 +107,14 @@ class _Read:
 class _Mapping:
     """One alignment, step by step."""
 
-    def __init__(self, options: MapOptions, flags: Sequence[str], progress: Progress) -> None:
+    def __init__(self, options: MapOptions, stages: Stages, progress: Progress) -> None:
         self._options = options
         self._progress = progress
-        self._output = options.output.rstrip("/") or "/"
-        self._storage = storage_for(self._output, *options.inputs, *options.references)
+        self._output = absolute(options.output.rstrip("/") or "/")
         self._source = SOURCES[options.dataset]
-        self._inputs = Inputs(options.inputs, options.references)
-        quiet_beam()
-        self._beam_options = pipeline_options(flags)
+        self._inputs = Inputs(options.inputs, options.references, options.labels)
+        self._stages = stages
+        self._storage = storage_for(self._output, *options.inputs, *options.references, *options.labels)
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
         options, storage = self._options, self._storage
@@ -116,71 +122,65 @@ class _Mapping:
         release = open_manifest(options.kb)
         moves = read_moves(options.title_map, storage_for(options.title_map)) if options.title_map else None
         self._source.check(self._inputs, options.split, storage=storage, options=options.source)
+        if options.verify is not None:
+            model_facts(options.verify.model)  # a model that is not there ends the job before hours of work
         self._progress.note("inputs: hashing")
-        inputs = self._input_entries()
+        inputs = input_facts(options)
         resolver = Resolver.open(options.kb, moves=moves)
         staging = begin_output(self._output, storage)
         job = MapJob(
             output=self._output,
             kb=os.path.abspath(options.kb),
             pages=tuple(entry.file for entry in release.tables["pages"]),
+            page_rows=tuple(entry.rows for entry in release.tables["pages"]),
             lang=release.site.lang,
-            dataset=self._dataset(),
+            dataset=policy_name(options),
             split=options.split,
             threshold=options.threshold,
             max_elements=options.max_elements,
             numbering=options.numbering,
             strips_section=options.strips_section,
             has_crosswalk=options.dataset == "kilt",
+            is_sampled=options.dataset in SAMPLED,
+            hypothesis=hypothesis_kind(options),
+            rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
+            accept=options.accept,
         )
         job.write(staging, storage)
         read = self._read(staging, resolver, release)
         self._check_rejects(read.tally)
-        self._run_tasks(staging, ALIGN, self._align_tasks(staging, read.counts), read.n_bytes)
+        aligns = self._align_tasks(staging, read.counts)
+        self._run_tasks(staging, aligns, read.n_bytes, evidence_timeout_s=options.evidence_timeout_s)
+        if options.verify is not None:
+            self._verify(staging, read, options.verify.model)
+        if job.is_sampled:
+            write_json(storage, join(staging, CUTS), cut(iter_standing(staging, job), options.source.sample)._asdict())
         merges = [{"kind": MERGE, "staging": staging, "number": number} for number in range(len(read.starts))]
-        self._run_tasks(staging, MERGE, merges, read.n_chars)
-        counts, files = self._collect(staging, len(read.starts))
+        self._run_tasks(staging, merges, read.n_chars, evidence_timeout_s=None)
+        counts, verification, files = self._collect(staging, len(read.starts))
         if broken := faults(read.tally, counts):
             raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
         report = report_values(read.tally, counts, dataset=job.dataset, split=options.split)
+        if options.accept is not None:
+            report["accept"] = {"rule": options.accept, "dropped": counts.dropped["not_accepted"]}
+            report["dropped_by_threshold"] = None
+        if options.verify is not None:
+            report["verification"] = verification.to_json()
         files += [self._join_lines(staging, len(read.starts), counts.written), self._write_rejected(staging)]
+        if options.dataset in ID_FILES:
+            files.append(self._write_ids(counts.written))
         files.append(self._write_report(report))
         manifest = self._manifest(release, inputs, report, files)
         commit_output(self._output, manifest, files=files, storage=storage)
         return report, manifest
-
-    def _dataset(self) -> str:
-        """Gives the name that the policy goes by: for KILT files that of the dataset they hold."""
-        if self._options.dataset == "kilt":
-            return dataset_named(base_name(self._options.inputs[0]))
-        return self._source.stem
-
-    def _stem(self) -> str:
-        options = self._options
-        if options.stem is not None:
-            return options.stem
-        if options.dataset != "kilt":
-            return self._source.stem
-        name = base_name(options.inputs[0])
-        known = name.partition(f"-{options.split}")[0]
-        return known if known != name else self._dataset()
-
-    def _input_entries(self) -> dict[str, list[dict[str, Any]]]:
-        options = self._options
-        given = {"records": options.inputs, "references": options.references}
-        if options.title_map is not None:
-            given["title_map"] = (options.title_map,)
-        return {
-            name: [asdict(entry) for entry in input_files(paths, storage_for(*paths) if paths else self._storage)]
-            for name, paths in given.items()
-        }
 
     def _read(self, staging: str, resolver: Resolver, release: Manifest) -> _Read:
         """Stages the dataset: records by chunk, evidences by where their pages lie."""
         options, storage, tally = self._options, self._storage, Tally()
         with ExitStack() as stack:
             buckets = stack.enter_context(Buckets(staging, storage))
-            spread = Spread(resolver, buckets, release)
+            titles = stack.enter_context(MissingTitles(options.source.scratch))
+            spread = Spread(resolver, buckets, titles, release)
             self._progress.note(f"read: {len(options.inputs)} files of {options.dataset}")
             with ExitStack() as reading:
                 missing = reading.enter_context(staged_rows(storage, join(staging, "missing.arrow"), MISSING))
@@ -195,34 +195,33 @@ class _Mapping:
                     else:
                         spread.add(examples.add(one), one, missing)
                         flush_many(missing)
-            suggestions = self._suggestions(spread.asked, resolver)
-            write_json(storage, join(staging, "suggestions.json"), suggestions)
-            write_settled(
-                self._settle(staging, suggestions, spread, examples.starts), storage, join(staging, "settled.arrow")
-            )
+            self._suggest(staging, titles, resolver)
+            write_settled(self._settle(staging, spread, examples.starts), storage, join(staging, "settled.arrow"))
         write_json(storage, join(staging, "plan.json"), {"starts": examples.starts})
         self._progress.note(f"read: {tally.records:,} records, {tally.evidences:,} pieces of evidence")
         return _Read(tally, examples.starts, examples.n_chars, buckets.counts, buckets.n_bytes)
 
-    def _suggestions(self, asked: set[str], resolver: Resolver) -> dict[str, tuple[tuple[str, float], ...]]:
-        if asked:
-            self._progress.note(f"suggest: titles like {len(asked):,} that are missing")
-        return suggest_titles(asked, resolver.index)
+    def _suggest(self, staging: str, titles: MissingTitles, resolver: Resolver) -> None:
+        """Looks for titles like the missing ones: a few here and now, more by tasks, for it takes memory."""
+        if len(titles) <= FEW:
+            for batch in titles.batches():
+                titles.put(similar_titles(batch, resolver.index))
+            return
+        self._progress.note(f"suggest: titles like {len(titles):,} that are missing")
+        counts = stage_titles(titles, staging, self._storage)
+        tasks = [{"kind": SUGGEST, "staging": staging, "number": number} for number in range(len(counts))]
+        self._run_tasks(staging, tasks, counts, evidence_timeout_s=None)
+        for number in range(len(counts)):
+            titles.put(read_similar(staging, number, self._storage))
 
-    def _settle(
-        self,
-        staging: str,
-        suggestions: Mapping[str, tuple[tuple[str, float], ...]],
-        spread: Spread,
-        starts: Sequence[int],
-    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    def _settle(self, staging: str, spread: Spread, starts: Sequence[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Gives the rows of evidences that no page is found for; those with an accepted likeness go to the pages."""
         chunk = 0
         accept = self._options.accept_fuzzy
         for batch in read_batches(self._storage, join(staging, "missing.arrow")):
             for ordinal, output, place, asked, text in zip(*(one.to_pylist() for one in batch.columns), strict=True):
                 key = (ordinal, output, place)
-                similar = suggestions.get(asked or "", ())
+                similar = spread.titles.similar(asked) if asked else ()
                 if accept is not None and similar and similar[0][1] >= accept:
                     found = spread.resolver.resolve_similar(similar[0][0])
                     if found.page_id is not None:
@@ -231,7 +230,7 @@ class _Mapping:
                 while chunk + 1 < len(starts) and starts[chunk + 1] <= ordinal:
                     chunk += 1
                 alignment = locate_nowhere(Resolved(None, None, None, 0, asked), text)
-                yield chunk, settled_row(key, alignment, None, asked)
+                yield chunk, settled_row(key, replace(alignment, suggestions=similar), None)
 
     def _check_rejects(self, tally: Tally) -> None:
         n_rejected, ceiling = tally.rejected.total(), self._options.max_rejects
@@ -248,49 +247,75 @@ class _Mapping:
             for number, buckets in enumerate(bucket_groups(counts))
         ]
 
-    def _run_tasks(self, staging: str, kind: str, tasks: Sequence[Mapping[str, Any]], n_bytes: Sequence[int]) -> None:
+    def _run_tasks(
+        self,
+        staging: str,
+        tasks: Sequence[Mapping[str, Any]],
+        n_bytes: Sequence[int],
+        *,
+        evidence_timeout_s: float | None,
+    ) -> None:
         """Runs one pipeline of tasks of one kind to its end.
 
         Raises:
             DataError: a task could not be done.
         """
-        import apache_beam as beam
-
-        from pipelines.transforms.run_tasks import RunTasks, Work, failures
-
         if not tasks:
             return
-        work = Work("pipelines.map_tasks:run_task", staging, None, self._options.worker_memory_bytes)
+        kind = tasks[0]["kind"]
+        work = Work(RUN_TASK, staging, evidence_timeout_s, self._options.worker_memory_bytes)
         poll = beats_of(staging, kind, total_bytes=sum(n_bytes)) if is_local(staging) else lambda: Done(0, 0)
         with self._progress.stage(kind, poll):
-            pipeline = beam.Pipeline(options=self._beam_options)
-            _ = pipeline | kind >> RunTasks(tasks, work)
-            try:
-                pipeline.run().wait_until_finish()
-            except RuntimeError as error:
-                # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
-                if str(error).startswith("KeyboardInterrupt"):
-                    raise KeyboardInterrupt from error
-                raise
-        if failed := failures(staging):
-            raise DataError(failed[0])
+            workers = self._stages.run(tasks, work)
+        if len(workers) > 1:
+            self._progress.note(workers_line(kind, workers))
 
-    def _collect(self, staging: str, n_chunks: int) -> tuple[Counts, list[FileEntry]]:
-        counts, files = Counts(), []
+    def _verify(self, staging: str, read: _Read, model: ModelOptions) -> None:
+        """Asks a model about every span that was found.
+
+        On this machine alone one process judges: the libraries of models use all of its cores by themselves.
+        """
+        n_chunks = len(read.starts)
+        asks = [{"kind": ASK, "staging": staging, "number": number} for number in range(n_chunks)]
+        self._run_tasks(staging, asks, read.n_chars, evidence_timeout_s=None)
+        self._progress.note(f"verify: {n_chunks:,} chunks put before {model.model}")
+        if self._stages.is_here:
+            judge_here(staging, n_chunks, model)
+        else:
+            from pipelines.transforms.judge_chunks import judge_chunks
+
+            judge_chunks(staging, n_chunks, model, self._stages.beam_options)
+
+    def _collect(self, staging: str, n_chunks: int) -> tuple[Counts, VerificationCounts, list[FileEntry]]:
+        counts, verification, files = Counts(), VerificationCounts(), []
         for number in range(n_chunks):
-            chunk_counts, chunk_files = read_chunk_report(staging, number, self._storage)
+            chunk_counts, chunk_verification, chunk_files = read_chunk_report(staging, number, self._storage)
             counts.add(chunk_counts)
+            verification.merge(chunk_verification)
             files += chunk_files
-        return counts, files
+        return counts, verification, files
 
     def _join_lines(self, staging: str, n_chunks: int, n_lines: int) -> FileEntry:
-        name = file_name(self._stem(), self._options.split)
+        name = file_name(file_stem(self._options), self._options.split)
         with atomic_write(self._storage, join(self._output, name)) as raw:
             sink = HashingWriter(raw)
             for number in range(n_chunks):
                 with self._storage.open_read(staged(staging, "merged", number, "kilt")) as part:
                     while block := part.read(CHUNK_BYTES):
                         sink.write(block)
+        return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
+
+    def _write_ids(self, n_lines: int) -> FileEntry:
+        """Writes the records again without their inputs."""
+        stem, split = file_stem(self._options), self._options.split
+        name = id_file_name(stem, split)
+        with (
+            self._storage.open_read(join(self._output, file_name(stem, split))) as lines,
+            atomic_write(self._storage, join(self._output, name)) as raw,
+        ):
+            sink = HashingWriter(raw)
+            for line in lines:
+                sink.write(without_input(line))
         return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
 
     def _write_rejected(self, staging: str) -> FileEntry:
@@ -316,20 +341,8 @@ class _Mapping:
         report: dict[str, Any],
         files: Sequence[FileEntry],
     ) -> dict[str, Any]:
-        manifest_sha256 = orjson.loads(release.to_bytes())["manifest_sha256"]
         return {
-            "dataset": self._options.dataset,
-            "policy": self._dataset(),
-            "split": self._options.split,
-            "release": {
-                "manifest": MANIFEST,
-                "manifest_sha256": manifest_sha256,
-                "wiki": release.site.dbname,
-                "dump_date": release.dump.date,
-            },
-            "inputs": inputs,
-            "options": self._options.data_options(),
-            "code": {**asdict(code_facts()), "tokeniser": Tokeniser(release.site.lang).name},
+            **alignment_facts(self._options, release, inputs),
             "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
             "counts": report["counts"],
             "records": report["records"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,17 @@ from tests.support import mini_wiki
 
 
 def build_mini(
-    output: Path,
+    output: Path | str,
     *,
     dump: Path | str = mini_wiki.MULTISTREAM,
     runner: str = "local",
     workers: int | None = None,
+    beam_args: Sequence[str] = (),
     **options: Any,
 ) -> BuildSummary:
     """Builds the mini-wiki, with a ceiling that lets its broken pages pass unless told otherwise."""
     given = {"page_props": str(mini_wiki.PAGE_PROPS), "max_rejects": mini_wiki.MAX_REJECTS, **options}
-    flags = beam_flags(runner, workers=workers, beam_args=())
+    flags = beam_flags(runner, workers=workers, beam_args=beam_args)
     return build(
         BuildOptions(dump=(str(dump),), output=str(output), **given), flags=flags, progress=Progress(io.StringIO())
     )

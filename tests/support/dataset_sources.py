@@ -36,12 +36,13 @@ def read_source(
     records: Path | Iterable[Path],
     *references: Path,
     split: Split = "dev",
+    labels: Iterable[Path] = (),
     options: SourceOptions | None = None,
     is_checked: bool = True,
 ) -> Reading:
     """Checks the inputs of a source and reads them; asserts the law of its counts."""
     paths = [records] if isinstance(records, Path) else records
-    inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)))
+    inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)), tuple(map(str, labels)))
     options = options or SourceOptions()
     tally = Tally()
     source, storage = SOURCES[name], LocalStorage()

@@ -42,3 +42,18 @@ class WaitingParser(PageParser):
             os.open(os.environ["KBSOURCE_TEST_PIPE"], os.O_WRONLY)
             misbehave("hang")
         return super().parse(raw)
+
+
+class GatedParser(PageParser):
+    """Waits for ever on the page "Heron" while the pipe that KBSOURCE_TEST_PIPE names exists.
+
+    It writes the process id of the Beam worker into the pipe first.
+    """
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        pipe = os.environ.get("KBSOURCE_TEST_PIPE", "")
+        if raw.title == "Heron" and os.path.exists(pipe):
+            # Stays open, so that the reader sees the end of this process.
+            os.write(os.open(pipe, os.O_WRONLY), b"%d\n" % os.getppid())
+            misbehave("hang")
+        return super().parse(raw)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,3 +83,62 @@ def test_article_test_gets_plain_ids(tmp_path: Path) -> None:
     )
     assert PageProps.open(str(tmp_path)).qid(4_000_000_000) == "Q4000000000"
     assert set(seen) == {np.dtype(np.int64)}
+
+
+def links(*pairs: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Gives sitelinks, (number of the item, page id)."""
+    return np.array([qid << 32 | page_id for qid, page_id in pairs], np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("sitelinks", "props", "expected"),
+    [
+        ([(1, 4)], [(4, "Q1")], {4: "Q1"}),
+        ([(1, 4)], [], {4: "Q1"}),
+        ([], [(4, "Q1")], {4: "Q1"}),
+        ([(1, 4)], [(4, "Q2")], {4: "Q1"}),
+        ([(1, 4)], [(9, "Q1")], {4: "Q1", 9: None}),
+        ([(1, 9), (1, 4)], [], {4: "Q1", 9: None}),
+        ([(2, 4), (1, 4)], [], {4: "Q1"}),
+        ([(1, 4), (1, 9), (2, 9)], [], {4: "Q1", 9: "Q2"}),
+    ],
+    ids=[
+        "both say the same",
+        "sitelink alone",
+        "page_props alone",
+        "the sitelink counts",
+        "an item with a sitelink is not given away",
+        "of two pages the lower id has the item",
+        "of two items the lower one is taken",
+        "a page that loses one item takes another",
+    ],
+)
+def test_sitelinks_come_before_page_props(
+    tmp_path: Path, sitelinks: list[tuple[int, int]], props: list[tuple[int, str]], expected: dict[int, str | None]
+) -> None:
+    rows = [(page_id, "wikibase_item", qid) for page_id, qid in props]
+    build_page_props(rows, str(tmp_path), sitelinks=links(*sitelinks))
+    found = PageProps.open(str(tmp_path))
+    assert {page_id: found.qid(page_id) for page_id in expected} == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),
+)
+def test_no_item_has_two_pages_and_claims_tell_who_said_what(
+    sitelinks: list[tuple[int, int]], props: list[tuple[int, int]]
+) -> None:
+    with TemporaryDirectory() as folder:
+        rows = [(page_id, "wikibase_item", f"Q{qid}") for qid, page_id in props]
+        report = build_page_props(rows, folder, sitelinks=links(*sitelinks))
+        found = PageProps.open(folder)
+    claims = report.claims
+    qids = claims.qids[claims.qids > 0].tolist()
+    assert len(set(qids)) == len(qids) == report.n_qids
+    assert claims.page_ids.tolist() == sorted({page_id for _, page_id in [*sitelinks, *props]})
+    for page_id, qid, wikidata, page_props in zip(*(column.tolist() for column in claims), strict=True):
+        assert found.qid(page_id) == (f"Q{qid}" if qid else None)
+        assert wikidata == min((one for one, page in sitelinks if page == page_id), default=0)
+        assert page_props == min((one for one, page in props if page == page_id), default=0)
+        assert (qid, page_id) in [*sitelinks, *props] or qid == 0

@@ -50,6 +50,16 @@ def test_a_lost_record_and_a_lost_evidence_are_noticed() -> None:
     assert [fault.split(",")[0] for fault in faults(tally, counts)] == ["6 records read", "4 pieces of evidence read"]
 
 
+def test_records_that_joined_another_are_accounted_for_and_shown() -> None:
+    tally, counts = counted()
+    tally.records += 2
+    tally.merged += 2
+
+    assert faults(tally, counts) == []
+    shown = report_text(report_values(tally, counts, dataset="trex", split="train"))
+    assert "merged with another record" in shown
+
+
 def test_an_outcome_that_does_not_exist_is_noticed() -> None:
     tally, counts = counted()
     tally.evidences += 1

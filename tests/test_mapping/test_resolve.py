@@ -11,6 +11,7 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.title_index import TitleIndex
 from kbsource.title_index_build import build_title_index
+from mapping import suggest
 from mapping.records import PageKey
 from mapping.resolve import Resolved, Resolver, read_moves
 from mapping.suggest import FEW, N_SUGGESTIONS, similarity, suggest_titles
@@ -168,6 +169,15 @@ def test_nothing_is_suggested_where_nothing_is_similar(resolver: Resolver) -> No
 
 def test_redirects_that_lead_nowhere_are_not_suggested(resolver: Resolver) -> None:
     assert all(title not in ("Loop", "Pool") for title, _ in suggest_titles(["Loops"], resolver.index).get("Loops", ()))
+
+
+def test_one_pair_at_a_time_gives_the_same_suggestions(resolver: Resolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = ["Abe Lincolm", "Harp, tidal", "Honest Abes", *(f"Tidal harp {number}" for number in range(FEW))]
+    whole = suggest_titles(missing, resolver.index)
+    monkeypatch.setattr(suggest, "PAIRS_AT_ONCE", 1)
+
+    assert whole
+    assert suggest_titles(missing, resolver.index) == whole
 
 
 def test_an_article_is_suggested_once(resolver: Resolver) -> None:

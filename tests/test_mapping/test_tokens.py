@@ -168,6 +168,19 @@ def test_full_caches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.forms(text) for _ in range(3)] == [tokeniser("en").forms(text)] * 3
 
 
+@pytest.mark.parametrize("long_word", ["{}" + "x" * 60, "{}—" + "word—" * 20])
+def test_words_too_long_to_be_kept_do_not_pile_up_either(monkeypatch: pytest.MonkeyPatch, long_word: str) -> None:
+    monkeypatch.setattr(tokens, "_CACHE_SIZE", 20)
+    one = Tokeniser("en")
+
+    sizes = []
+    for number in range(100):
+        one.forms(long_word.format(number))
+        sizes.append(len(one._rules.vocab))
+
+    assert max(sizes) - min(sizes) <= 21
+
+
 @pytest.mark.parametrize("piece", ["😀", "don't", "a.B", "<a", "'s", "\u0301"])
 def test_long_text_without_spaces_is_one_token_and_takes_no_time(piece: str) -> None:
     text = "x" + piece * 30_000 + "x"

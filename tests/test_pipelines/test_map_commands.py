@@ -10,8 +10,8 @@ import pytest
 
 from mapping.sources import SOURCES
 from pipelines.cli import main
-from pipelines.commands.map import DATASETS
-from tests.support.alignments import evidence, record, write_records
+from pipelines.commands.map_flags import DATASETS
+from tests.support.alignments import evidence, read_lines, record, write_records
 from tests.support.dataset_sources import DATA
 
 
@@ -110,6 +110,40 @@ def test_locate_reads_the_standard_input(
 def test_locate_without_a_page_says_how_to_name_one(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["locate", str(release), "--evidence", "x"]) == 2
     assert "--title" in capsys.readouterr().err
+
+
+def test_map_reads_the_annotations_of_clueweb(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, texts, output = DATA / "wned" / "wned.xml", DATA / "wned" / "RawText", tmp_path / "out"
+
+    assert (
+        main(
+            [
+                "map",
+                "cweb",
+                "--kb",
+                str(release),
+                "--input",
+                str(source),
+                "--raw-text",
+                str(texts),
+                "--output",
+                str(output),
+            ]
+        )
+        == 0
+    )
+    assert "page_only" in capsys.readouterr().out
+
+    file = output / "cweb-dev-kilt.jsonl"
+    first, second, *_ = read_lines(file)
+    assert first["input"] == (
+        "Élodie Vauquelin-Marr was a composer from [START_ENT] Port  Sellick [END_ENT]"
+        " . She knew R&D at Pell & Daughters ."
+    )
+    assert [one["output"][0]["answer"] for one in (first, second)] == ["Port Sellick", "Pell & Daughters"]
+    assert main(["validate-kilt", str(file), "--kb", str(release)]) == 0
 
 
 def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbsource.assembly import DataError
 from kbsource.beat import Beat
@@ -19,13 +22,15 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.report import Counts
 from mapping.validate import validate_kilt
+from pipelines import map_align, map_missing, map_staging
 from pipelines.jobs import map_dataset
 from pipelines.jobs.map_dataset import MapSummary
-from pipelines.map_staging import N_BUCKETS, bucket_groups
+from pipelines.map_staging import N_BUCKETS, Buckets, bucket_groups, bucket_of, bucket_range
 from pipelines.map_tasks import run_task
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.dataset_sources import DATA
+from tests.support.moody_search import HANGS
 from tests.support.real_data import ROOT
 
 RECORDS = [
@@ -62,7 +67,7 @@ def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPath
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Does the tasks here, one after the other, without Beam: seconds faster, where only what they make matters."""
 
-    def run_tasks(_: object, staging: str, kind: str, tasks: Sequence[dict[str, Any]], n_bytes: object) -> None:
+    def run_tasks(_: object, staging: str, tasks: Sequence[dict[str, Any]], *args: object, **options: object) -> None:
         for task in tasks:
             run_task(task, Beat.unshared())
 
@@ -190,6 +195,83 @@ def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
     map_mini(tmp_path / "two", release, "jsonl", source_file, chunk_records=2, runner="local-multi", workers=2)
 
     assert contents(tmp_path / "two") == contents(Path(own.output))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_small_pieces_and_buffers_give_the_same_bytes(
+    own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_staging, "PENDING_ROWS", 1)
+    monkeypatch.setattr(map_align, "PIECE_BYTES", 1)
+    monkeypatch.setattr(map_missing, "QUERIES_AT_ONCE", 1)
+    monkeypatch.setattr(map_dataset, "FEW", 0)
+    map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
+
+    assert contents(tmp_path / "out") == contents(Path(own.output))
+
+
+HOSTILE = [
+    record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    *(record(f"bad {number}", [evidence(f"Lake {number}", title="Lake Miravel")]) for number in range(5)),
+    record("other page", [evidence("lantern", title="Lantern (tool)")]),
+]
+
+
+def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_are_searched(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_dataset, "RUN_TASK", "tests.support.moody_search:run_task")
+    records = [
+        record("hangs", [evidence(HANGS, title="River Ullane")]),
+        record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    ]
+    source = write_records(tmp_path / "own.jsonl", records)
+    summary = map_mini(tmp_path / "out", release, "jsonl", source, evidence_timeout_s=0.5)
+
+    (missed,) = table(tmp_path / "out", "misses")
+    assert (missed["example_id"], missed["outcome"], missed["title"]) == ("hangs", "search_timeout", "River Ullane")
+    assert summary.report["counts"]["evidences"] == {"exact": 1, "search_timeout": 1}
+    assert summary.report["counts"]["dropped"] == {"search_timeout": 1}
+    assert [one["id"] for one in read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")] == ["fine"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "given_up"),
+    [
+        ({}, {}),
+        ({"2": "fallback_timeout"}, {}),
+        ({"2": "page_crash"}, {"bad 0": "search_crash"}),
+        ({"3": "page_error", "5": "page_timeout"}, {"bad 1": "search_error", "bad 3": "search_timeout"}),
+        (
+            {"2": "page_crash", "3": "page_crash", "4": "page_timeout"},
+            {
+                "bad 0": "search_crash",
+                "bad 1": "search_crash",
+                **dict.fromkeys(("bad 2", "bad 3", "bad 4"), "search_timeout"),
+            },
+        ),
+    ],
+    ids=["none", "first death", "second death", "two of a page", "so many that the page is given up"],
+)
+def test_what_ended_the_process_twice_is_not_searched_again(
+    release: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdicts: dict[str, str],
+    given_up: dict[str, str],
+) -> None:
+    def run_tasks(_: object, staging: str, tasks: Sequence[dict[str, Any]], *args: object, **options: object) -> None:
+        for task in tasks:
+            run_task({**task, "verdicts": verdicts}, Beat.unshared())
+
+    monkeypatch.setattr(map_dataset._Mapping, "_run_tasks", run_tasks)
+    map_mini(tmp_path / "out", release, "jsonl", write_records(tmp_path / "own.jsonl", HOSTILE), split="train")
+
+    found = outcomes(tmp_path / "out")
+    assert len(found) == len(HOSTILE)
+    assert {name: one for name, one in found.items() if one.startswith("search_")} == {
+        f"{name}/0": one for name, one in given_up.items()
+    }
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -337,7 +419,7 @@ def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
         ("hotpotqa", ["hotpotqa/dev.json"], ["hotpotqa/abstracts"], "dev"),
         ("aidayago2", ["aida/aidayago2.tsv"], [], "train"),
         ("wned", ["wned/wned.xml"], [], "dev"),
-        ("wned", ["wned/wned.conll"], [], "test"),
+        ("wned", ["wned/wned.conll"], [], "dev"),
     ],
 )
 def test_every_dataset_goes_through_and_its_counts_add_up(
@@ -359,7 +441,8 @@ def test_every_dataset_goes_through_and_its_counts_add_up(
     assert n_rows == sum(counts["evidences"].values())
     (file,) = (tmp_path / "out").glob("*-kilt.jsonl")
     assert len(read_lines(file)) == counts["written"]
-    assert validate_kilt(str(file), open_release(release), LocalStorage()).is_valid if counts["written"] else True
+    assert counts["written"]
+    assert validate_kilt(str(file), open_release(release), LocalStorage()).is_valid
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -380,6 +463,45 @@ def test_counts_that_do_not_add_up_fail_the_job(
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+@pytest.mark.parametrize("n_pages", [1, 5, 63, 64, 65, 1000])
+def test_every_page_is_in_the_range_of_its_bucket(n_pages: int) -> None:
+    ranges = [bucket_range(bucket, n_pages) for bucket in range(N_BUCKETS)]
+
+    for position in range(n_pages):
+        assert [bucket for bucket, (start, end) in enumerate(ranges) if start <= position < end] == [
+            bucket_of(position, n_pages)
+        ]
+
+
+@given(
+    positions=st.lists(st.integers(0, 5), max_size=40),
+    limit=st.integers(1, 10),
+    pending=st.integers(1, 10),
+)
+def test_pieces_of_a_bucket_hold_every_row_once_and_no_more_than_memory_may(
+    tmp_path_factory: pytest.TempPathFactory, positions: list[int], limit: int, pending: int
+) -> None:
+    folder = str(tmp_path_factory.mktemp("staging"))
+    rows = [(number, 0, 0, position, 7, "T", "title", 0, "x") for number, position in enumerate(positions)]
+    weight = map_align._ROW_BYTES + 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(map_staging, "PENDING_ROWS", pending)
+        patch.setattr(map_align, "PIECE_BYTES", limit * weight)
+        with Buckets(folder, LocalStorage()) as buckets:
+            for row in [*rows, (99, 0, 0, 5, 7, "T", "title", 0, None)]:
+                buckets.add(0, row)
+        path = map_staging.staged(folder, "wanted", 0)
+        pieces = list(map_align.read_pieces(LocalStorage(), path, (0, 6)))
+
+    found = [row for piece in pieces for row in piece]
+    assert [row[3] for row in found] == sorted([*positions, 5])
+    assert sorted(found) == sorted([*rows, (99, 0, 0, 5, 7, "T", "title", 0, None)])
+    assert all(1 <= len(piece) <= limit + 1 for piece in pieces)
+    for before, after in pairwise(pieces):
+        if before[-1][3] == after[0][3]:
+            assert len({row[3] for row in before}) == len({row[3] for row in after}) == 1
+
+
 def test_buckets_become_tasks_that_are_worth_it() -> None:
     counts = [0] * N_BUCKETS
     counts[3], counts[9], counts[60] = 499, 1, 5
@@ -396,6 +518,7 @@ def test_buckets_become_tasks_that_are_worth_it() -> None:
         ("accept_fuzzy", 12.0, "--accept-fuzzy"),
         ("max_rejects", 2.0, "--max-rejects"),
         ("chunk_records", 0, "--chunk-records"),
+        ("evidence_timeout_s", 0.0, "--evidence-timeout"),
         ("worker_memory_bytes", 1, "--worker-memory"),
     ],
 )
