@@ -22,6 +22,7 @@ from mapping.sentences import sentence_spans
 
 SEED = 20260101
 SHAPES: dict[str, dict[str, int]] = {
+    "2 layers of 128": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
     "6 layers of 384": {
         "num_hidden_layers": 6,
         "hidden_size": 384,
@@ -35,8 +36,8 @@ SHAPES: dict[str, dict[str, int]] = {
         "intermediate_size": 3072,
     },
 }
-"""Of MiniLM-L6 and of BERT- and RoBERTa-base."""
-N_PAIRS = {"6 layers of 384": 128, "12 layers of 768": 32}
+"""Of BERT-tiny, of MiniLM-L6, and of BERT- and RoBERTa-base."""
+N_PAIRS = {"2 layers of 128": 512, "6 layers of 384": 128, "12 layers of 768": 32}
 ROUNDS = 3
 LEAST_GAIN = 2.0
 TOLERANCE = 1e-5

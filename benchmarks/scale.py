@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 import time
@@ -26,13 +25,12 @@ from benchmarks.slices import REPOSITORY, data_root
 # https://en.wikipedia.org/wiki/Wikipedia:Database_download
 ENWIKI_GB = 105
 CORES = (1, 2, 8, 32, 96)
-_STAGE = re.compile(r"^(scan|pages): .* in (\d+):(\d\d)(?::(\d\d))?$", re.MULTILINE)
 
 
 def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str | None) -> dict[str, Any]:
     """Builds in a process tree of its own, a cluster's included, and gives what that took.
 
-    ``driver_s`` is the time in which only the driver works: checking, indexes, small tables.
+    ``driver_s`` is the CPU time of the driver, which is not spread: checking, indexes, small tables.
 
     Raises:
         SystemExit: the build failed; gives the end of what it wrote.
@@ -44,35 +42,20 @@ def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str |
     text = log.read_text("utf-8", errors="replace")
     if usage.returncode != 0:
         raise SystemExit(f"the build of {dump.path} by {runner} failed:\n{text[-3000:]}")
-    wall_s = float(text.rpartition("wall ")[2])
-    spread_s = sum(stage_seconds(text).values())
+    own = json.loads(text.strip().rpartition("\n")[2])
     return {
-        "wall_s": wall_s,
+        "wall_s": own["wall_s"],
         "cpu_s": usage.cpu_s,
-        "driver_s": wall_s - spread_s,
+        "driver_s": own["driver_s"],
         "peak_tree_mb": usage.peak_tree_mb,
         "peak_process_mb": usage.peak_process_mb,
         "release_sha256": release_digest(output),
     }
 
 
-def stage_seconds(log: str) -> dict[str, int]:
-    """Gives the seconds of the stages that are spread over workers, from what the driver said.
-
-    >>> stage_seconds("check: 0:01\\nscan: 103 pages in 1:11\\npages: 66 pages in 0:57\\n")
-    {'scan': 71, 'pages': 57}
-    """
-    seconds = {}
-    for name, *parts in _STAGE.findall(log):
-        total = 0
-        for part in filter(None, parts):
-            total = total * 60 + int(part)
-        seconds[name] = total
-    return seconds
-
-
 def build_one(given: dict[str, Any]) -> None:
-    """Does one build and prints its wall time; a cluster is started before and stopped after it."""
+    """Does one build and prints its wall time and the driver's CPU time; a cluster is started before and stopped after
+    it."""
     command = ["build", "--dump", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
     if given["runner"] == "spark":
         from tests.support.spark_cluster import SparkCluster
@@ -82,7 +65,7 @@ def build_one(given: dict[str, Any]) -> None:
             seconds = timed_command([*command, "--runner", "spark", *cluster.flags()])
     else:
         seconds = timed_command([*command, "--runner", "local-multi", "--workers", str(given["workers"])])
-    print(f"wall {seconds:.2f}")
+    print(json.dumps({"wall_s": seconds, "driver_s": time.process_time()}))
 
 
 def timed_command(argv: list[str]) -> float:
