@@ -66,7 +66,7 @@ class PageParser:
     def parse(self, raw: RawPage) -> ParsedPage:
         """Gives the parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
         try:
-            text = self._parser.parse(raw.text, title=raw.title, timestamp=raw.timestamp)
+            text = self._parser.parse(raw.text, title=raw.title, timestamp=raw.timestamp, is_from_xml=True)
         except _PAGE_FAULTS:
             return self.parse_fallback(raw, "fallback_error")
         return ParsedPage(raw, text, "ok")

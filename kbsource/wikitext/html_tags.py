@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
+from functools import lru_cache
 
 from kbsource.wikitext.markers import CUT, LITERAL_OF
 
@@ -83,11 +84,11 @@ def decode_references(text: str) -> str:
     """
     if "&" not in text:
         return text
-    return _REFERENCE.sub(_decode, text).replace("&", _AMPERSAND)
+    return _REFERENCE.sub(lambda match: _decode(match[0]), text).replace("&", _AMPERSAND)
 
 
-def _decode(match: re.Match[str]) -> str:
-    reference = match.group()
+@lru_cache(maxsize=1 << 12)
+def _decode(reference: str) -> str:
     decoded = html.unescape(reference)
     if decoded == reference:
         return _AMPERSAND + reference[1:]

@@ -73,17 +73,16 @@ def _definition_colon(content: str) -> int:
 
 def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
     """Gives the text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
-    if "__" in text:
 
-        def replace(match: re.Match[str]) -> str:
-            name = match.group(1)
-            if name.upper() != name or not any(character.isalpha() for character in name):
-                return match.group()
-            switches.add(match.group())
-            losses["behaviour_switch"] += 1
-            return CUT
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name.upper() != name or not any(character.isalpha() for character in name):
+            return match.group()
+        switches.add(match.group())
+        losses["behaviour_switch"] += 1
+        return CUT
 
-        text = _SWITCH.sub(replace, text)
+    text = _SWITCH.sub(replace, text)
     if "~~~" in text:
         text, n_signatures = _SIGNATURE.subn(CUT, text)
         losses["signature"] += n_signatures

@@ -59,18 +59,9 @@ def holds_controls(text: str) -> bool:
     return any(map(text.__contains__, _FORBIDDEN))
 
 
+_SPACES = re.compile("   *")  # two spaces and more; written so that the search begins with two plain characters
+
+
 def single_spaces(text: str) -> str:
-    """Gives the text with every run of spaces as one; twice as fast as a pattern where runs are few."""
-    found = text.find("  ")
-    if found < 0:
-        return text
-    out: list[str] = []
-    position = 0
-    while found >= 0:
-        out.append(text[position : found + 1])
-        position = found + 2
-        while text[position : position + 1] == " ":
-            position += 1
-        found = text.find("  ", position)
-    out.append(text[position:])
-    return "".join(out)
+    """Gives the text with every run of spaces as one."""
+    return " ".join(_SPACES.split(text))

@@ -35,7 +35,6 @@ from kbsource.wikitext.markers import (
     PLACE,
     PRE,
     holds_controls,
-    unliteral,
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
@@ -121,15 +120,18 @@ class WikitextParser:
         self._events = events
         self._is_direct = is_direct
 
-    def parse(self, wikitext: str, *, title: str, timestamp: str = "") -> ParsedText:
+    def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
         """Gives what the page says.
 
         Args:
             wikitext: source of the page.
+            is_from_xml: it came out of an XML document, which can hold no control characters: they are not looked for.
             title: title of the page, with spaces.
             timestamp: when the revision was saved, ISO 8601; what ``{{age}}`` and its kin take as now.
         """
         work = _Page(self._renderer.with_page(title, timestamp), self._language)
+        if not is_from_xml:
+            wikitext = work.without_controls(wikitext)
         body = work.prepare(wikitext)
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
@@ -137,7 +139,7 @@ class WikitextParser:
         text = tidy(strip_quotes(mark_lines(text)))
         walker = Walker(self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
-        shown, links = unliteral(walked.text), walked.links
+        shown, links = walked.text, walked.links
         cells: list[TextCell] = []
         if fragments:
             end = shown.index(FRAGMENT)
@@ -172,13 +174,17 @@ class _Page:
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
 
+    def without_controls(self, wikitext: str) -> str:
+        """Gives wikitext without the characters that stand for structure in what follows."""
+        if holds_controls(wikitext):
+            wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
+            self.losses["control_character"] += n_controls
+        return wikitext
+
     def prepare(self, wikitext: str) -> str:
         """Gives the body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
         if "\r" in wikitext:
             wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
-        if holds_controls(wikitext):
-            wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
-            self.losses["control_character"] += n_controls
         text = strip_extensions(wikitext, self.losses)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
@@ -199,8 +205,7 @@ class _Page:
         return cut_tables(text, self._tables, self.losses)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        head, bar, _ = inner.partition("|")
-        fixed = self._renderer.fixed_outcome(head) if bar else None
+        fixed = self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
             return self._leave_out(inner, *fixed)
         template = split_template(inner, self._facts.code)

@@ -34,6 +34,8 @@ def strip_quotes(text: str) -> str:
 
 
 def _strip_line(line: str) -> str:
+    if "'''" not in line:
+        return line.replace("''", CUT)
     if "''''" not in line:  # runs of two and three only
         without_bold = line.replace("'''", CUT)
         if not (line.count("'''") % 2 and without_bold.count("''") % 2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kbsource.wikitext.markers import CUT, PLACE
 
@@ -17,8 +18,7 @@ _LINE_MARKS = frozenset("*#:;=-")
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class RawCell:
+class RawCell(NamedTuple):
     """A cell whose content is still wikitext."""
 
     text: str
@@ -128,19 +128,20 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
     row = table.rows[-1]
     if is_header and "!!" in line:
         line = line.replace("!!", "||")
+    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
-        cell = RawCell(content, is_header)
+        colspan = rowspan = 1
         if attributes and "span" in attributes.lower():
             for key, value in _SPAN.findall(attributes):
                 if key.lower() == "colspan":
-                    cell.colspan = max(int(value), 1)
+                    colspan = max(int(value), 1)
                 else:
-                    cell.rowspan = max(int(value), 1)
-        row.append(cell)
+                    rowspan = max(int(value), 1)
+        row.append(new(RawCell, (content, is_header, colspan, rowspan)))
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:
@@ -159,6 +160,6 @@ def _continue_cell(table: RawTable, line: str) -> None:
         table.rows.append([])
     row = table.rows[-1]
     if row:
-        row[-1].text = f"{row[-1].text}\n{line}"
+        row[-1] = row[-1]._replace(text=f"{row[-1].text}\n{line}")
     else:
         row.append(RawCell(line, False))

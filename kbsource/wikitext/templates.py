@@ -86,7 +86,8 @@ def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
 
     @lru_cache(maxsize=1 << 14)
     def fixed_outcome(head: str) -> tuple[str, str] | None:
-        if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(head.strip()):
+        bare = head.strip()
+        if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or bare in magic().variables:
             return None
         name = normalise_template_name(head, lang)
         if not name:

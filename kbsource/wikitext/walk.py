@@ -20,7 +20,8 @@ A bare tuple: there are more of them than of anything else.
 
 
 class Walked(NamedTuple):
-    """Plain text (newlines kept) with its links in order, and the categories met."""
+    """Plain text (newlines kept, literal characters as what they stand for) with its links in order, and the
+    categories met."""
 
     text: str
     links: list[Link]
@@ -28,6 +29,8 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
+# An external link that is read off: where an address might stand in the label too, the parser decides.
+_PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: ([^:]*))?\]')
 # What most often follows a link, and is in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
@@ -65,6 +68,7 @@ class Walker:
         self._losses = losses
         self._events = events
         self._is_direct = is_direct
+        self._has_literals = False
         self._restore: Callable[[str], str] = str
         self._out: list[str] = []
         self._length = 0
@@ -80,7 +84,9 @@ class Walker:
         links = self._links
         add_link = links.append
         is_direct = self._is_direct
-        has_literals = holds_literals(cut.text) and holds_literals("".join([one[1] or one[3] for one in cut.pieces]))
+        has_literals = self._has_literals = holds_literals(cut.text)
+        if has_literals:
+            has_literals = holds_literals("".join([one[1] or one[3] for one in cut.pieces]))
         if has_literals:
             self._restore = unliteral
         length = 0
@@ -104,7 +110,11 @@ class Walker:
             plain = unliteral(written) if has_literals else written
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
-                after_link = self._add_events(self._events(source or _source(written, label)))
+                if is_direct and (external := _PLAIN_EXTERNAL.fullmatch(source)):
+                    self._add_external(external[1])
+                    after_link = False
+                else:
+                    after_link = self._add_events(self._events(source or _source(written, label)))
                 length, ends_in_space = self._length, self._ends_in_space
                 continue
             target = parse(plain)
@@ -133,7 +143,8 @@ class Walker:
             self._extend_link(match.end())
         self._ends_in_space = ends_in_space
         self._add_text(gap.removeprefix(TRAIL_STOP))
-        return Walked("".join(self._out), links, self._categories)
+        text = "".join(self._out)
+        return Walked(unliteral(text) if self._has_literals else text, links, self._categories)
 
     def _extend_link(self, n_chars: int) -> None:
         start, end, target, written = self._links[-1]
@@ -182,6 +193,13 @@ class Walker:
             self._categories.append(target.title.partition(":")[2])
         else:
             self._losses[target.kind] += 1
+
+    def _add_external(self, label: str | None) -> None:
+        """Adds an external link: its label, if it has one."""
+        if label is None:
+            self._losses["external_link_unlabelled"] += 1
+        else:
+            self._add_text(label.replace(TRAIL_STOP, ""))
 
     def _add_events(self, events: list[str | int]) -> bool:
         """Adds one link that mwparserfromhell has parsed, with all that is in it; says whether a trail may follow."""
