@@ -1,0 +1,135 @@
+"""The classes that answers are told apart by: from labels to items, and from each class to the types above it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.errors import SetupError
+from kbsource.wikidata.reader import WikidataTables
+
+Numbers = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.uint64]
+
+_LANGUAGES = ("en", "mul")
+_INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
+_BITS = 64
+N_WORDS = 2
+N_TYPES = N_WORDS * _BITS
+"""Most types that can be told apart; the relations of QAMPARI have 105."""
+
+
+def find_classes(tables: WikidataTables, labels: Sequence[str]) -> dict[str, str]:
+    """Gives the class that each label means, without the labels that no class has.
+
+    It is the item with exactly this English label that is a class, that is, the value of P31 or P279 somewhere; of
+    several the one with most instances, then the one with the lower number.
+
+    Args:
+        tables: of Wikidata.
+        labels: of classes.
+    """
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for batch in tables.batches("items", ("item_id", "labels")):
+        for item_id, label in _labelled(batch, labels):
+            named[label].add(item_id)
+    wanted = pa.array(sorted({one for ids in named.values() for one in ids}), pa.string())
+    uses: Counter[str] = Counter()
+    instances: Counter[str] = Counter()
+    for batch in tables.batches("statements", ("property_id", "rank", "value_type", "value")):
+        is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
+        used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], wanted)))
+        uses.update(used["value"].to_pylist())
+        instances.update(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
+    found = {}
+    for label in labels:
+        if classes := [one for one in named[label] if uses[one]]:
+            found[label] = min(classes, key=lambda one: (-instances[one], int(one[1:])))
+    return found
+
+
+def _labelled(batch: pa.RecordBatch, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
+    terms, rows = pc.list_flatten(batch["labels"]), pc.list_parent_indices(batch["labels"])
+    languages, texts = pc.struct_field(terms, "language"), pc.struct_field(terms, "text")
+    is_wanted = pc.and_(pc.is_in(languages, pa.array(_LANGUAGES)), pc.is_in(texts, pa.array(labels, pa.string())))
+    ids = batch["item_id"].take(rows.filter(is_wanted))
+    yield from zip(ids.to_pylist(), texts.filter(is_wanted).to_pylist(), strict=True)
+
+
+def _counts(batch: pa.RecordBatch) -> pa.Array:
+    is_item = pc.fill_null(pc.equal(batch["value_type"], "entity"), False)
+    return pc.and_(is_item, pc.not_equal(batch["rank"], "deprecated"))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTypes:
+    """The types that every class falls under, 24 bytes a class.
+
+    Attributes:
+        labels: of the types; a type is named by its place.
+        numbers: of the classes that fall under a type, ascending.
+        masks: two words of bits a class: bit i of word w stands for type 64 w + i.
+    """
+
+    labels: tuple[str, ...]
+    numbers: Numbers
+    masks: Masks
+
+    def of_classes(self, numbers: Numbers) -> Masks:
+        """Gives the types of classes, one row each; a class that falls under none has no bit."""
+        found = np.zeros((len(numbers), self.masks.shape[1]), np.uint64)
+        if len(self.numbers):
+            at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+            is_known = self.numbers[at] == numbers
+            found[is_known] = self.masks[at[is_known]]
+        return found
+
+    def has_type(self, masks: Masks, label: str) -> npt.NDArray[np.bool_]:
+        """Says which rows of masks have a type."""
+        word, bit = divmod(self.labels.index(label), _BITS)
+        found: npt.NDArray[np.bool_] = (masks[:, word] >> np.uint64(bit)) & np.uint64(1) != 0
+        return found
+
+
+def class_types(tables: WikidataTables, classes: Mapping[str, str]) -> ClassTypes:
+    """Gives the types of all classes, out of the class closure.
+
+    Args:
+        tables: of Wikidata.
+        classes: label -> item, as ``find_classes`` gives them.
+
+    Raises:
+        SetupError: there are more types than masks have bits.
+    """
+    labels = tuple(classes)
+    ids = pa.array(classes.values(), pa.string())
+    if len(labels) > N_TYPES:
+        raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
+    pairs = []
+    for batch in tables.batches("classes", ("class_id", "superclass_id")):
+        types = pc.index_in(batch["superclass_id"], ids)
+        under = batch.filter(pc.is_valid(types))
+        pairs.append((item_numbers(under["class_id"]), types.drop_null().to_numpy().astype(np.int64)))
+    return ClassTypes(labels, *_masks(pairs))
+
+
+def _masks(pairs: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Masks]:
+    parts = list(pairs)
+    classes = np.concatenate([np.empty(0, np.int64), *(one for one, _ in parts)])
+    types = np.concatenate([np.empty(0, np.int64), *(one for _, one in parts)])
+    numbers, places = np.unique(classes, return_inverse=True)
+    masks = np.zeros((len(numbers), N_WORDS), np.uint64)
+    np.bitwise_or.at(masks, (places, types // _BITS), np.uint64(1) << (types % _BITS).astype(np.uint64))
+    return numbers, masks
+
+
+def item_numbers(ids: pa.Array) -> Numbers:
+    """Gives the numbers of items or properties: 42 for Q42."""
+    numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers

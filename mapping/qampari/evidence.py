@@ -1,0 +1,173 @@
+"""Sentences of pages that may say a fact: what things are called, and where a page names or links them.
+
+Source: QAMPARI (2022), section 3.1, and the released code for what is named as released.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from kbsource.records import Page
+from mapping.sentences import sentence_spans
+
+LEAST_ALIAS_CHARS = 4
+"""Shorter aliases are found everywhere. Source: the released code, which drops short labels too."""
+N_BEFORE = 2
+"""Sentences before the one that names something. Source: the paper; the released code has one."""
+
+_TITLES = frozenset(("title", "heading"))
+_LEAST_DIGITS = 3
+
+
+class Sought(NamedTuple):
+    """A thing that is looked for in a page.
+
+    Attributes:
+        names: best first, each once; none empty or with white space around it.
+        page_id: of its own page, which links lead to; None where it has none.
+    """
+
+    names: tuple[str, ...]
+    page_id: int | None = None
+
+
+class Candidate(NamedTuple):
+    """A sentence that names a thing, behind the sentences before it.
+
+    Attributes:
+        page_id: page that it stands in.
+        element: number of the element.
+        start_char: where the first sentence begins, in code points of the element.
+        sentence_char: where the sentence begins that names the thing.
+        end_char: where that sentence ends.
+        text: from ``start_char`` to ``end_char``.
+        found: the name as it stands there.
+        is_link: found by a link and not by a name.
+    """
+
+    page_id: int
+    element: int
+    start_char: int
+    sentence_char: int
+    end_char: int
+    text: str
+    found: str
+    is_link: bool
+
+
+def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Gives what an item is called in English: its label, then its aliases, each once.
+
+    Args:
+        label: kept however short.
+        aliases: (language, text); those in ``en`` and its variants (``en-gb``) of at least ``LEAST_ALIAS_CHARS``.
+    """
+    names = [label] if label else []
+    for language, text in aliases:
+        if language.split("-")[0] == "en" and len(text) >= LEAST_ALIAS_CHARS:
+            names.append(text)
+    return tuple(dict.fromkeys(names))
+
+
+def number_names(amount: str) -> tuple[str, ...]:
+    """Gives how a page may write a number: as it is, without zeros at its end, with commas between thousands.
+
+    Numbers of fewer than three digits have no names, since pages are full of them.
+
+    >>> number_names("61390"), number_names("1250.50"), number_names("12")
+    (('61390', '61,390'), ('1250.50', '1250.5', '1,250.5'), ())
+    """
+    try:
+        value = Decimal(amount)
+    except InvalidOperation:
+        return ()
+    if not value.is_finite() or sum(char.isdigit() for char in amount) < _LEAST_DIGITS:
+        return ()
+    plain = f"{value:f}"
+    short = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return tuple(dict.fromkeys((plain, short, f"{Decimal(short):,f}")))
+
+
+def year_names(year: int) -> tuple[str, ...]:
+    """Gives how a page may write a year: four digits; none for years that have fewer, or are before our era."""
+    return (str(year),) if 1000 <= year <= 9999 else ()
+
+
+def text_names(text: str) -> tuple[str, ...]:
+    """Gives how a page may write a text: as it is; one of digits alone needs three of them."""
+    text = text.strip()
+    if not text or (text.isdecimal() and len(text) < _LEAST_DIGITS):
+        return ()
+    return (text,)
+
+
+def fact_candidates(
+    answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
+) -> list[Candidate]:
+    """Gives the sentences that may say that answer and entity are related, in the order in which they are to be tried.
+
+    First those of the answer's page that name the entity, then those of the entity's page that name the answer; within
+    a page as ``find_candidates`` gives them. Either page may be missing.
+    """
+    found = find_candidates(answer_page, entity, n_before=n_before) if answer_page is not None else []
+    if entity_page is not None:
+        found += find_candidates(entity_page, answer, n_before=n_before)
+    return found
+
+
+def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
+    """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page.
+
+    Names are found without regard to case where no letter, digit or underscore stands before or behind them. A name
+    that runs over the end of a sentence makes one of the two. Each sentence comes once: by order of the names, by link
+    last, then in the order of the page. Sentences before are of the same element.
+
+    Args:
+        page: the page.
+        sought: what is looked for.
+        n_before: most sentences before.
+    """
+    places: dict[tuple[int, int, int], Candidate] = {}
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for element, start, end, is_link in _mentions(page, sought):
+        text = page.elements[element].text
+        if element not in spans:
+            spans[element] = sentence_spans(text)
+        starts = [first for first, _ in spans[element]]
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
+        begin, stop = starts[max(0, first - n_before)], spans[element][last][1]
+        place = (element, starts[first], stop)
+        if place not in places:
+            places[place] = Candidate(
+                page.page_id, element, begin, starts[first], stop, text[begin:stop], text[start:end], is_link
+            )
+    return list(places.values())
+
+
+def _mentions(page: Page, sought: Sought) -> Iterable[tuple[int, int, int, bool]]:
+    """Gives element, half-open place and whether it is a link, in the order of names, then links."""
+    running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
+    for name in sought.names:
+        pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+        for number in running:
+            for found in pattern.finditer(page.elements[number].text):
+                yield number, found.start(), found.end(), False
+    if sought.page_id is not None:
+        wanted = set(running)
+        for anchor in page.anchors:
+            if anchor.target_page_id == sought.page_id and anchor.element in wanted and anchor.text.strip():
+                blank = len(anchor.text) - len(anchor.text.lstrip())
+                yield anchor.element, anchor.start + blank, anchor.start + len(anchor.text.rstrip()), True
+
+
+def released_case(text: str) -> str:
+    """Gives a text as released proofs are written: each sentence in lower case but for its first letter.
+
+    >>> released_case("The River Ullane rises here. It is Long.")
+    'The river ullane rises here. It is long.'
+    """
+    return " ".join(text[start:end].capitalize() for start, end in sentence_spans(text))

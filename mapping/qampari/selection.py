@@ -1,0 +1,197 @@
+"""Which questions are kept, which side of the split they are on, and which are drawn.
+
+Every draw goes by the sha256 of a seed and the query's key, so that it hangs neither on order nor on machine.
+
+Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from kbsource.errors import SetupError
+from kbsource.identity import stable_sha256
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
+
+Side = Literal["train", "test"]
+Mixed = Literal["train", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """Which questions have enough answers, and enough of them with evidence.
+
+    Attributes:
+        least: answers that a question needs.
+        most: answers that it may have.
+        share: of all answers that must be validated.
+    """
+
+    least: int = 5
+    most: int = 200
+    share: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Checks values.
+
+        Raises:
+            SetupError: names the value and what it may be.
+        """
+        if not 1 <= self.least <= self.most:
+            raise SetupError(f"From {self.least} to {self.most} answers: give numbers from 1 on, the smaller first.")
+        if not 0 <= self.share <= 1:
+            raise SetupError(f"A share of {self.share} of the answers: give one from 0 to 1.")
+
+    def may_keep(self, n_answers: int) -> bool:
+        """Says whether a question with so many answers could be kept if all that is needed were validated."""
+        return n_answers >= self.least and self.keeps(min(n_answers, self.most), n_answers)
+
+    def keeps(self, n_validated: int, n_answers: int) -> bool:
+        """Says whether a question is kept, of whose answers, at least one, so many are validated."""
+        return self.least <= n_validated <= self.most and n_validated / n_answers >= self.share
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSizes:
+    """How many questions are drawn.
+
+    Attributes:
+        pool: questions of development and test set together, by subset.
+        train_per_relation: most training questions that rest on one relation.
+    """
+
+    pool: Mapping[str, int] = field(
+        default_factory=lambda: {
+            SIMPLE: 830,
+            COMPOSITION: 400,
+            INTERSECTION: 400,
+            TABLE_SIMPLE: 170,
+            TABLE_COMPOSITION: 200,
+        }
+    )
+    train_per_relation: int = 1000
+
+    def __post_init__(self) -> None:
+        """Checks values.
+
+        Raises:
+            SetupError: names the value and what it may be.
+        """
+        if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
+            raise SetupError(f"The pool has {dict(self.pool)}: give numbers from 0 on for {', '.join(SUBSETS)}.")
+        if self.train_per_relation < 0:
+            raise SetupError(f"{self.train_per_relation} training questions a relation: give a number from 0 on.")
+
+
+class Candidate(NamedTuple):
+    """A question that can be drawn.
+
+    Attributes:
+        key: of its query; unique within the subset.
+        subset: one of ``SUBSETS``.
+        property_ids: the relations that it rests on; none for tables.
+    """
+
+    key: str
+    subset: str
+    property_ids: tuple[str, ...] = ()
+
+
+def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
+    """Gives each simple relation its side: two halves, drawn; an odd one is for training."""
+    drawn = sorted(set(property_ids), key=lambda one: (stable_sha256(seed, "relation", one), one))
+    n_test = len(drawn) // 2
+    return {one: "test" if number < n_test else "train" for number, one in enumerate(drawn)}
+
+
+def side_of(candidate: Candidate, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
+    """Gives the side of a question, None for one that is dropped.
+
+    A simple question is on the side of its relation. A composition is on the test side when one of its two relations
+    is; a relation that is no simple one has no side. An intersection is when both are. Questions about tables have no
+    relations and no side of their own: the test pool is drawn from them first, and the rest is for training.
+
+    Args:
+        candidate: the question.
+        sides: of ``split_relations``.
+        mixed: intersections of a training with a test relation: ``train`` as in the paper, although they show a test
+            relation in training; or ``drop``.
+    """
+    found = {sides.get(one, "train") for one in candidate.property_ids}
+    if candidate.subset == INTERSECTION:
+        if len(found) > 1 and mixed == "drop":
+            return None
+        return "test" if found == {"test"} else "train"
+    if candidate.subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
+        return "test"
+    return "test" if "test" in found else "train"
+
+
+def draw_key(candidate: Candidate, seed: str, purpose: str) -> tuple[str, str]:
+    """Gives what candidates of a subset are ordered by to be drawn; anew for each purpose."""
+    return stable_sha256(seed, purpose, candidate.subset, candidate.key), candidate.key
+
+
+def draw_pool(candidates: Iterable[Candidate], sizes: SampleSizes, seed: str) -> list[Candidate]:
+    """Gives the questions of development and test set together, in the order of the subsets and then as drawn.
+
+    Simple questions are dealt by relation in turn (by number of the property), so that the relations have as many each
+    as can be; the others are drawn alike. A subset that has too few gives all.
+
+    Args:
+        candidates: of the test side, in any order, each once; memory holds as many of each relation as are drawn.
+        sizes: how many.
+        seed: of the draw.
+    """
+    hands: defaultdict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        # Everything that can be drawn is among the first of its hand.
+        hand = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""]
+        hand.append(one)
+        if len(hand) >= 2 * sizes.pool[one.subset] + 1024:
+            _keep_first(hand, sizes.pool[one.subset], seed)
+    for (subset, _), hand in hands.items():
+        _keep_first(hand, sizes.pool[subset], seed)
+    pool: list[Candidate] = []
+    for subset in SUBSETS:
+        names = sorted((name for found, name in hands if found == subset), key=lambda one: (len(one), one))
+        pool += _deal([hands[subset, name] for name in names], sizes.pool[subset])
+    return pool
+
+
+def _keep_first(hand: list[Candidate], n: int, seed: str) -> None:
+    hand.sort(key=lambda one: draw_key(one, seed, "pool"))
+    del hand[n:]
+
+
+def _deal(hands: list[list[Candidate]], n: int) -> list[Candidate]:
+    rounds = max(map(len, hands), default=0)
+    dealt = [hand[number] for number in range(rounds) for hand in hands if number < len(hand)]
+    return dealt[:n]
+
+
+def halve_pool(pool: Collection[Candidate], seed: str) -> tuple[list[Candidate], list[Candidate]]:
+    """Gives development and test set: two halves, drawn over all subsets; an odd question is for testing."""
+    drawn = sorted(pool, key=lambda one: (draw_key(one, seed, "half"), one.subset))
+    n_dev = len(drawn) // 2
+    return drawn[:n_dev], drawn[n_dev:]
+
+
+def draw_train(candidates: Iterable[Candidate], sizes: SampleSizes) -> Iterator[Candidate]:
+    """Gives the training questions: each that comes while all of its relations have room.
+
+    A question counts for every relation that it rests on; questions about tables have none and are all taken.
+
+    Args:
+        candidates: of the training side, in the order of ``draw_key``.
+        sizes: how many a relation may have.
+    """
+    n_taken: Counter[str] = Counter()
+    for one in candidates:
+        rests_on = set(one.property_ids)
+        if all(n_taken[name] < sizes.train_per_relation for name in rests_on):
+            n_taken.update(rests_on)
+            yield one

@@ -1,0 +1,179 @@
+"""Facts and types out of a release of Wikidata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kbsource.files import LocalStorage
+from kbsource.wikidata.reader import WikidataTables
+from mapping.qampari.classes import class_types, find_classes
+from mapping.qampari.facts import FACTS, VALUES, simple_facts, values_of
+from mapping.qampari.joins import compositions, intersections, simple_answers
+from mapping.qampari.questions import CompositionQuery, IntersectionQuery
+from mapping.qampari.relations import load_relations
+from tests.support import mini_wikidata
+from tests.support.builds import rows
+from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+
+
+def _time(property_id: str, time: str) -> dict[str, Any]:
+    value = {"time": time, "timezone": 0, "before": 0, "after": 0, "precision": 9, "calendarmodel": "x/Q1985727"}
+    return snak(property_id, "time", "time", value)
+
+
+def _amount(property_id: str, amount: str) -> dict[str, Any]:
+    return snak(property_id, "quantity", "quantity", {"amount": amount, "unit": "1"})
+
+
+def _text(property_id: str, language: str, text: str) -> dict[str, Any]:
+    return snak(property_id, "monolingualtext", "monolingualtext", {"language": language, "text": text})
+
+
+ENDED = {"qualifiers": {"P582": [_time("P582", "+1990-00-00T00:00:00Z")]}, "qualifiers-order": ["P582"]}
+LINES = [
+    item("Q100", labels=terms(en="film")),
+    item("Q101", item_snak("P279", "Q100"), labels=terms(en="short film")),
+    item("Q102", labels=terms(en="film")),  # no class
+    item("Q103", labels=terms(en="album")),
+    item("Q104", labels=terms(en="album")),
+    item("Q105", labels=terms(de="Lied", fr="song")),
+    item("Q106", labels=terms(mul="series")),
+    item("Q1", item_snak("P31", "Q101"), item_snak("P57", "Q9"),
+        _time("P577", "+1999-01-01T00:00:00Z"), _time("P577", "+2001-00-00T00:00:00Z")),
+    item("Q2", item_snak("P31", "Q103"), item_snak("P31", "Q100"), item_snak("P57", "Q9"), item_snak("P57", "Q8")),
+    item("Q3", item_snak("P31", "Q104"), item_snak("P57", "Q9"), _amount("P1082", "+12.5"),
+        _text("P1451", "de", "Hier"), _text("P1451", "en", "Here"), _text("P1451", "en", "There")),
+    item("Q4", claims={
+        "P31": [statement(item_snak("P31", one)) for one in ("Q104", "Q105", "Q106")],
+        "P57": [
+            statement(item_snak("P57", "Q9"), rank="deprecated"),
+            statement(item_snak("P57", "Q8"), **ENDED),
+            statement({"snaktype": "somevalue", "property": "P57", "datatype": "wikibase-item"}),
+            statement(item_snak("P57", "Q7"), rank="preferred"),
+            statement(item_snak("P57", "Q6")),
+        ],
+        "P577": [statement(_time("P577", "-0044-01-01T00:00:00Z"))],
+    }),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> WikidataTables:
+    folder = tmp_path_factory.mktemp("wikidata")
+    (folder / "dump-20260101.json").write_bytes(array(LINES))
+    make(folder / "dump-20260101.json", output=folder / "release")
+    return WikidataTables.open(str(folder / "release"), LocalStorage())
+
+
+def test_a_label_means_the_class_with_most_instances(tables: WikidataTables) -> None:
+    # Two are called album: one instance each has Q103, two has Q104. A German label and a French one are no English.
+    assert find_classes(tables, ["film", "album", "song", "series", "opera"]) == {
+        "film": "Q100",
+        "album": "Q104",
+        "series": "Q106",
+    }
+
+
+def test_classes_fall_under_the_types_above_them(tables: WikidataTables) -> None:
+    types = class_types(tables, {"album": "Q104", "film": "Q100"})
+    masks = types.of_classes(np.array([101, 100, 104, 103, 7]))
+
+    assert types.has_type(masks, "film").tolist() == [True, True, False, False, False]
+    assert types.has_type(masks, "album").tolist() == [False, False, True, False, False]
+
+
+def test_facts_that_hold_with_the_types_of_their_subjects(tables: WikidataTables) -> None:
+    types = class_types(tables, {"album": "Q104", "film": "Q100"})
+    facts = [
+        row for batch in simple_facts(tables, ["P57"], types) for row in zip(*batch.to_pydict().values(), strict=True)
+    ]
+
+    assert facts == [
+        (57, 9, 1, 0b10, 0),
+        (57, 9, 2, 0b10, 0),
+        (57, 8, 2, 0b10, 0),
+        (57, 9, 3, 0b01, 0),
+        (57, 7, 4, 0b01, 0),
+        (57, 6, 4, 0b01, 0),
+    ]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5])
+def test_an_item_whose_statements_are_read_in_pieces_is_one(tables: WikidataTables, n_rows: int) -> None:
+    class Pieces:
+        def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            for batch in tables.batches(table, columns):
+                yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
+
+    types = class_types(tables, {"album": "Q104", "film": "Q100"})
+    pieces: Any = Pieces()
+
+    def facts(source: WikidataTables) -> pa.Table:
+        return pa.Table.from_batches(simple_facts(source, ["P57", "P31"], types), FACTS)
+
+    def values(source: WikidataTables) -> pa.Table:
+        return pa.Table.from_batches(values_of(source, np.array([1, 3, 4]), ["P577", "P1451"]), VALUES)
+
+    assert facts(pieces) == facts(tables)
+    assert values(pieces) == values(tables)
+    assert find_classes(pieces, ["film", "album", "series"]) == find_classes(tables, ["film", "album", "series"])
+
+
+def test_values_of_every_kind(tables: WikidataTables) -> None:
+    batches = values_of(tables, np.array([1, 3, 4]), ["P577", "P1082", "P1451", "P57"])
+    values = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
+
+    assert values == [
+        (1, 57, "Q9"),
+        (1, 577, "1999"),
+        (3, 57, "Q9"),
+        (3, 1082, "12.5"),
+        (3, 1451, "Here"),
+        (3, 1451, "There"),
+        (4, 57, "Q7"),
+        (4, 57, "Q6"),
+        (4, 577, "-44"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    release = tmp_path_factory.mktemp("mini") / "wikidata"
+    make(mini_wikidata.DUMP, output=release, max_rejects=mini_wikidata.MAX_REJECTS)
+    return release
+
+
+def test_every_kind_of_query_comes_out_of_the_mini_wikidata(mini: Path, tmp_path: Path) -> None:
+    tables, relations, scratch = WikidataTables.open(str(mini), LocalStorage()), load_relations(), str(tmp_path)
+    types = class_types(tables, find_classes(tables, relations.wanted_types))
+    facts = simple_facts(tables, relations.simple, types)
+    simple = list(simple_answers(facts, relations, types, scratch=scratch, n_buckets=8))
+    families = [one.query._replace(type_label=None) for one in simple]
+    numbered = [(number, families.index(family), simple[number].subjects) for number, family in enumerate(families)]
+    both = [
+        IntersectionQuery(simple[one.first].query, simple[one.second].query)
+        for one in intersections(numbered, scratch=scratch, n_buckets=8)
+    ]
+    subjects = np.unique(np.concatenate([one.subjects for one in simple]))
+    based = [(number, one.query.property_id, one.subjects) for number, one in enumerate(simple)]
+    composed = [
+        CompositionQuery(one.property_id, simple[one.query].query)
+        for one in compositions(based, values_of(tables, subjects, relations.composition), scratch=scratch, n_buckets=8)
+    ]
+
+    assert any(one.query.type_label for one in simple)
+    assert any(one.query.type_label is None for one in simple)
+    assert both
+    assert {one.property_id for one in composed} & {"P569", "P571", "P577", "P1082"}
+    said = {(row["entity_id"], row["property_id"], row["value"]) for row in rows(mini, "statements")}
+    for one in simple:
+        assert len(one.subjects) >= 5
+        for subject in one.subjects:
+            assert (f"Q{subject}", one.query.property_id, one.query.entity_id) in said
+    assert list(tmp_path.iterdir()) == []
