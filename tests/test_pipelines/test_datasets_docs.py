@@ -78,3 +78,13 @@ def test_every_choice_of_a_reader_is_explained_and_every_flag_that_is_named_ther
     for command in COMMANDS:
         command.add_arguments(of_any)
     assert named <= {option for action in of_any._actions for option in action.option_strings}
+
+
+def test_every_rule_names_tests_that_there_are() -> None:
+    rules = [line for line in (ROOT / "docs" / "dataset_rules.md").read_text("utf-8").splitlines() if "`test_" in line]
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    defined = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+
+    assert len(rules) > 100
+    for rule in rules:
+        assert set(re.findall(r"`(test_\w+)`", rule)) <= defined, rule
