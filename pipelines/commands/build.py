@@ -161,7 +161,7 @@ COMMAND = Command(
         "kbsource build --dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\\n"
         "      --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 \\\n"
         "      --runner local-multi",
-        "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output /tmp/try",
+        "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try",
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -127,7 +127,7 @@ COMMAND = Command(
     examples=(
         "kbsource wikidata --dump dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\\n"
         "      --sites enwiki --runner local-multi",
-        "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output /tmp/try",
+        "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output releases/try",
     ),
     add_arguments=_add_arguments,
     run=_run,
