@@ -14,6 +14,7 @@ import orjson
 
 from kbsource.kilt_names import section_name
 from kbsource.records import Element, Page
+from kbsource.release.page_items_reader import ItemTerms
 
 _BULLET = "BULLET::::"
 _NO_HEADING = 7
@@ -75,11 +76,15 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
             kept[index] = False
 
 
-def kilt_record(page: Page) -> dict[str, Any]:
+def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
     """Gives the KILT record of a page, keys in the released order.
 
     ``anchors`` hold ``wikipedia_title`` and ``wikipedia_id`` where the target is an article of the snapshot;
     ``categories`` is one string joined by commas; ids are strings; ``wikidata_info`` is left out without an item.
+
+    Args:
+        page: the page.
+        terms: what its item is called; None puts the item's id alone into ``wikidata_info``.
     """
     texts, places = kilt_texts(page)
     anchors: list[dict[str, Any]] = []
@@ -109,7 +114,7 @@ def kilt_record(page: Page) -> dict[str, Any]:
         "categories": ",".join(page.categories),
     }
     if page.qid is not None:
-        record["wikidata_info"] = {"wikidata_id": page.qid}
+        record["wikidata_info"] = _wikidata_info(page, page.qid, terms)
     record["history"] = {
         "revid": page.revision_id,
         "timestamp": page.timestamp,
@@ -121,17 +126,40 @@ def kilt_record(page: Page) -> dict[str, Any]:
     return record
 
 
-def write_kilt(pages: Iterable[Page], sink: BinaryIO, *, on_progress: Callable[[int], None] | None = None) -> int:
+def _wikidata_info(page: Page, qid: str, terms: ItemTerms | None) -> dict[str, Any]:
+    info: dict[str, Any] = {"wikidata_id": qid}
+    if terms is None:
+        return info
+    if terms.label is not None:
+        info["wikidata_label"] = terms.label
+    if terms.description is not None:
+        info["description"] = terms.description
+    if terms.has_sitelink or len(info) > 1 or terms.aliases:
+        # An item that Wikidata has: the published records say of it that there are no aliases, too.
+        info["aliases"] = list(terms.aliases) or None
+    if terms.has_sitelink:
+        info["wikipedia_title"] = page.title
+    return info
+
+
+def write_kilt(
+    pages: Iterable[Page],
+    sink: BinaryIO,
+    *,
+    terms: Callable[[int], ItemTerms | None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> int:
     """Writes one KILT record a line and gives the number of pages.
 
     Args:
         pages: in the order they are written.
         sink: binary file.
+        terms: gives what the item of a page is called, by page id; None where that is not known.
         on_progress: called now and then with the number of pages written so far.
     """
     n_pages = 0
     for page in pages:
-        sink.write(orjson.dumps(kilt_record(page)))
+        sink.write(orjson.dumps(kilt_record(page, None if terms is None else terms(page.page_id))))
         sink.write(b"\n")
         n_pages += 1
         if on_progress is not None and n_pages % 1000 == 0:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kbsource.kilt_names import LEAD
 from kbsource.records import Page
 from mapping.align import align_evidence, matched_text, outcome, section_of
 from mapping.normalise import is_void
 from mapping.places import Numbering, numbered_elements
-from mapping.records import Alignment
+from mapping.records import Alignment, Span
 from mapping.resolve import Resolved
 from mapping.tokenised_page import TokenisedPage
 from mapping.tokens import Tokeniser
@@ -21,11 +22,14 @@ class SearchOptions(NamedTuple):
         threshold: lowest score of a near match.
         max_elements: elements of the body that a span may cross.
         numbering: only elements that have a paragraph in it are searched, for no other span can be written.
+        places_nothing: an evidence of no text at all stands before the page's first character and scores 1.0, as the
+            matcher of the authors' code has it; else it stands nowhere.
     """
 
     threshold: float
     max_elements: int = 1
     numbering: Numbering = "elements"
+    places_nothing: bool = False
 
 
 def is_blank(text: str) -> bool:
@@ -56,6 +60,8 @@ class PageSearch:
             return without_span("page_ambiguous", found)
         if text is None:
             return without_span("page_only", found)
+        if not text and self._options.places_nothing:
+            return _before_the_title(found)
         if is_blank(text):
             return without_span("empty_evidence", found)
         if self._tokenised is None:
@@ -72,6 +78,11 @@ def locate_nowhere(found: Resolved, text: str | None) -> Alignment:
 def without_span(kind: str, found: Resolved) -> Alignment:
     """Gives an outcome that names no place."""
     return Alignment(kind, found.page_id, found.title, found.found_by, found.hops, None, None, None)
+
+
+def _before_the_title(found: Resolved) -> Alignment:
+    span = Span(0, 0, 0, 0, 1.0, "exact")
+    return Alignment("exact", found.page_id, found.title, found.found_by, found.hops, LEAD, span, "")
 
 
 def _tokenised(page: Page, tokeniser: Tokeniser, numbering: Numbering) -> TokenisedPage:

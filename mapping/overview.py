@@ -82,11 +82,13 @@ class Aligned(NamedTuple):
         name: of the dataset, as the configuration has it.
         folder: of the alignment, relative to that of all.
         report: as it was written.
+        files: names of its files of records.
     """
 
     name: str
     folder: str
     report: Mapping[str, Any]
+    files: tuple[str, ...] = ()
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
@@ -159,6 +161,7 @@ def _dataset_values(one: Aligned) -> dict[str, Any]:
         "name": one.name,
         "split": report["split"],
         "folder": one.folder,
+        "files": list(one.files),
         "records": counts["written"],
         "published_records": PUBLISHED_RECORDS.get((report["dataset"], report["split"])),
         "averages": averages(counts)._asdict(),

@@ -65,6 +65,7 @@ class Validation:
     """What was checked, and what is wrong.
 
     Attributes:
+        is_empty: the file has no line; whether that is right only its manifest can say.
         records, outputs, spans: how many were checked.
         located: spans with character offsets.
         rescored: those of them whose BLEU was computed again.
@@ -72,6 +73,7 @@ class Validation:
         findings: the first ones of each rule, in the order of the file.
     """
 
+    is_empty: bool = False
     records: int = 0
     outputs: int = 0
     spans: int = 0
@@ -123,6 +125,8 @@ def validate_kilt(
     Raises:
         SetupError: there is no such file, or it is another one altogether.
     """
+    if _is_empty(path, storage):
+        return Validation(is_empty=True)
     check_shape(path, iter_lines(storage, path), lambda record: "id" in record, expected="a KILT file, with ids")
     checker = _Checker(source, numbering)
     lines = iter_lines(storage, path)
@@ -136,6 +140,13 @@ def validate_kilt(
             for finding in sorted(found, key=lambda one: one.line):
                 checker.result.add(finding)
     return checker.result
+
+
+def _is_empty(path: str, storage: Storage) -> bool:
+    if not storage.exists(path):
+        return False
+    # A file of no bytes at all is in no form that could be read.
+    return not storage.size(path) or next(iter_lines(storage, path), None) is None
 
 
 class _Records:

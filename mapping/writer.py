@@ -58,22 +58,28 @@ class WriteOptions:
     strips_section: bool = False
 
 
-def file_name(stem: str, split: Split) -> str:
-    """Gives the published name of a split's file.
+def file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
+    """Gives the published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
 
     >>> file_name("fever", "test")
     'fever-test_without_answers-kilt.jsonl'
+    >>> file_name("fever", "test", with_answers=True)
+    'fever-test-kilt.jsonl'
     """
-    return f"{stem}-{'test_without_answers' if split == 'test' else split}-kilt.jsonl"
+    return f"{stem}-{split}{_bare(split, with_answers)}-kilt.jsonl"
 
 
-def id_file_name(stem: str, split: Split) -> str:
-    """Gives the published name of a split's file without inputs.
+def id_file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
+    """Gives the published name of a split's file without inputs; ``with_answers`` as for ``file_name``.
 
     >>> id_file_name("triviaqa", "test")
     'triviaqa-test_id_without_answers-kilt.jsonl'
     """
-    return f"{stem}-{split}_id{'_without_answers' if split == 'test' else ''}-kilt.jsonl"
+    return f"{stem}-{split}_id{_bare(split, with_answers)}-kilt.jsonl"
+
+
+def _bare(split: Split, with_answers: bool) -> str:
+    return "_without_answers" if split == "test" and not with_answers else ""
 
 
 def kilt_line(record: Mapping[str, Any]) -> bytes:

@@ -24,7 +24,7 @@ from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST, stored_files
 from kbsource.release.manifest import FileEntry, Manifest
-from mapping.output import REPORT, check_output, manifest_bytes
+from mapping.output import ALL_FORMAT, REPORT, check_output, manifest_bytes
 from mapping.overview import Aligned, overview_text, overview_values, page_values
 from mapping.resolve import open_manifest
 from mapping.sources import SOURCES
@@ -35,7 +35,6 @@ from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
 from pipelines.storage import storage_for
 
-FORMAT = "kbsource-alignments-1"
 TEXT_REPORT = "report.txt"
 
 
@@ -178,10 +177,12 @@ def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> Non
 def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
     aligned, manifests = [], []
     for one in planned:
-        with storage.open_read(join(one.options.output, REPORT)) as file:
-            aligned.append(Aligned(one.name, one.folder, orjson.loads(file.read())))
         with storage.open_read(join(one.options.output, MANIFEST)) as file:
-            manifests.append({"folder": one.folder, "manifest_sha256": orjson.loads(file.read())["manifest_sha256"]})
+            manifest = orjson.loads(file.read())
+        manifests.append({"folder": one.folder, "manifest_sha256": manifest["manifest_sha256"]})
+        names = tuple(entry["file"] for entry in manifest["files"] if entry["file"].endswith("-kilt.jsonl"))
+        with storage.open_read(join(one.options.output, REPORT)) as file:
+            aligned.append(Aligned(one.name, one.folder, orjson.loads(file.read()), names))
     n_pages = sum(entry.rows for entry in release.tables["pages"])
     report = overview_values(aligned, page_values(aligned, output=output, n_pages=n_pages, storage=storage))
     content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -195,7 +196,7 @@ def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, s
         "files": [{"file": one.file, "bytes": one.bytes, "sha256": one.sha256} for one in files],
     }
     with atomic_write(storage, join(output, MANIFEST)) as sink:
-        sink.write(manifest_bytes(values, form=FORMAT))
+        sink.write(manifest_bytes(values, form=ALL_FORMAT))
     return report
 
 

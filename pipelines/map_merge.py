@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,9 @@ from pipelines.map_staging import CUTS, MapJob, read_settled, staged
 from pipelines.map_verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, read_standing
 from pipelines.storage import storage_for
 
+LINES, ANSWERED = "kilt", "answers"
+"""Endings of a chunk's lines, and of those of a test file with their answers."""
+
 _OLD_PLACE = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 
 
@@ -57,6 +61,8 @@ class _Rows:
 def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
     """Writes the KILT lines of a chunk, its part of every table, and its report.
 
+    Records of test are written without their answers, and where there are labels with them as well.
+
     Raises:
         SetupError: an evidence has no outcome: the job is broken.
     """
@@ -67,7 +73,11 @@ def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
     write_options = WriteOptions(strips_section=job.strips_section)
     cuts = Cuts(**read_json(storage, join(staging, CUTS))) if job.is_sampled else None
     counts, rows, verification = Counts(), _Rows(), VerificationCounts()
-    with atomic_write(storage, staged(staging, "merged", number, "kilt")) as lines:
+    with ExitStack() as stack:
+        lines = stack.enter_context(atomic_write(storage, staged(staging, "merged", number, LINES)))
+        answered = None
+        if job.has_labels:
+            answered = stack.enter_context(atomic_write(storage, staged(staging, "merged", number, ANSWERED)))
         for ordinal, text in read_examples(staging, number, storage):
             example = example_from_json(text)
             found = _of_example(example, ordinal, settled)
@@ -79,6 +89,8 @@ def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
                 record = kilt_example(example, placed, decision, policy, options=write_options)
                 counts.add_written(record)
                 lines.write(kilt_line(without_answers(record, policy) if job.split == "test" else record))
+                if answered is not None:
+                    answered.write(kilt_line(record))
             _count(example, found, decision, counts, job.threshold)
             _add_rows(rows, example, ordinal, found, decision, is_verified=job.hypothesis is not None)
             _count_verified(example, ordinal, found, verification, job.threshold)

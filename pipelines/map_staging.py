@@ -4,7 +4,7 @@
 
     job.json                        what all tasks share, see ``MapJob``
     plan.json                       first record of every chunk
-cuts.json                       where the draw of dev and test ends, for a dataset without splits
+    cuts.json                       where the draw of dev and test ends, for a dataset without splits
     examples/00012.arrow            records of a chunk, as JSON
     wanted/00034.arrow              evidences whose page was found, by where in the release the page lies
     missing.arrow                   evidences whose page was not found
@@ -13,6 +13,7 @@ cuts.json                       where the draw of dev and test ends, for a datas
     aligned/00005.arrow, .json      what became of the evidences of a task, a batch of one chunk; the batches' chunks
     settled.arrow, .json            the same of evidences whose page was never found
     merged/00012.kilt, .json        the KILT lines of a chunk, and its report
+    merged/00012.answers            the lines of a test file with their answers, where labels are given
 
 Files depend on the data alone, never on the number of workers, and doing a task again writes the same.
 """
@@ -96,7 +97,9 @@ class MapJob:
         lang: language of the wiki.
         dataset: name in ``mapping.policy.POLICIES``.
         split: of the dataset.
+        has_labels: records of test are written with their answers too.
         threshold, max_elements, numbering, strips_section: as in MapOptions.
+        places_nothing: as in ``mapping.locate.SearchOptions``.
         has_crosswalk: old spans are written beside new ones.
         is_sampled: the dataset has no splits of its own, see ``mapping.sample``.
         hypothesis: what a model judges spans by; None where no model is asked.
@@ -111,9 +114,11 @@ class MapJob:
     lang: str
     dataset: str
     split: Split
+    has_labels: bool
     threshold: float
     max_elements: int
     numbering: Numbering
+    places_nothing: bool
     strips_section: bool
     has_crosswalk: bool
     is_sampled: bool

@@ -59,6 +59,10 @@ class SourceOptions:
             authors' code does, which lowers the score of long answers.
         nq_annotation_meta: Natural Questions: ``meta`` of a long answer is of the annotation it comes from, ``own``,
             or always of the first one, ``released``, as in the published files.
+        nq_null_long_answers: Natural Questions: ``skip``, or ``released`` to let the first annotation without a long
+            answer give a span of no characters in front of the title, scored 1.0, as in the published files.
+        nq_tokens: Natural Questions: what parts the tokens of a page, the ``blank`` alone, or any white space,
+            ``released``, as in the authors' code, which shifts spans behind other white space.
         turns: Wizard of Wikipedia: ``right``, or ``released`` for the records of the authors' code, where the answer
             is the sentence that was chosen and the wizard's own utterance ends the input, which gives it away.
         numbering: KILT files made from a release of this project: paragraphs counted as in the ``kilt`` form or
@@ -83,6 +87,8 @@ class SourceOptions:
     nq_keep_long_short_answers: bool = True
     nq_strip_html: bool = True
     nq_annotation_meta: Literal["own", "released"] = "own"
+    nq_null_long_answers: Literal["skip", "released"] = "skip"
+    nq_tokens: Literal["blank", "released"] = "blank"
     turns: Literal["right", "released"] = "right"
     numbering: Literal["kilt", "elements"] = "kilt"
     min_facts: int = 1_000

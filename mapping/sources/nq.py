@@ -127,7 +127,7 @@ class Questions:
         if not written:
             is_yes_no = any(choice != _NONE for choice in choices)
             raise ExclusionError("yes_no_only" if is_yes_no else "no_short_answer")
-        document = Document(record)
+        document = Document(record, splits_anywhere=self._options.nq_tokens == "released")
         page = PageKey("url", text_at(record, "document_url"))
         return [
             *self._short_answers([document.tokens(place) for place in written], page),
@@ -150,13 +150,16 @@ class Questions:
     def _long_answers(
         self, annotations: list[Json], choices: list[str], document: Document, page: PageKey
     ) -> Iterator[Output]:
-        """Gives one output for each distinct long answer that is not null, with what its first annotator said."""
+        """Gives one output for each distinct long answer, with what its first annotator said.
+
+        Null is one of them where that is asked for, with no text.
+        """
         seen: set[str] = set()
         for number, annotation in enumerate(annotations):
             place = object_at(annotation, "long_answer")
-            if _is_null(place):
+            if _is_null(place) and self._options.nq_null_long_answers == "skip":
                 continue
-            text = self._text(document.tokens(place))
+            text = "" if _is_null(place) else self._text(document.tokens(place))
             if text in seen:
                 continue
             seen.add(text)

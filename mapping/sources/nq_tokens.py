@@ -7,7 +7,7 @@ a token are underscores. Only U+0020 parts tokens: other white space occurs in t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kbsource.errors import RecordError
@@ -29,12 +29,16 @@ class Document:
 
     Args:
         record: in the full form (``document_tokens``) or the simplified one (``document_text``).
+        splits_anywhere: white space of any kind parts tokens, and a token of nothing else is none, as in the authors'
+            code: what the record counts is then not what is taken, and what lies behind the last token is nothing.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
     """
 
-    def __init__(self, record: Json) -> None:
+    def __init__(self, record: Json, *, splits_anywhere: bool = False) -> None:
+        self._splits_anywhere = splits_anywhere
+        self._pieces: list[Token] | None = None
         self._is_full = "document_tokens" in record
         if self._is_full:
             self._tokens = list_at(record, "document_tokens")
@@ -50,8 +54,20 @@ class Document:
         start, end = integer_at(place, "start_token"), integer_at(place, "end_token")
         if not 0 <= start < end <= len(self._tokens):
             raise RecordError("token_range", f"tokens {start} to {end} of {len(self._tokens)}")
+        if self._splits_anywhere:
+            if self._pieces is None:
+                self._pieces = list(self._split_anywhere())
+            return self._pieces[start:end]
         span = self._tokens[start:end]
         return [_full_token(one) for one in span] if self._is_full else [_simplified_token(one) for one in span]
+
+    def _split_anywhere(self) -> Iterator[Token]:
+        for written in self._tokens:
+            if self._is_full:
+                text, is_html = _full_token(written)
+                yield from (Token(piece, is_html) for piece in text.split())
+            else:
+                yield from map(_simplified_token, written.split())
 
 
 def joined(tokens: Iterable[Token], *, strips_html: bool) -> str:

@@ -71,7 +71,7 @@ def summary_text(summary: MapSummary) -> str:
     """Gives what an alignment made for reading, and what to do next."""
     from mapping.report import report_text
 
-    # Files without inputs have longer names.
+    # Files without inputs or answers have longer names.
     kilt_file = min((one["file"] for one in summary.manifest["files"] if one["file"].endswith(".jsonl")), key=len)
     path = f"{summary.output.rstrip('/')}/{kilt_file}"
     return (

@@ -66,6 +66,8 @@ _CHOICES = {
     "nq_keep_long_short_answers": ("nq",),
     "nq_strip_html": ("nq",),
     "nq_annotation_meta": ("nq",),
+    "nq_null_long_answers": ("nq",),
+    "nq_tokens": ("nq",),
     "from_numbering": ("kilt",),
     "turns": ("wow",),
 }
@@ -97,7 +99,7 @@ def add_dataset_flags(parser: argparse.ArgumentParser) -> None:
         "--labels",
         nargs="+",
         metavar="FILE",
-        help="fever, hotpotqa, nq, triviaqa: answers of a test file that has none, by id",
+        help="fever, hotpotqa, nq, triviaqa: answers of a test file without, by id; it is written with them too",
     )
     add("--wiki-pages", nargs="+", metavar="PATH", help="fever: folder or files of FEVER's own wiki-pages")
     add("--abstracts", nargs="+", metavar="PATH", help="hotpotqa: folder or files of the abstracts it was made from")
@@ -140,6 +142,16 @@ def add_dataset_flags(parser: argparse.ArgumentParser) -> None:
         help="nq: HTML tokens are no part of answers and evidence (default: they are none)",
     )
     add("--nq-annotation-meta", choices=("own", "released"), help="nq: whose meta long answers have (default: own)")
+    add(
+        "--nq-null-long-answers",
+        choices=("skip", "released"),
+        help="nq: released gives a null long answer a span of no characters with BLEU 1.0 (default: skip)",
+    )
+    add(
+        "--nq-tokens",
+        choices=("blank", "released"),
+        help="nq: what parts tokens; released parts them at any white space, which shifts spans (default: blank)",
+    )
     add("--turns", choices=("right", "released"), help="wow: released gives the wizard's utterance away in the input")
     add("--from-numbering", choices=("kilt", "elements"), help="kilt: how --from-kb counts paragraphs")
     add("--threshold", type=float, metavar="BLEU", help="lowest score that is kept (default: 0.5)")

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from mapping.places import Numbering
 
 
+_RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
+_BROKEN = (
+    ". Warning: the manifest beside it does not say that it has no records, or there is none; was the download or the "
+    "run broken off?"
+)
+
+
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="KILT file; .gz and .bz2 too")
@@ -41,11 +48,16 @@ def _run(args: argparse.Namespace) -> int:
             numbering=args.numbering or _numbering(folder),
             alignments=folder,
         )
+    is_rightful = not result.is_empty or _rows_written(args.file) == 0
+    is_ok = result.is_valid and is_rightful
     if args.json:
         findings = [one._asdict() for one in result.findings]
-        value = {"ok": result.is_valid, **dataclasses.asdict(result), "findings": findings}
+        value = {"ok": is_ok, **dataclasses.asdict(result), "findings": findings}
         print(json.dumps(value, ensure_ascii=False, indent=2))
-        return 0 if result.is_valid else 1
+        return 0 if is_ok else 1
+    if result.is_empty:
+        print(f"{args.file} is empty{_RIGHTFUL if is_rightful else _BROKEN}")
+        return 0 if is_ok else 1
     for finding in result.findings:
         print(f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}")
     for rule, count in sorted(result.broken.items()):
@@ -54,12 +66,22 @@ def _run(args: argparse.Namespace) -> int:
         f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
         f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
     )
-    return 0 if result.is_valid else 1
+    return 0 if is_ok else 1
 
 
 def _own_folder(file: str) -> str | None:
     folder = os.path.dirname(file) or "."
     return folder if os.path.isdir(os.path.join(folder, "alignments")) else None
+
+
+def _rows_written(file: str) -> int | None:
+    """Gives the records that the manifest beside a file says it has; None where none says it."""
+    manifest = os.path.join(os.path.dirname(file), "manifest.json")
+    if not os.path.isfile(manifest):
+        return None
+    with open(manifest, encoding="utf-8") as opened:
+        entries = json.load(opened).get("files", [])
+    return next((one.get("rows") for one in entries if one.get("file") == os.path.basename(file)), None)
 
 
 def _numbering(folder: str | None) -> Numbering:
@@ -75,7 +97,7 @@ COMMAND = Command(
     name="validate-kilt",
     summary="check a KILT file against a release",
     description="Checks types, ids, pages, places and sections of a KILT file, and BLEU where the evidence is known.\n"
-    "Exit code 1 when a rule is broken.",
+    "Exit code 1 when a rule is broken, and for an empty file, unless the manifest beside it says that it is empty.",
     examples=(
         "kbsource validate-kilt aligned/fever/fever-dev-kilt.jsonl --kb releases/enwiki-20261001",
         "kbsource validate-kilt nq-dev-kilt.jsonl --kb releases/enwiki-20190801 --json",

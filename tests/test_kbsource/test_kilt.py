@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import io
 import json
+from typing import Any
+
+import pytest
 
 from kbsource.articles import PageParser, resolve_page
 from kbsource.dump.ranges import plan_ranges
@@ -13,6 +17,7 @@ from kbsource.dump.siteinfo import read_header
 from kbsource.files import LocalStorage
 from kbsource.kilt import kilt_record, kilt_texts, write_kilt
 from kbsource.records import Page, RawPage
+from kbsource.release.page_items_reader import ItemTerms
 from kbsource.site import Site
 from kbsource.title_index import Resolution
 from tests.support.real_data import real_path
@@ -110,6 +115,29 @@ def test_the_record_has_the_released_keys_in_order_and_string_ids() -> None:
         "pageid": 3,
         "url": "https://en.wikipedia.org/w/index.php?title=T&oldid=11",
     }
+
+
+@pytest.mark.parametrize(
+    ("terms", "info"),
+    [
+        pytest.param(None, {}, id="no table"),
+        pytest.param(ItemTerms(None, None, (), False), {}, id="Wikidata has no such item"),
+        pytest.param(
+            ItemTerms("t", "a letter", ("tee", "T"), True),
+            {"wikidata_label": "t", "description": "a letter", "aliases": ["tee", "T"], "wikipedia_title": "T"},
+            id="all",
+        ),
+        pytest.param(
+            ItemTerms("t", None, (), False), {"wikidata_label": "t", "aliases": None}, id="by page_props, a label alone"
+        ),
+        pytest.param(ItemTerms(None, None, (), True), {"aliases": None, "wikipedia_title": "T"}, id="a sitelink alone"),
+    ],
+)
+def test_wikidata_info_has_what_is_known_of_the_item(terms: ItemTerms | None, info: dict[str, Any]) -> None:
+    record = kilt_record(dataclasses.replace(page_of("x"), qid="Q9"), terms)
+    assert list(record["wikidata_info"].items()) == [("wikidata_id", "Q9"), *info.items()]
+    assert list(record)[-2:] == ["wikidata_info", "history"]
+    assert "wikidata_info" not in kilt_record(page_of("x"), terms)
 
 
 def test_one_json_object_a_line() -> None:

@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
 from mapping.sources.base import SourceOptions, Split
 from mapping.sources.mentions import aida_split, released_window, window, wned_split
+from mapping.sources.reasons import REJECTED
 from tests.support.dataset_sources import DATA, Reading, read_source
 from tests.support.real_data import real_path
 
@@ -240,6 +241,45 @@ def test_a_bad_document_is_rejected_and_the_rest_goes_on(
     assert {bad.reason for bad in rejected} == {reason}
     assert {bad.file for bad in rejected} == {"wned.xml"}
     assert all(bad.detail.startswith("line 2: ") for bad in rejected)
+
+
+def _annotation(mention: str = "P", title: str = "P", offset: object = 0) -> str:
+    return (
+        f"<annotation><mention>{mention}</mention><wikiName>{title}</wikiName><offset>{offset}</offset>"
+        "<length>1</length></annotation>"
+    )
+
+
+ANNOTATIONS = st.sampled_from(
+    [
+        _annotation(),
+        _annotation(mention="m", offset=6),
+        _annotation(title="NIL"),
+        _annotation(title=""),
+        _annotation(offset=1),
+        _annotation(offset="-1"),
+        _annotation(offset="one"),
+        "<annotation><mention>P</mention></annotation>",
+    ]
+)
+# A name may come twice, and the last one has no text.
+DOCUMENTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(ANNOTATIONS, max_size=4)), min_size=1, max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(documents=DOCUMENTS)
+def test_no_annotation_is_lost_without_a_reason(tmp_path: Path, documents: list[tuple[str, list[str]]]) -> None:
+    (tmp_path / "RawText").mkdir(exist_ok=True)
+    for name in "ab":
+        (tmp_path / "RawText" / name).write_text("P and more")
+    written = "".join(f'<document docName="{name}">{"".join(inside)}</document>' for name, inside in documents)
+    (tmp_path / "wned.xml").write_text(f"<x>{written}</x>")
+    halves = _both_halves(tmp_path / "wned.xml")
+
+    assert all(half.tally.is_balanced for half in halves)
+    assert sum(half.tally.records for half in halves) == sum(len(inside) for _, inside in documents)
+    assert all(bad.reason in REJECTED for half in halves for bad in half.rejected)
+    assert sum(len(half.rejected) for half in halves) == sum(half.tally.rejected.total() for half in halves)
 
 
 @pytest.mark.parametrize(

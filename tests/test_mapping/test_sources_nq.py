@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.errors import SetupError
+from kbsource.errors import RecordError, SetupError
 from mapping.records import Example
 from mapping.sources.base import SourceOptions, Tally
 from mapping.sources.files_in import RawRecord
@@ -31,6 +31,7 @@ DEV = DEMO / "nq-dev-00.jsonl"
 TRAIN = DEMO / "simplified-nq-train.jsonl"
 TEST = DEMO / "nq-test-00.jsonl"
 CAMPAIGN = (DEMO / "campaign_passages.jsonl", DEMO / "campaign_judgements.jsonl")
+LONG = [(0, 8), (-1, -1), (-1, -1), (1, 2)]
 RIVER, RAIN, TIN, ELODIE = "6915606477668963001", "-8366545547296627002", "7217222058435937003", "-143054837169120004"
 
 
@@ -189,6 +190,33 @@ def test_the_full_and_the_simplified_form_give_the_same(tmp_path: Path) -> None:
 def test_null_long_answers_are_passed_over(dev: dict[str, Example]) -> None:
     texts = [text for text, _ in _long(dev[RIVER])]
     assert [text.split()[0] for text in texts if text] == ["The", "From"]
+
+
+def test_the_first_null_long_answer_is_an_empty_span_by_name() -> None:
+    annotations = [{**_annotation((1, 2), long=place), "annotation_id": number} for number, place in enumerate(LONG)]
+    example = _converted(_question(*annotations), nq_null_long_answers="released")
+    assert [(text, meta["annotation_id"]) for text, meta in _long(example)] == [("a b c d e f", 0), ("", 1), ("a", 3)]
+    assert [text for text, _ in _long(_converted(_question(*annotations)))] == ["a b c d e f", "a"]
+
+
+def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
+    # Three tokens vanish and one becomes two, so that the same numbers mean other words.
+    record = {"document_text": "\u00a0 \u2009  a\u2003b c d \u3000 e"}
+    found = [Document(record, splits_anywhere=True).tokens(_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
+    assert [[one.text for one in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
+    with pytest.raises(RecordError, match="token_range"):
+        Document(record, splits_anywhere=True).tokens(_place(8, 10))
+    released = _by_id(read_source("nq", DEV, options=SourceOptions(nq_tokens="released")))
+    assert _answers(released[ELODIE])[0] != _answers(dev[ELODIE])[0]
+    assert {key: one.outputs for key, one in released.items() if key != ELODIE} == {
+        key: one.outputs for key, one in dev.items() if key != ELODIE
+    }
+
+
+def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
+    tokens = [{"token": "<Td\u00a0x>", "html_token": True}, {"token": "a\u2003<P>", "html_token": False}]
+    found = Document({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(_place(0, 4))
+    assert found == [("<Td", True), ("x>", True), ("a", False), ("<P>", False)]
 
 
 def test_each_distinct_long_answer_has_the_meta_of_its_own_annotation(dev: dict[str, Example]) -> None:

@@ -274,6 +274,7 @@ def test_the_file_without_questions_differs_in_nothing_else() -> None:
         "triviaqa-dev_id-kilt.jsonl",
         "triviaqa-test_id_without_answers-kilt.jsonl",
     ]
+    assert id_file_name("triviaqa", "test", with_answers=True) == "triviaqa-test_id-kilt.jsonl"
 
 
 @pytest.mark.parametrize(("split", "ids"), [("train", ["tc_3"]), ("dev", ["tc_33"]), ("test", ["tc_7"])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -205,3 +206,16 @@ def test_findings_are_many_but_examples_are_few(tmp_path: Path, source: Knowledg
     assert result.broken["bad_type"] == 50
     assert len(result.findings) == 20
     assert json.dumps(result.findings)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", gzip.compress(b"")])
+def test_a_file_without_a_line_is_empty_and_breaks_no_rule(
+    tmp_path: Path, source: KnowledgeSource, content: bytes
+) -> None:
+    path = tmp_path / "x-dev-kilt.jsonl"
+    path.write_bytes(content)
+
+    result = validate_kilt(str(path), source, LocalStorage())
+
+    assert (result.is_empty, result.is_valid, result.records) == (True, True, 0)
+    assert not check(tmp_path, source, good()).is_empty

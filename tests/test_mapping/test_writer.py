@@ -144,6 +144,7 @@ def test_files_have_the_published_names() -> None:
         "nq-dev-kilt.jsonl",
         "nq-test_without_answers-kilt.jsonl",
     ]
+    assert file_name("nq", "test", with_answers=True) == "nq-test-kilt.jsonl"
 
 
 def _page() -> Page:

@@ -11,10 +11,14 @@ import pytest
 from kbsource.files import LocalStorage
 from kbsource.lookup import KnowledgeSource
 from mapping.overview import PUBLISHED_RECORDS
+from mapping.policy import POLICIES
 from mapping.sources import SOURCES
 from mapping.validate import validate_kilt
+from mapping.writer import file_name, without_answers
 from pipelines.jobs.build import BuildSummary
 from pipelines.map_all import AllSummary, Planned
+from pipelines.map_facts import file_stem, policy_name
+from tests.support.alignments import read_lines
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 from tests.support.mini_wiki import FOLDER
 
@@ -70,13 +74,32 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
     planned: Planned, demo: AllSummary, release: Path
 ) -> None:
     folder = Path(demo.output) / planned.folder
+    paths = [str(path) for path in record_files(Path(demo.output), [planned]).values()]
     with KnowledgeSource.open(str(release)) as source:
-        path = str(kilt_file(Path(demo.output), planned))
-        checked = validate_kilt(path, source, LocalStorage(), alignments=str(folder))
+        every = [validate_kilt(path, source, LocalStorage(), alignments=str(folder)) for path in paths]
 
-    assert checked.is_valid, checked.findings
-    assert checked.records == _report(demo, planned.folder)["counts"]["written"]
-    assert checked.rescored == checked.located
+    for checked in every:
+        assert checked.is_valid, checked.findings
+        assert checked.records == _report(demo, planned.folder)["counts"]["written"]
+        assert checked.rescored == checked.located
+
+
+@EACH
+def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_them(
+    planned: Planned, demo: AllSummary
+) -> None:
+    output, options = Path(demo.output), planned.options
+    files = record_files(output, [planned])
+    whole = output / planned.folder / file_name(file_stem(options), options.split, with_answers=True)
+
+    assert (str(whole) in map(str, files.values())) == (options.split != "test" or bool(options.labels))
+    if options.labels:
+        records = read_lines(whole)
+        assert all(record["output"] for record in records)
+        policy = POLICIES[policy_name(options)]["test"]
+        assert [without_answers(record, policy) for record in records] == read_lines(kilt_file(output, planned))
+    listed = next(one for one in demo.report["datasets"] if one["folder"] == planned.folder)["files"]
+    assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)
 
 
 @EACH

@@ -170,6 +170,34 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     assert "NOT valid: 1 records" in shown
 
 
+def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_records(tmp_path / "mine.jsonl", [record("b", [evidence("x", title="Nowhere")])])
+    output = tmp_path / "out"
+    assert main(["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", str(output)]) == 0
+    file = output / "jsonl-dev-kilt.jsonl"
+    check = ["validate-kilt", str(file), "--kb", str(release)]
+    capsys.readouterr()
+
+    assert main(check) == 0
+    assert "is empty, as its manifest says" in capsys.readouterr().out
+    assert main([*check, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["ok"], result["is_empty"], result["records"]) == (True, True, 0)
+
+    manifest = output / "manifest.json"
+    values = json.loads(manifest.read_text("utf-8"))
+    for entry in values["files"]:
+        entry["rows"] += 1
+    for damage in (lambda: manifest.write_text(json.dumps(values), "utf-8"), manifest.unlink):
+        damage()
+        assert main(check) == 1
+        assert "is empty. Warning: " in capsys.readouterr().out
+        assert main([*check, "--json"]) == 1
+        assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kbsource.files import LocalStorage
+from kbsource.lookup import KnowledgeSource
+from mapping.validate import validate_kilt
 from pipelines.cli import main
 from tests.support.alignments import read_lines
 from tests.support.demo_datasets import GOLDEN, tasks_in_this_process
@@ -14,6 +19,7 @@ from tests.support.mini_wiki import FOLDER
 NQ = FOLDER / "datasets" / "nq"
 QA = FOLDER / "datasets" / "triviaqa" / "qa"
 ELODIE = "-143054837169120004"
+NOWHERE = {"start_paragraph_id": 0, "start_character": 0, "end_paragraph_id": 0, "end_character": 0}
 
 
 def _golden(name: str) -> dict[str, dict[str, Any]]:
@@ -135,3 +141,81 @@ def test_test_files_of_triviaqa_have_ids_and_questions_or_ids_alone() -> None:
     assert [list(one) for one in _golden("triviaqa/triviaqa-test_without_answers-kilt.jsonl").values()] == [
         ["id", "input"]
     ]
+
+
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_labels_bring_test_files_with_answers_beside_those_without(
+    has_labels: bool, release: Path, tmp_path: Path
+) -> None:
+    labels = ("--labels", str(QA.parent / "test_labels.json")) if has_labels else ()
+    _map(release, tmp_path, "triviaqa", "--input", str(QA), "--split", "test", *labels)
+
+    bare = {"triviaqa-test_without_answers-kilt.jsonl", "triviaqa-test_id_without_answers-kilt.jsonl"}
+    whole = {"triviaqa-test-kilt.jsonl", "triviaqa-test_id-kilt.jsonl"} if has_labels else set()
+    written = {path.name: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    assert set(written) == bare | whole
+    for name in whole:
+        assert written[name] == (GOLDEN / "triviaqa" / name).read_bytes()
+    manifest = json.loads((tmp_path / "manifest.json").read_text("utf-8"))
+    rows = {one["file"]: one["rows"] for one in manifest["files"] if one["file"] in written}
+    assert rows == {name: content.count(b"\n") for name, content in written.items()}
+
+
+def test_answers_of_test_stand_in_the_order_of_the_records_however_many_a_chunk_has(
+    release: Path, tmp_path: Path
+) -> None:
+    fever = FOLDER / "datasets" / "fever"
+    paths = ("--input", str(fever / "shared_task_test.jsonl"), "--labels", str(fever / "test_labels.jsonl"))
+    further = ("--wiki-pages", str(fever / "wiki-pages"), "--split", "test", "--chunk-records", "1")
+    _map(release, tmp_path, "fever", *paths, *further)
+
+    for name in ("fever-test-kilt.jsonl", "fever-test_without_answers-kilt.jsonl"):
+        assert (tmp_path / name).read_bytes() == (GOLDEN / "fever" / name).read_bytes()
+
+
+def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_path: Path) -> None:
+    options = ("--nq-null-long-answers", "released")
+    with tasks_in_this_process():
+        paths = ("--input", str(NQ / "nq-dev-00.jsonl"), "--kb", str(release), "--output", str(tmp_path))
+        assert main(["map", "nq", *paths, *options]) == 0
+    plain, named = _without_campaign(), {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+    spans = [_span_of_nothing(one["output"]) for one in named.values()]
+    odd = [one for one in spans if one is not None]
+
+    assert 0 < len(odd) < len(spans)
+    for span in odd:
+        assert list(span) == [*("wikipedia_id", "title"), *NOWHERE, "bleu_score", "meta", "section"]
+        assert {key: span[key] for key in NOWHERE} == NOWHERE
+        assert (span["bleu_score"], span["section"]) == (1.0, "Section::::Abstract.")
+        assert list(span["meta"]) == ["yes_no_answer", "annotation_id"]
+    # Nothing else changes.
+    for key, record in plain.items():
+        assert [one for one in named[key]["output"] if _span_of_nothing([one]) is None] == record["output"]
+    with KnowledgeSource.open(str(release)) as source:
+        checked = validate_kilt(str(tmp_path / "nq-dev-kilt.jsonl"), source, LocalStorage(), alignments=str(tmp_path))
+    assert dict(checked.broken) == {"empty_span": len(odd)}
+
+
+def _without_campaign() -> dict[str, dict[str, Any]]:
+    """Gives the records of the demo by id, with the outputs that they have without the campaign."""
+    records = _golden("nq/nq-dev-kilt.jsonl")
+    for record in records.values():
+        n_passages = _forms(record).count("passage")
+        record["output"] = record["output"][: len(record["output"]) - n_passages]
+    return records
+
+
+def _span_of_nothing(outputs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    spans = [span for output in outputs for span in output.get("provenance", [])]
+    found = [span for span in spans if (span["start_paragraph_id"], span["end_character"]) == (0, 0)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def test_tokens_parted_at_any_white_space_shift_spans_by_name(release: Path, tmp_path: Path) -> None:
+    _map(release, tmp_path, "nq", "--input", str(NQ / "nq-dev-00.jsonl"), "--nq-tokens", "released")
+    named = {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+
+    plain = _without_campaign()
+    assert set(named) >= set(plain)
+    assert {key for key, record in plain.items() if named[key]["output"] != record["output"]} == {ELODIE}

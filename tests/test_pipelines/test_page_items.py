@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -11,8 +12,14 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.page_items import PageItemRow
+from kbsource.release.page_items_reader import PageItemsReader
 from kbsource.release.verify import verify_release
+from kbsource.release.writer import write_small_table
+from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
+from tests.support.alignments import read_lines
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.entities import make
 
@@ -82,6 +89,49 @@ def test_where_the_sources_differ_the_sitelink_counts_and_both_are_told(
     row = items[page_id]
     expected = (qid, None if agreement == "only_page_props" else qid, page_props_qid, agreement)
     assert (row["qid"], row["wikidata_qid"], row["page_props_qid"], row["agreement"]) == expected
+
+
+def test_the_form_of_kilt_has_the_names_of_items(
+    release: Path, items: dict[int, Row], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "kilt.jsonl"
+    assert main(["export-kilt", str(release), "--output", str(output)]) == 0
+    assert "--wikidata" not in capsys.readouterr().out
+
+    infos = {one["wikipedia_title"]: one.get("wikidata_info") for one in read_lines(output)}
+    assert infos["Halvane Isles"] == {
+        "wikidata_id": mini_wikidata.ISLES,
+        "wikidata_label": "Halvane Isles",
+        "description": "archipelago in the Northern Sundering Sea",
+        "aliases": ["Halvane", "The Halvanes"],
+        "wikipedia_title": "Halvane Isles",
+    }
+    named = {one["wikidata_id"]: one for one in infos.values() if one is not None}
+    assert len(named) == sum(row["qid"] is not None for row in items.values())
+    for row in items.values():
+        if row["qid"] is not None:
+            info = named[row["qid"]]
+            assert (info.get("wikidata_label"), info.get("description")) == (row["label"], row["description"])
+            assert (info.get("aliases") or []) == row["aliases"]
+            assert ("wikipedia_title" in info) == (row["wikidata_qid"] is not None)
+
+
+def test_terms_are_found_in_any_order_over_files_and_row_groups(
+    release: Path, items: dict[int, Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbsource.release.writer.SMALL_GROUP_ROWS", 4)
+    rows_of_table = [PageItemRow(**{**row, "aliases": tuple(row["aliases"])}) for row in items.values()]
+    entries = write_small_table(rows_of_table, str(tmp_path), "page_items", storage=LocalStorage(), rows_per_file=10)
+    assert len(entries) > 1
+    manifest = open_release(release).manifest
+    reader = PageItemsReader(str(tmp_path), dataclasses.replace(manifest, tables={"page_items": entries}))
+
+    for page_id in sorted({*items, 0, *(number + 1 for number in items)}, key=lambda number: (number % 7, number)):
+        found, row = reader.terms(page_id), items.get(page_id)
+        assert (found is None) == (row is None)
+        if found is not None and row is not None:
+            assert found[:3] == (row["label"], row["description"], tuple(row["aliases"]))
+            assert found.has_sitelink == (row["wikidata_qid"] is not None)
 
 
 def test_an_item_that_only_page_props_gives_has_its_label_from_wikidata(items: dict[int, Row]) -> None:
