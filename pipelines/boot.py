@@ -1,8 +1,8 @@
 """Starts a Beam worker of this Python environment: ``kbsource-worker``, for ``--environment_type=PROCESS``.
 
 Beam's runners start a worker by a program with a few endpoints as its arguments; Beam ships one in its container
-images only. This one asks the runner what the job needs and becomes Beam's worker. Nothing is fetched: the environment
-that it is installed in has the code already.
+images only. This one asks the runner what the job needs and becomes Beam's worker, in the same process: importing Beam
+anew would take as long as many a task. Nothing is fetched: its environment has the code already.
 
 Source: the contract of Beam's SDK containers, https://beam.apache.org/documentation/runtime/environments/.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,6 +49,8 @@ def worker_environment(worker_id: str, info: Any, endpoints: Mapping[str, str]) 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Becomes Beam's worker."""
+    from apache_beam.runners.worker import sdk_worker_main
+
     parser = argparse.ArgumentParser(prog="kbsource-worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--id", required=True)
     for name in ("provision", "control", "logging", "artifact"):
@@ -57,9 +58,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args, _ = parser.parse_known_args(argv)
     info = _provision_info(args.provision_endpoint, args.id)
     endpoints = {"control": args.control_endpoint, "logging": args.logging_endpoint}
-    environment = {**os.environ, **worker_environment(args.id, info, endpoints)}
-    command = [sys.executable, "-m", "apache_beam.runners.worker.sdk_worker_main"]
-    os.execve(command[0], command, environment)
+    os.environ.update(worker_environment(args.id, info, endpoints))
+    sdk_worker_main.main([])
 
 
 def _provision_info(endpoint: str, worker_id: str) -> Any:

@@ -17,6 +17,7 @@ from kbsource.errors import SetupError
 from pipelines.job_server import check_java, check_reachable, fetch_jar, jvm_flags, launcher_flags
 
 WORKER_COMMAND = "kbsource-worker"
+DATAFLOW_RUNNER = "DataflowRunner"
 ENVIRONMENT_CACHE_MS = 60_000
 """How long an idle Python worker waits for the next stage; starting one takes seconds."""
 
@@ -26,6 +27,9 @@ SPARK_JAVA = (11, 17)
 FLINK_JAVA = (11, 17, 21)
 # What Spark and Beam reach into, which Java 17 keeps closed; Beam opens it for its job server only.
 _OPENED = ("sun.nio.ch", "java.nio", "java.util", "java.lang.invoke", "java.lang")
+# An executor whose Python worker died hands further tasks to the dead one for a while, and Spark gives up after four
+# failures: so a task that failed goes to another executor.
+_TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
 
 _DATAFLOW_NEEDS = {
     "project": "the Google Cloud project",
@@ -71,7 +75,7 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
         "--spark_version=3",
         *_jar_flags(given, "spark_job_server_jar", ":runners:spark:3:job-server:shadowJar"),
         *launcher_flags(),
-        *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}"]),
+        *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}", _TRY_ELSEWHERE]),
         *environment,
     ]
 
@@ -125,7 +129,7 @@ def dataflow_flags(given: Mapping[str, str]) -> list[str]:
     for name in ("temp_location", "staging_location"):
         if not given.get(name, "gs://").startswith("gs://"):
             raise SetupError(f"--{name}={given[name]}: Dataflow takes a folder gs://BUCKET/FOLDER.")
-    flags = ["--runner=DataflowRunner", "--no_save_main_session"]
+    flags = [f"--runner={DATAFLOW_RUNNER}", "--no_save_main_session"]
     if "sdk_location" not in given:
         flags.append("--sdk_location=container")
     # One Python worker per core with one thread: each starts a process of its own for the heavy work.

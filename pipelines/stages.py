@@ -11,8 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kbsource.assembly import DataError
+from kbsource.errors import SetupError
 from kbsource.guard import Guard
+from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.runners import local_processes, pipeline_options, quiet_beam
+from pipelines.storage import is_local
 from pipelines.task_runs import Work, do_task, failures, workers
 
 if TYPE_CHECKING:
@@ -46,6 +49,20 @@ class Stages:
         for guards in self._guards.values():
             for guard in guards:
                 guard.close()
+
+    def check_paths(self, *paths: str) -> None:
+        """Finds files that tasks are to read or write where the runner's workers do not see them.
+
+        Raises:
+            SetupError: Dataflow would get a path of this machine.
+        """
+        if f"--runner={DATAFLOW_RUNNER}" not in self._flags:
+            return
+        for path in filter(is_local, paths):
+            raise SetupError(
+                f"{path} is a path of this machine, whose files Dataflow's workers do not see: put them into a bucket "
+                "and give gs://BUCKET/FOLDER, or choose another runner."
+            )
 
     @property
     def is_here(self) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, BinaryIO, cast
 
+from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, Storage
+from pipelines.job_server import check_reachable
 
 
 def is_local(path: str) -> bool:
@@ -22,13 +27,66 @@ def absolute(path: str) -> str:
 
 
 def storage_for(*paths: str) -> Storage:
-    """Gives the storage that reads and writes all of the paths; Beam is only imported for remote ones."""
-    if all(is_local(path) for path in paths):
+    """Gives the storage that reads and writes all of the paths; Beam is only imported for remote ones.
+
+    Raises:
+        SetupError: a path is of a file system that is not installed or not told where it is.
+    """
+    remote = [path for path in paths if not is_local(path)]
+    if not remote:
         return LocalStorage()
+    for path in remote:
+        _check_file_system(path, json.dumps(options_in_use(), sort_keys=True))
     return BeamStorage()
 
 
+# What Beam's file systems import, and the extra of kbsource that brings it.
+_PACKAGES = {
+    "gs": ("google.cloud.storage", "gcp"),
+    "s3": ("boto3", "aws"),
+    "azfs": ("azure.storage.blob", "azure"),
+    "hdfs": ("hdfs", "hadoop"),
+}
+_HDFS_OPTIONS = ("hdfs_host", "hdfs_port", "hdfs_user")
+
+
+def _check_file_system(path: str, options: str) -> None:
+    scheme = path.partition("://")[0]
+    if scheme not in _PACKAGES:
+        raise SetupError(f"{path}: {scheme}:// is none of {', '.join(f'{one}://' for one in _PACKAGES)}.")
+    package, extra = _PACKAGES[scheme]
+    if not _is_installed(package):
+        raise SetupError(f"{path}: Beam lacks what it needs for {scheme}://: pip install 'kbsource[{extra}]'.")
+    if scheme == "hdfs":
+        _check_name_node(options)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # not even what it is in
+        return False
+
+
+@cache
+def _check_name_node(options: str) -> None:
+    given = json.loads(options)
+    if missing := [name for name in _HDFS_OPTIONS if not given.get(name)]:
+        raise SetupError(
+            f"hdfs:// needs {', '.join(f'--{name}' for name in missing)}, and --hdfs_full_urls where paths begin with "
+            "the name node."
+        )
+    check_reachable(
+        f"{given['hdfs_host']}:{given['hdfs_port']}",
+        what="name node of HDFS",
+        remedy="Give host and port of its WebHDFS with --hdfs_host and --hdfs_port (9870, if nobody changed it).",
+    )
+
+
 _OPTIONS = "KBSOURCE_BEAM_OPTIONS"
+_HDFS = "hdfs://"
+_WILDCARD = re.compile(r"[*?[]")
+_NO_FOLDER = "is not a directory"  # what HDFS answers when it is to list a file
 
 
 def use_options(options: Mapping[str, Any]) -> None:
@@ -43,17 +101,22 @@ def options_in_use() -> dict[str, Any]:
 
 
 class BeamStorage:
-    """Any path that Beam knows, local ones included; bytes as stored, never decompressed."""
+    """Any path that Beam knows, local ones included; bytes as stored, never decompressed.
+
+    Beam's file system for HDFS lists one folder only, folders among the files, and neither overwrites a file nor
+    makes the folder that one is moved to. All that is done here.
+    """
 
     def __init__(self) -> None:
-        from apache_beam.io.filesystem import CompressionTypes, FileSystem
+        from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import PipelineOptions
 
         FileSystems.set_options(PipelineOptions.from_dictionary(options_in_use()))
         self._systems = FileSystems
         self._raw = CompressionTypes.UNCOMPRESSED
-        self._file_system = FileSystem
+        self._error = BeamIOError
+        self._pattern = FileSystem.translate_pattern
 
     def open_read(self, path: str) -> BinaryIO:
         file = self._systems.open(path, compression_type=self._raw)
@@ -63,6 +126,8 @@ class BeamStorage:
 
     def open_write(self, path: str) -> BinaryIO:
         self._make_parent(path)
+        if path.startswith(_HDFS) and self._systems.exists(path):
+            self._systems.delete([path])
         return cast(BinaryIO, self._systems.create(path, compression_type=self._raw))
 
     def size(self, path: str) -> int:
@@ -92,9 +157,41 @@ class BeamStorage:
             self._systems.delete([path])
 
     def _match(self, pattern: str) -> list[str]:
-        return [str(entry.path) for entry in self._systems.match([pattern])[0].metadata_list]
+        wildcard = _WILDCARD.search(pattern)
+        if wildcard is None or not pattern.startswith(_HDFS):
+            return [str(entry.path) for entry in self._systems.match([pattern])[0].metadata_list]
+        folder = pattern[: wildcard.start()].rpartition("/")[0]
+        fits = re.compile(self._pattern(pattern))
+        is_deep = "**" in pattern or "/" in pattern[wildcard.start() :]
+        return [path for path in self._files(folder, is_deep=is_deep) if fits.match(path)]
+
+    def _files(self, folder: str, *, is_deep: bool) -> Iterator[str]:
+        """Gives the files in a folder of HDFS, or at any depth below it; none where there is no folder."""
+        if not self._systems.exists(folder):
+            return
+        for entry in self._entries(folder) or ():
+            # Folders have no size. An empty file is found out by asking for what is in it.
+            inside = self._entries(entry.path) if entry.size_in_bytes == 0 else None
+            if inside is None:
+                yield str(entry.path)
+            elif is_deep and inside:
+                yield from self._files(str(entry.path), is_deep=True)
+
+    def _entries(self, folder: str) -> list[Any] | None:
+        """Gives what is in a folder of HDFS; None for a file."""
+        try:
+            return list(self._systems.match([f"{folder}/*"])[0].metadata_list)
+        except self._error as error:
+            if _NO_FOLDER in str(error):
+                return None
+            raise
 
     def _make_parent(self, path: str) -> None:
         parent = path.rsplit("/", 1)[0]
-        if is_local(path) and parent and not self._systems.exists(parent):
+        if not (is_local(path) or path.startswith(_HDFS)) or not parent or self._systems.exists(parent):
+            return
+        try:
             self._systems.mkdirs(parent)
+        except OSError:
+            if not self._systems.exists(parent):  # another process made it meanwhile
+                raise

@@ -89,6 +89,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     """
     started = time.monotonic()
     with Stages(flags) as stages:
+        stages.check_paths(*options.dump, options.output)
         manifest, missing = _Build(options, stages, progress).run()
     return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
 

@@ -36,7 +36,7 @@ from mapping.tables import table_path, write_table
 from mapping.verification import VerificationCounts
 from mapping.writer import ID_FILES, file_name, id_file_name, without_input
 from pipelines.map_facts import alignment_facts, file_stem, hypothesis_kind, input_facts, policy_name
-from pipelines.map_merge import iter_standing, read_chunk_report
+from pipelines.map_merge import ANSWERED, LINES, iter_standing, read_chunk_report
 from pipelines.map_missing import MissingTitles, read_similar, similar_titles, stage_titles
 from pipelines.map_reading import Spread, StagedExamples, flush_many
 from pipelines.map_staging import (
@@ -89,6 +89,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     """
     started = time.monotonic()
     with Stages(flags) as stages:
+        stages.check_paths(options.kb, options.output)
         report, manifest = _Mapping(options, stages, progress).run()
     return MapSummary(options.output, report, manifest, time.monotonic() - started)
 
@@ -136,9 +137,11 @@ class _Mapping:
             lang=release.site.lang,
             dataset=policy_name(options),
             split=options.split,
+            has_labels=bool(options.labels),
             threshold=options.threshold,
             max_elements=options.max_elements,
             numbering=options.numbering,
+            places_nothing=options.source.nq_null_long_answers == "released",
             strips_section=options.strips_section,
             has_crosswalk=options.dataset == "kilt",
             is_sampled=options.dataset in SAMPLED,
@@ -166,10 +169,11 @@ class _Mapping:
             report["dropped_by_threshold"] = None
         if options.verify is not None:
             report["verification"] = verification.to_json()
-        files += [self._join_lines(staging, len(read.starts), counts.written), self._write_rejected(staging)]
-        if options.dataset in ID_FILES:
-            files.append(self._write_ids(counts.written))
-        files.append(self._write_report(report))
+        for with_answers in (False, True) if job.has_labels else (False,):
+            files.append(self._join_lines(staging, len(read.starts), counts.written, with_answers=with_answers))
+            if options.dataset in ID_FILES:
+                files.append(self._write_ids(counts.written, with_answers=with_answers))
+        files += [self._write_rejected(staging), self._write_report(report)]
         manifest = self._manifest(release, inputs, report, files)
         commit_output(self._output, manifest, files=files, storage=storage)
         return report, manifest
@@ -295,22 +299,24 @@ class _Mapping:
             files += chunk_files
         return counts, verification, files
 
-    def _join_lines(self, staging: str, n_chunks: int, n_lines: int) -> FileEntry:
-        name = file_name(file_stem(self._options), self._options.split)
+    def _join_lines(self, staging: str, n_chunks: int, n_lines: int, *, with_answers: bool) -> FileEntry:
+        name = file_name(file_stem(self._options), self._options.split, with_answers=with_answers)
+        part_ending = ANSWERED if with_answers else LINES
         with atomic_write(self._storage, join(self._output, name)) as raw:
             sink = HashingWriter(raw)
             for number in range(n_chunks):
-                with self._storage.open_read(staged(staging, "merged", number, "kilt")) as part:
+                with self._storage.open_read(staged(staging, "merged", number, part_ending)) as part:
                     while block := part.read(CHUNK_BYTES):
                         sink.write(block)
         return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
 
-    def _write_ids(self, n_lines: int) -> FileEntry:
+    def _write_ids(self, n_lines: int, *, with_answers: bool) -> FileEntry:
         """Writes the records again without their inputs."""
         stem, split = file_stem(self._options), self._options.split
-        name = id_file_name(stem, split)
+        name = id_file_name(stem, split, with_answers=with_answers)
+        full = file_name(stem, split, with_answers=with_answers)
         with (
-            self._storage.open_read(join(self._output, file_name(stem, split))) as lines,
+            self._storage.open_read(join(self._output, full)) as lines,
             atomic_write(self._storage, join(self._output, name)) as raw,
         ):
             sink = HashingWriter(raw)

@@ -73,6 +73,7 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     """
     started = time.monotonic()
     with Stages(flags) as stages:
+        stages.check_paths(*options.dump, options.output)
         manifest = _Making(options, stages, progress).run()
     return WikidataSummary(options.output, manifest, time.monotonic() - started)
 

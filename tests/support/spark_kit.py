@@ -4,6 +4,8 @@
 * Beam's job servers for Spark and Flink: the ready-made ones of Beam's own version from Maven Central. Where those are
   not to be had (mirrors often leave out programs of hundreds of megabytes), Maven puts them together from their parts,
   of a version whose parts are all there; the protocol that pipelines are handed over by is the same.
+
+It says which job servers there are. Those that were put together make way as soon as the ready-made ones can be had.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from apache_beam.utils.subprocess_server import JavaJarServer
+
 from kbsource.errors import SetupError
 from pipelines.clusters import SPARK_JAVA, newest_flink
 from pipelines.job_server import check_java, fetch_jar
@@ -28,8 +32,6 @@ from pipelines.job_server import check_java, fetch_jar
 SPARK = "3.5.9"
 SPARK_SHA256 = "ea27adc39ddac9413b8951e45aa748cbed6c785971b81386efc41938f6243d93"
 ASSEMBLED_BEAM = "2.62.0"
-SPARK_PARTS, SPARK_MAIN = "beam-runners-spark-3", "org.apache.beam.runners.spark.SparkJobServerDriver"
-FLINK_PARTS, FLINK_MAIN = "beam-runners-flink-1.19", "org.apache.beam.runners.flink.FlinkJobServerDriver"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 # Jars of Spark that a job server does without: every executor fetches what the job server has.
 NOT_FOR_JOB_SERVER = (
@@ -47,6 +49,52 @@ POM = """\
   </dependency></dependencies>
 </project>
 """
+
+
+@dataclass(frozen=True)
+class JobServer:
+    """One of Beam's job servers.
+
+    Attributes:
+        name: of the runner.
+        target: Beam's name of the ready-made one.
+        parts: artifact in Maven Central that it can be put together from.
+        main_class: what its jar starts.
+    """
+
+    name: str
+    target: str
+    parts: str
+    main_class: str
+
+    def ready_made(self, folder: Path) -> Path:
+        """Gives the path of Beam's own in a kit."""
+        return folder / str(JavaJarServer.path_to_beam_jar(self.target)).rpartition("/")[2]
+
+    def assembled(self, folder: Path) -> Path:
+        """Gives the path of the one put together in a kit."""
+        return folder / f"{self.parts}-job-server-assembled-{ASSEMBLED_BEAM}.jar"
+
+    def parts_folder(self, folder: Path) -> Path:
+        """Gives the folder of what it was put together from."""
+        return folder / f"{self.parts}-{ASSEMBLED_BEAM}"
+
+    def in_kit(self, folder: Path) -> Path:
+        """Gives the path of the better one of those in a kit."""
+        own = self.ready_made(folder)
+        return own if own.exists() else self.assembled(folder)
+
+
+def job_servers() -> tuple[JobServer, JobServer]:
+    """Gives those for Spark and for Flink."""
+    flink = f":runners:flink:{newest_flink()}:job-server:shadowJar"
+    main_class = "org.apache.beam.runners.{}JobServerDriver"
+    return (
+        JobServer(
+            "Spark", ":runners:spark:3:job-server:shadowJar", "beam-runners-spark-3", main_class.format("spark.Spark")
+        ),
+        JobServer("Flink", flink, "beam-runners-flink-1.19", main_class.format("flink.Flink")),
+    )
 
 
 @dataclass(frozen=True)
@@ -68,45 +116,46 @@ class SparkKit:
 
 def kit_in(folder: Path) -> SparkKit:
     """Gives the kit that ``fetch_kit`` made in a folder."""
-    parts = folder / f"{SPARK_PARTS}-{ASSEMBLED_BEAM}"
-    first = [*parts.glob("guava-[0-9]*.jar"), *parts.glob("failureaccess-*.jar")]
-    return SparkKit(
-        folder / f"spark-{SPARK}", folder / "spark-job-server.jar", folder / "flink-job-server.jar", tuple(first)
-    )
+    spark, flink = job_servers()
+    job_server = spark.in_kit(folder)
+    first: list[Path] = []
+    if job_server == spark.assembled(folder):
+        parts = spark.parts_folder(folder)
+        first = [*parts.glob("guava-[0-9]*.jar"), *parts.glob("failureaccess-*.jar")]
+    return SparkKit(folder / f"spark-{SPARK}", job_server, flink.in_kit(folder), tuple(first))
 
 
-def fetch_kit(folder: Path) -> None:
-    """Fetches what is missing of the kit.
+def fetch_kit(folder: Path) -> list[str]:
+    """Fetches what is missing of the kit; gives a line on each job server.
 
     Raises:
         SetupError: Java or Maven is missing, or something cannot be fetched.
     """
     check_java(SPARK_JAVA)
     folder.mkdir(parents=True, exist_ok=True)
-    kit = kit_in(folder)
-    if not kit.spark.exists():
-        _fetch_spark(kit.spark)
-    spark = [jar for jar in (kit.spark / "jars").iterdir() if not jar.name.startswith(NOT_FOR_JOB_SERVER)]
-    _make_job_server(kit.job_server, ":runners:spark:3:job-server:shadowJar", SPARK_PARTS, SPARK_MAIN, libraries=spark)
-    _make_job_server(
-        kit.flink_job_server, f":runners:flink:{newest_flink()}:job-server:shadowJar", FLINK_PARTS, FLINK_MAIN
-    )
+    spark = folder / f"spark-{SPARK}"
+    if not spark.exists():
+        _fetch_spark(spark)
+    libraries = [jar for jar in (spark / "jars").iterdir() if not jar.name.startswith(NOT_FOR_JOB_SERVER)]
+    for_spark, for_flink = job_servers()
+    return [make_job_server(for_spark, folder, libraries=libraries), make_job_server(for_flink, folder)]
 
 
-def _make_job_server(path: Path, target: str, parts: str, main_class: str, *, libraries: Iterable[Path] = ()) -> None:
-    """Fetches a job server, or puts it together from its parts and further libraries."""
-    if path.exists():
-        return
-    try:
-        whole = fetch_jar(target, flag="--…_job_server_jar=PATH")
-    except SetupError as error:
-        sys.stderr.write(f"{error}\nPutting {parts} together from Beam {ASSEMBLED_BEAM}.\n")
-        folder = path.parent / f"{parts}-{ASSEMBLED_BEAM}"
-        copy_dependencies(parts, ASSEMBLED_BEAM, folder)
-        write_path_jar(path, main_class, [*folder.iterdir(), *libraries])
-    else:
-        shutil.copyfile(whole, f"{path}.tmp")
-        os.replace(f"{path}.tmp", path)
+def make_job_server(one: JobServer, folder: Path, *, libraries: Iterable[Path] = ()) -> str:
+    """Fetches a job server, or puts it together from its parts and further libraries; says which it is."""
+    own, assembled = one.ready_made(folder), one.assembled(folder)
+    if not own.exists():
+        try:
+            whole = fetch_jar(one.target, flag="--…_job_server_jar=PATH")
+        except SetupError as error:
+            if not assembled.exists():
+                copy_dependencies(one.parts, ASSEMBLED_BEAM, one.parts_folder(folder))
+                write_path_jar(assembled, one.main_class, [*one.parts_folder(folder).iterdir(), *libraries])
+            reason = str(error).partition(". ")[0]
+            return f"{one.name}: {assembled.name}, put together from the parts of Beam {ASSEMBLED_BEAM}; {reason}."
+        shutil.copyfile(whole, f"{own}.tmp")
+        os.replace(f"{own}.tmp", own)
+    return f"{one.name}: {own.name}, Beam's own from Maven Central."
 
 
 def copy_dependencies(artifact: str, version: str, target: Path) -> None:
@@ -171,9 +220,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     try:
-        fetch_kit(parser.parse_args().folder)
+        lines = fetch_kit(parser.parse_args().folder)
     except SetupError as error:
         raise SystemExit(f"spark_kit: {error}") from error
+    for line in lines:
+        sys.stdout.write(f"Job server for {line}\n")
 
 
 if __name__ == "__main__":

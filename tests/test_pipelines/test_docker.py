@@ -77,6 +77,8 @@ def test_the_image_does_not_run_as_root_and_starts_beams_boot() -> None:
     assert names.index(("USER", "10001")) > max(at for at, (name, _) in enumerate(names) if name == "RUN")
     assert ("ENTRYPOINT", '["/opt/apache/beam/boot"]') in names
     assert ("COPY", "--from=beam /opt/apache/beam /opt/apache/beam") in names
+    # Else boot makes an environment in /opt/apache/beam-venv, which only root may.
+    assert ("ENV", "RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1") in names
 
 
 def test_the_image_has_the_beam_that_the_constraints_pin() -> None:
@@ -227,6 +229,14 @@ def test_each_spark_worker_has_python_workers_that_see_the_data(compose: dict[st
         assert pool["command"] == ["--worker_pool"]
         assert pool["volumes"] == services["driver"]["volumes"]
         assert pool["image"] == services["driver"]["image"]
+
+
+def test_the_driver_waits_until_the_job_server_answers(compose: dict[str, Any]) -> None:
+    server = compose["services"]["job-server"]
+
+    assert "--job-port=8099" in server["command"]
+    assert server["healthcheck"]["test"] == ["CMD-SHELL", "bash -c ': > /dev/tcp/job-server/8099'"]
+    assert compose["services"]["driver"]["depends_on"] == {"job-server": {"condition": "service_healthy"}}
 
 
 def test_the_job_server_of_the_cluster_is_that_of_the_images_beam(compose: dict[str, Any]) -> None:

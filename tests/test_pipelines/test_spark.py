@@ -46,6 +46,8 @@ MINI: dict[str, Any] = {
     "max_rejects": mini_wiki.MAX_REJECTS,
     "range_bytes": 10_000,
 }
+N_EVIDENCES = 2  # of every page: some 2,500 in all
+CHUNK_RECORDS = 200
 GATED = {**MINI, "parser": "tests.support.moody_parser:GatedParser"}
 
 
@@ -55,6 +57,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     assert KIT is not None
     with SparkCluster(kit_in(Path(KIT)), tmp_path_factory.mktemp("spark")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What GatedParser makes of the mini-wiki on one machine, without a gate."""
+    output = tmp_path_factory.mktemp("gated") / "local"
+    run_build(output, "local", [], **GATED)
+    return contents(output)
 
 
 @pytest.fixture
@@ -74,11 +84,11 @@ def run_build(output: Path, runner: str, beam_args: list[str], **options: Any) -
 
 
 def evidence_from(release: Path, output: Path) -> Path:
-    """Writes records whose evidence is the beginning of a paragraph of a release, a few of every page."""
+    """Writes records whose evidence is the beginning of a paragraph of a release, some of every page."""
     records = [
         record(f"{page.page_id}-{number}", [evidence(" ".join(element.text.split()[:12]), title=page.title)])
         for page in open_release(release)
-        for number, element in enumerate(page.elements[:8])
+        for number, element in enumerate(page.elements[:N_EVIDENCES])
         if element.text.strip()
     ]
     return write_records(output, records)
@@ -87,7 +97,7 @@ def evidence_from(release: Path, output: Path) -> Path:
 def run_map(output: Path, kb: Path, records: Path, runner: str, beam_args: list[str]) -> str:
     """Aligns records to a release; gives what the driver said meanwhile."""
     log = io.StringIO()
-    options = MapOptions("jsonl", str(kb), (str(records),), str(output), "dev", chunk_records=1_000)
+    options = MapOptions("jsonl", str(kb), (str(records),), str(output), "dev", chunk_records=CHUNK_RECORDS)
     map_dataset(options, flags=beam_flags(runner, workers=None, beam_args=beam_args), progress=Progress(log))
     return log.getvalue()
 
@@ -157,9 +167,8 @@ def test_a_job_server_under_spark_submit_and_a_pool_of_workers_do_the_same(
 
 @pytest.mark.parametrize("victim", ["python worker", "spark worker"])
 def test_a_worker_killed_in_the_middle_of_the_pages_changes_nothing(
-    cluster: SparkCluster, pipe: Path, tmp_path: Path, victim: str
+    cluster: SparkCluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path, victim: str
 ) -> None:
-    run_build(tmp_path / "local", "local", [], **GATED)
     driver = start_build(tmp_path / "spark", cluster, pipe)
 
     with reading_end(pipe, driver) as at_work:
@@ -175,13 +184,12 @@ def test_a_worker_killed_in_the_middle_of_the_pages_changes_nothing(
         assert at_work.read() == b""  # the process that parsed the page has ended
 
     assert driver.wait() == 0
-    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
+    assert contents(tmp_path / "spark") == gated
 
 
 def test_a_killed_driver_takes_its_job_along_and_the_next_run_starts_clean(
-    cluster: SparkCluster, pipe: Path, tmp_path: Path
+    cluster: SparkCluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path
 ) -> None:
-    run_build(tmp_path / "local", "local", [], **GATED)
     driver = start_build(tmp_path / "spark", cluster, pipe)
 
     with reading_end(pipe, driver) as at_work:
@@ -192,7 +200,7 @@ def test_a_killed_driver_takes_its_job_along_and_the_next_run_starts_clean(
 
     assert not (tmp_path / "spark" / "manifest.json").exists()
     run_build(tmp_path / "spark", "spark", cluster.flags(), **GATED)
-    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
+    assert contents(tmp_path / "spark") == gated
 
 
 def test_a_worker_with_other_code_is_refused(cluster: SparkCluster, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from typing import Any
 import pytest
 
 from kbsource.assembly import DataError
+from kbsource.errors import SetupError
+from pipelines.jobs.build import build
+from pipelines.options import BuildOptions
+from pipelines.progress import Progress
 from pipelines.runners import beam_flags
 from pipelines.stages import Stages
 from pipelines.task_runs import Work
@@ -82,3 +87,15 @@ def test_beam_makes_the_same_bytes(tmp_path: Path) -> None:
     build_mini(tmp_path / "beam", range_bytes=10_000, runner="FnApiRunner")
 
     assert contents(tmp_path / "here") == contents(tmp_path / "beam")
+
+
+def test_dataflow_is_given_no_path_of_this_machine(tmp_path: Path) -> None:
+    flags = ["--runner=DataflowRunner"]
+    options = BuildOptions(dump=(str(mini_wiki.MULTISTREAM),), output="gs://bucket/release")
+
+    with pytest.raises(SetupError, match=rf"{mini_wiki.MULTISTREAM.name} is a path of this machine.*give gs://"):
+        build(options, flags=flags, progress=Progress(io.StringIO()))
+    with pytest.raises(SetupError, match="release is a path of this machine"):
+        Stages(flags).check_paths("gs://bucket/x", str(tmp_path / "release"))
+    Stages(flags).check_paths("gs://bucket/x")
+    Stages(beam_flags("local", workers=None, beam_args=())).check_paths(str(tmp_path))

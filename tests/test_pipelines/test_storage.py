@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import bz2
+import socket
 from pathlib import Path
 
 import pytest
 
+from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, Storage, atomic_write
-from pipelines.storage import BeamStorage, storage_for
+from pipelines import storage as storage_module
+from pipelines.storage import BeamStorage, storage_for, use_options
 
 
 @pytest.fixture(params=[LocalStorage, BeamStorage], ids=["local", "beam"])
@@ -82,6 +85,48 @@ def test_atomic_write_leaves_nothing_when_it_fails(storage: Storage, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_beam_is_for_remote_paths_only() -> None:
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of the packages that look installed; none at first."""
+    names: set[str] = set()
+    monkeypatch.setattr(storage_module.importlib.util, "find_spec", lambda name: name if name in names else None)
+    return names
+
+
+def test_beam_is_for_remote_paths_only(installed: set[str]) -> None:
+    installed.add("google.cloud.storage")
+
     assert isinstance(storage_for("/data/x", "y"), LocalStorage)
     assert isinstance(storage_for("/data/x", "gs://bucket/y"), BeamStorage)
+
+
+@pytest.mark.parametrize(("scheme", "extra"), [("gs", "gcp"), ("s3", "aws"), ("azfs", "azure"), ("hdfs", "hadoop")])
+@pytest.mark.usefixtures("installed")
+def test_a_file_system_that_is_not_installed_is_named_with_its_extra(scheme: str, extra: str) -> None:
+    with pytest.raises(SetupError, match=rf"{scheme}://a/b: .*pip install 'kbsource\[{extra}\]'"):
+        storage_for("/data/x", f"{scheme}://a/b")
+
+
+def test_a_package_inside_one_that_is_missing_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(storage_module._PACKAGES, "gs", ("no.such.package", "gcp"))
+
+    with pytest.raises(SetupError, match=r"pip install 'kbsource\[gcp\]'"):
+        storage_for("gs://bucket/y")
+
+
+def test_a_scheme_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(SetupError, match=r"ftp:// is none of gs://, s3://, azfs://, hdfs://"):
+        storage_for("ftp://a/b")
+
+
+def test_hdfs_must_be_told_where_it_is_and_answer(installed: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    installed.add("hdfs")
+    monkeypatch.setenv("KBSOURCE_BEAM_OPTIONS", "{}")
+    with pytest.raises(SetupError, match=r"needs --hdfs_host, --hdfs_port, --hdfs_user, and --hdfs_full_urls"):
+        storage_for("hdfs://node/x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    use_options({"hdfs_host": "127.0.0.1", "hdfs_port": str(port), "hdfs_user": "wiki"})
+    with pytest.raises(SetupError, match=rf"No name node of HDFS answers at 127\.0\.0\.1:{port} .*--hdfs_port"):
+        storage_for("hdfs://node/x")
