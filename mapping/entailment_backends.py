@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,8 +32,13 @@ class Computer(Protocol):
 
     device: str
 
-    def outputs(self, arrays: Arrays) -> Outputs:
-        """Gives the outputs before softmax, pairs × labels."""
+    def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
+        """Gives the outputs before softmax, pairs × labels, of each batch in their order.
+
+        On the CPU as many batches are computed at once as there are cores, each by one thread: threads that share a
+        batch wait for each other in every layer, and where something else has their core they wait long. So the
+        numbers do not depend on how many cores there are.
+        """
         ...
 
 
@@ -51,6 +58,7 @@ class TorchComputer:
     """Runs safetensors weights with PyTorch."""
 
     def __init__(self, folder: str, device: str) -> None:
+        self._n_threads = count_threads()
         self._torch = load_library("torch", purpose="--backend torch")
         transformers = load_library("transformers", purpose="--backend torch")
         self.device = _torch_device(self._torch, device)
@@ -63,8 +71,16 @@ class TorchComputer:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
         self._model = model.to(self.device).eval()
 
-    def outputs(self, arrays: Arrays) -> Outputs:
-        """Gives the outputs before softmax, pairs × labels."""
+    def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
+        """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
+        if self.device != "cpu":
+            return [self._computed(one) for one in batches]
+        # That holds for the threads of the pool and those that start later, not for the one that is here.
+        return compute_at_once(
+            self._computed, batches, n_threads=self._n_threads, prepare=lambda: self._torch.set_num_threads(1)
+        )
+
+    def _computed(self, arrays: Arrays) -> Outputs:
         torch = self._torch
         with torch.inference_mode():
             tensors = {name: torch.from_numpy(values).to(self.device) for name, values in arrays.items()}
@@ -76,6 +92,7 @@ class OnnxComputer:
     """Runs an exported model with ONNX Runtime."""
 
     def __init__(self, folder: str, device: str) -> None:
+        self._n_threads = count_threads()
         runtime = load_library("onnxruntime", purpose="--backend onnx")
         path = onnx_path(folder)
         if path is None:
@@ -86,6 +103,7 @@ class OnnxComputer:
         self.device, provider = _onnx_device(runtime, device)
         options = runtime.SessionOptions()
         options.log_severity_level = 3
+        options.intra_op_num_threads = 1
         faults = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
         try:
             self._session = runtime.InferenceSession(path, options, providers=[provider])
@@ -93,8 +111,13 @@ class OnnxComputer:
             raise SetupError(f"{path}: these are no weights that can be opened: {error}") from error
         self._names = [one.name for one in self._session.get_inputs()]
 
-    def outputs(self, arrays: Arrays) -> Outputs:
-        """Gives the outputs before softmax, pairs × labels."""
+    def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
+        """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
+        if self.device != "cpu":
+            return [self._computed(one) for one in batches]
+        return compute_at_once(self._computed, batches, n_threads=self._n_threads)
+
+    def _computed(self, arrays: Arrays) -> Outputs:
         found: Outputs = self._session.run(None, {name: arrays[name] for name in self._names})[0]
         return found
 
@@ -103,6 +126,34 @@ def onnx_path(folder: str) -> str | None:
     """Gives the path of the exported model in a folder; None for no such file."""
     paths = (os.path.join(folder, name) for name in ONNX_FILES)
     return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def count_threads() -> int:
+    """Gives how many batches the CPU computes at once: ``OMP_NUM_THREADS``, else the cores that this process may use.
+
+    Raises:
+        SetupError: the variable is no number of threads.
+    """
+    # OpenMP's form is a list, a number for each level of nesting.
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if not asked:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise SetupError(f"OMP_NUM_THREADS is {asked}; give a number of threads, at least 1.")
+    return int(asked)
+
+
+def compute_at_once(
+    compute: Callable[[Arrays], Outputs],
+    batches: Sequence[Arrays],
+    *,
+    n_threads: int,
+    prepare: Callable[[], None] | None = None,
+) -> list[Outputs]:
+    """Gives the outputs of each batch in their order, computed by so many threads, each of which is prepared first."""
+    # Threads last as long as the list: a process may be forked between two lists, and threads do not come along.
+    with ThreadPoolExecutor(n_threads, initializer=prepare) as pool:
+        return list(pool.map(compute, batches))
 
 
 def _torch_device(torch: Any, device: str) -> str:

@@ -38,13 +38,16 @@ class PairEncoder:
     Args:
         tokenizer: of transformers, a fast one: it tells where tokens stand in the text.
         max_tokens: longest pair with the marks around it.
-        batch_pairs: pairs in a batch.
+        batch_pairs: most pairs in a batch.
+        batch_tokens: most tokens in a batch, padding among them; None for as many as there are. A pair that has more
+            is a batch of its own.
     """
 
-    def __init__(self, tokenizer: Any, *, max_tokens: int, batch_pairs: int) -> None:
+    def __init__(self, tokenizer: Any, *, max_tokens: int, batch_pairs: int, batch_tokens: int | None = None) -> None:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         self._batch_pairs = batch_pairs
+        self._batch_tokens = batch_pairs * max_tokens if batch_tokens is None else batch_tokens
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
@@ -65,12 +68,20 @@ class PairEncoder:
         lengths = {place: len(tokens["input_ids"]) for place, tokens in encoded.items()}
         groups: list[list[int]] = []
         for place in sorted(encoded, key=lambda place: -lengths[place]):
-            group = groups[-1] if groups else []
-            if not group or len(group) == self._batch_pairs or lengths[place] < _LEAST_FILLED * lengths[group[0]]:
-                groups.append([place])
+            if groups and self._fits(lengths[place], len(groups[-1]), lengths[groups[-1][0]]):
+                groups[-1].append(place)
             else:
-                group.append(place)
+                groups.append([place])
         return [Batch(tuple(one), self._padded([encoded[place] for place in one])) for one in groups], refused
+
+    def _fits(self, length: int, n_pairs: int, longest: int) -> bool:
+        """Says whether one more pair of that length goes into a batch of so many, the longest of which came first."""
+        n_after = n_pairs + 1
+        return (
+            n_after <= self._batch_pairs
+            and n_after * longest <= self._batch_tokens
+            and length >= _LEAST_FILLED * longest
+        )
 
     def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | Refused]:
         rows = self._tokenizer([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)

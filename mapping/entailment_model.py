@@ -19,6 +19,8 @@ from mapping.entailment_labels import Labels, read_labels
 
 _UNBOUNDED = 10**6
 """Tokenizers without a limit say so with a huge one."""
+CPU_BATCH_TOKENS = 1024
+"""Beyond some 500 a core is no faster; short lists still have work for all cores, and a layer takes little memory."""
 
 
 class CrossEncoder:
@@ -42,8 +44,9 @@ class CrossEncoder:
         distinct = list(dict.fromkeys(pairs))
         batches, refused = self._encoder.encode(distinct)
         answers: dict[Pair, Verdict | Refused] = {distinct[place]: fault for place, fault in refused.items()}
-        for batch in batches:
-            for place, verdict in zip(batch.places, self._verdicts(self._computer.outputs(batch.arrays)), strict=True):
+        outputs = self._computer.outputs([one.arrays for one in batches])
+        for batch, found in zip(batches, outputs, strict=True):
+            for place, verdict in zip(batch.places, self._verdicts(found), strict=True):
                 answers[distinct[place]] = verdict
         return [answers[pair] for pair in pairs]
 
@@ -79,7 +82,12 @@ def open_model(options: ModelOptions) -> CrossEncoder:
     """
     files = _read_files(options)
     computer = (TorchComputer if options.backend == "torch" else OnnxComputer)(files.folder, options.device)
-    encoder = PairEncoder(files.tokenizer, max_tokens=files.max_tokens, batch_pairs=options.batch_pairs)
+    encoder = PairEncoder(
+        files.tokenizer,
+        max_tokens=files.max_tokens,
+        batch_pairs=options.batch_pairs,
+        batch_tokens=CPU_BATCH_TOKENS if computer.device == "cpu" else None,
+    )
     return CrossEncoder(encoder, computer, files.labels)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.entailment import REFUSALS, ModelOptions, Pair, Refused, Verdict
-from mapping.entailment_encoder import PairEncoder
+from mapping.entailment_backends import Outputs, compute_at_once, count_threads
+from mapping.entailment_encoder import Arrays, PairEncoder
 from mapping.entailment_labels import Labels, read_labels
 from mapping.entailment_model import CrossEncoder, model_facts, open_model
 from tests.support.tiny_nli import LABELS, facts, overlap_model, write_config, write_tokenizer
@@ -187,8 +191,10 @@ def test_the_hypothesis_is_never_cut(tokenizer: Any, data: st.DataObject, texts:
         for text in texts
     ]
     n_most = data.draw(st.integers(8, 24))
+    n_together = data.draw(st.sampled_from((None, 1, 20, 40)))
 
-    batches, refused = PairEncoder(tokenizer, max_tokens=n_most, batch_pairs=3).encode(pairs)
+    encoder = PairEncoder(tokenizer, max_tokens=n_most, batch_pairs=3, batch_tokens=n_together)
+    batches, refused = encoder.encode(pairs)
 
     seen = [place for batch in batches for place in batch.places]
     assert sorted([*seen, *refused]) == list(range(len(pairs)))
@@ -196,7 +202,8 @@ def test_the_hypothesis_is_never_cut(tokenizer: Any, data: st.DataObject, texts:
     assert lengths == sorted(lengths, reverse=True)
     assert max(lengths, default=0) <= n_most
     for batch in batches:
-        assert len({values.shape for values in batch.arrays.values()}) == 1
+        ((n_pairs, n_tokens),) = {values.shape for values in batch.arrays.values()}
+        assert n_pairs == 1 or (n_pairs <= 3 and n_pairs * n_tokens <= (n_together or 3 * n_most))
         for place, ids, types, mask in zip(
             batch.places,
             *(batch.arrays[name] for name in ("input_ids", "token_type_ids", "attention_mask")),
@@ -204,6 +211,53 @@ def test_the_hypothesis_is_never_cut(tokenizer: Any, data: st.DataObject, texts:
         ):
             whole = tokenizer(pairs[place].hypothesis, add_special_tokens=False)["input_ids"]
             assert ids[(types == 1) & (mask == 1)].tolist() == [*whole, tokenizer.sep_token_id]
+
+
+def test_a_batch_is_filled_as_far_as_its_tokens_go(tokenizer: Any) -> None:
+    encoder = PairEncoder(tokenizer, max_tokens=64, batch_pairs=5, batch_tokens=30)
+
+    # six tokens each, ten of them, and six again: three marks and those of the text
+    batches, _ = encoder.encode([*[Pair("a b", "c")] * 4, Pair("a b c d e", "f g"), *[Pair("b a", "c")] * 5])
+
+    assert [batch.places for batch in batches] == [(4,), (0, 1, 2, 3, 5), (6, 7, 8, 9)]
+
+
+def test_batches_are_computed_at_once_and_given_in_their_order() -> None:
+    meeting = threading.Barrier(2)
+    prepared = []
+
+    def compute(arrays: Arrays) -> Outputs:
+        # Nobody gets past this alone.
+        meeting.wait(timeout=30)
+        return arrays["x"].astype(np.float32)
+
+    batches = [{"x": np.array([[number]])} for number in range(6)]
+    found = compute_at_once(compute, batches, n_threads=2, prepare=lambda: prepared.append(threading.get_ident()))
+
+    assert [int(one[0, 0]) for one in found] == list(range(6))
+    assert len(set(prepared)) == 2
+    assert threading.get_ident() not in prepared
+
+
+@pytest.mark.parametrize(("value", "n_threads"), [("3", 3), ("4,2", 4), (" 1 ", 1)])
+def test_the_environment_says_how_many_threads(monkeypatch: pytest.MonkeyPatch, value: str, n_threads: int) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+
+    assert count_threads() == n_threads
+
+
+def test_without_a_word_there_is_a_thread_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    assert 1 <= count_threads() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("value", ["0", "many", "-1"])
+def test_a_senseless_number_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch, folder: Path, value: str) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+
+    with pytest.raises(SetupError, match=f"OMP_NUM_THREADS is {value}; give a number"):
+        open_model(ModelOptions(str(folder), backend="onnx"))
 
 
 def test_the_manifest_names_a_model_without_its_path(folder: Path) -> None:

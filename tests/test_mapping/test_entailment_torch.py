@@ -6,10 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.entailment import ModelOptions, Pair, Verdict
+from mapping.entailment import Backend, ModelOptions, Pair, Verdict
+from mapping.entailment_backends import OnnxComputer, TorchComputer
+from mapping.entailment_encoder import PairEncoder
 from mapping.entailment_model import CrossEncoder, export_onnx, open_model
 from tests.support.tiny_nli import LABELS, config, facts, trained_model, write_tokenizer
 
@@ -66,6 +69,30 @@ def test_the_size_of_batches_does_not_count(model: CrossEncoder, folder: Path, b
     other = open_model(ModelOptions(str(folder), device="cpu", batch_pairs=batch_pairs))
 
     assert apart(verdicts(model, PAIRS), verdicts(other, PAIRS)) <= TOLERANCE
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnx"])
+def test_the_number_of_cores_does_not_count_at_all(
+    folder: Path, exported: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend
+) -> None:
+    import torch
+
+    place = str(folder if backend == "torch" else exported)
+    encoder = PairEncoder(write_tokenizer(exported.parent / "words"), max_tokens=64, batch_pairs=8)
+    batches = [one.arrays for one in encoder.encode(PAIRS)[0]]
+    computer: type[TorchComputer | OnnxComputer] = TorchComputer if backend == "torch" else OnnxComputer
+    found = []
+    n_own = torch.get_num_threads()
+    torch.set_num_threads(2)
+    for n_threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
+        found.append(np.concatenate(computer(place, "cpu").outputs(batches)))
+    n_after = torch.get_num_threads()
+    torch.set_num_threads(n_own)
+
+    assert len(batches) > 3
+    assert found[0].tobytes() == found[1].tobytes()
+    assert n_after == 2
 
 
 def test_the_pipeline_of_transformers_gives_the_same_numbers(model: CrossEncoder, folder: Path) -> None:
