@@ -14,7 +14,7 @@ DEMO_OUT := demo-out
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
 
 help:
-	@echo "make demo        build, verify and show the embedded mini-wiki, align the embedded datasets to it"
+	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions"
 	@echo "make test        the whole test suite"
 	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
@@ -48,6 +48,9 @@ demo: $(STAMP)
 	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
 	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
 	    --output $(DEMO_OUT)/aligned
+	$(BIN)/kbsource qampari --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --model none \
+	    --output $(DEMO_OUT)/qampari
+	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto

@@ -10,6 +10,7 @@ from benchmarks import (
     leaks,
     lookup_speed,
     map_speed,
+    qampari_speed,
     sources_speed,
     span_search,
     wikidata_speed,
@@ -25,6 +26,7 @@ ROUNDS = {"quick": 3, "full": 7}
 SOURCES_MB = {"quick": (2, 10), "full": (20, 100)}
 LOOKUP_PAGES = {"quick": 10_000, "full": 100_000}
 EVIDENCES = {"quick": (1_000, 10_000), "full": (10_000, 100_000)}
+QAMPARI_PAGES = {"quick": (1_000, 5_000), "full": (2_000, 20_000, 100_000)}
 QUERIES = {"quick": (200, 2, 5), "full": (1_000, 5, 20)}
 
 
@@ -62,6 +64,9 @@ def main() -> None:
 
     results["sources"] = sources_speed.measure(sizes_mb=SOURCES_MB[size])
     sources_speed.show(results["sources"])
+
+    results["qampari"] = qampari_speed.measure(sizes=QAMPARI_PAGES[size])
+    qampari_speed.show(results["qampari"])
 
     write_json(args.json, results)
     print(f"\nall figures, and every leak: {args.json}")

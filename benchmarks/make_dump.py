@@ -118,10 +118,11 @@ def make_dump(path: Path, *, root: Path, n_mb: float, multistream: bool) -> Made
 
 def made_up_dump(path: Path, pages: Iterable[tuple[int, str, str]]) -> MadeDump:
     """Writes articles given as (page id, title, wikitext) as a multistream dump."""
-    return write_dump(path, map(_made_up, pages), multistream=True)
+    return write_dump(path, map(made_up_page, pages), multistream=True)
 
 
-def _made_up(page: tuple[int, str, str]) -> MadePage:
+def made_up_page(page: tuple[int, str, str]) -> MadePage:
+    """Gives an article, given as (page id, title, wikitext), as it is written."""
     page_id, title, text = page
     raw = RawPage(
         page_id=page_id,

@@ -8,9 +8,11 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 SAMPLES_PER_S = 10
 _TICKS = os.sysconf("SC_CLK_TCK")
+_SIZES = (b"Rss", b"Pss", b"Pss_Anon")
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Usage:
         peak_tree_mb: largest sum over the tree, shared pages counted once (PSS), in MB (10^6 bytes).
         peak_process_mb: largest resident set (RSS) of any one process.
         n_processes: most processes seen at once.
+        peak_tree_own_mb: as ``peak_tree_mb`` without the pages of mapped files, which the system takes back at will.
+        peak_root_own_mb: the same of the command's first process alone.
     """
 
     returncode: int
@@ -32,6 +36,8 @@ class Usage:
     peak_tree_mb: float
     peak_process_mb: float
     n_processes: int
+    peak_tree_own_mb: float
+    peak_root_own_mb: float
 
 
 def run(command: list[str], *, cwd: Path, log: Path, env: dict[str, str] | None = None) -> Usage:
@@ -62,6 +68,8 @@ def run(command: list[str], *, cwd: Path, log: Path, env: dict[str, str] | None 
         peak_tree_mb=sampler.peak_tree_bytes / 1e6,
         peak_process_mb=sampler.peak_process_bytes / 1e6,
         n_processes=sampler.n_processes,
+        peak_tree_own_mb=sampler.peak_tree_own_bytes / 1e6,
+        peak_root_own_mb=sampler.peak_root_own_bytes / 1e6,
     )
 
 
@@ -72,6 +80,7 @@ class _Sampler(threading.Thread):
         self._ended = threading.Event()
         self._cpu_ticks: dict[int, int] = {}
         self.peak_tree_bytes = self.peak_process_bytes = self.n_processes = 0
+        self.peak_tree_own_bytes = self.peak_root_own_bytes = 0
 
     def run(self) -> None:
         while not self._ended.wait(1 / SAMPLES_PER_S):
@@ -85,15 +94,18 @@ class _Sampler(threading.Thread):
         return sum(self._cpu_ticks.values()) / _TICKS
 
     def _sample(self) -> None:
-        tree = 0
+        tree = tree_own = 0
         members = self._members()
         for pid in members:
             memory = _memory(pid)
             if memory is not None:
-                rss, pss = memory
-                tree += pss
-                self.peak_process_bytes = max(self.peak_process_bytes, rss)
+                tree += memory.pss
+                tree_own += memory.own
+                self.peak_process_bytes = max(self.peak_process_bytes, memory.rss)
+                if pid == self._root:
+                    self.peak_root_own_bytes = max(self.peak_root_own_bytes, memory.own)
         self.peak_tree_bytes = max(self.peak_tree_bytes, tree)
+        self.peak_tree_own_bytes = max(self.peak_tree_own_bytes, tree_own)
         self.n_processes = max(self.n_processes, len(members))
 
     def _members(self) -> list[int]:
@@ -124,16 +136,23 @@ class _Sampler(threading.Thread):
         return alive
 
 
-def _memory(pid: int) -> tuple[int, int] | None:
-    """Gives resident and proportional set size in bytes; None when the process has ended."""
-    rss = pss = 0
+class _Memory(NamedTuple):
+    """Bytes of a process: resident set, proportional set, and what of the latter is no page of a file."""
+
+    rss: int
+    pss: int
+    own: int
+
+
+def _memory(pid: int) -> _Memory | None:
+    """Gives the memory of a process; None when it has ended."""
+    found: dict[bytes, int] = {}
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             for line in file:
-                if line.startswith(b"Rss:"):
-                    rss = int(line.split()[1]) * 1024
-                elif line.startswith(b"Pss:"):
-                    pss = int(line.split()[1]) * 1024
+                name, _, value = line.partition(b":")
+                if name in _SIZES:
+                    found[name] = int(value.split()[0]) * 1024
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return rss, pss
+    return _Memory(*(found.get(name, 0) for name in _SIZES))

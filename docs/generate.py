@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
+from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
 from pipelines.commands.common import Command
 from pipelines.runners import PRESETS
@@ -29,6 +30,9 @@ TABLE_HEADS = {
     "sitelinks": "One row per sitelink to a chosen wiki, in the order of the dump.",
     "statements": "One row per statement of an item or property, in the order of the dump; references are left out. "
     "The columns from `snak` to `globe` stand in the qualifiers again.",
+    "questions": "Every question that passed the filter, one row each: simple ones, compositions, intersections, then "
+    "questions about tables.",
+    "queries": "Every query that was considered, one row each, by kind.",
     "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
     "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
     "`class_id` where `superclass_id` is Q11424.",
@@ -51,6 +55,12 @@ def tables_page() -> str:
     ]
     for name, schema in WIKIDATA_TABLES.items():
         parts += [] if name in TABLES else _described(name, schema)
+    parts += [
+        "# Tables of QAMPARI",
+        "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
+    ]
+    for name, schema in QAMPARI_TABLES.items():
+        parts += _described(name, schema)
     parts += [
         "# Values",
         "## Reasons of rejection",

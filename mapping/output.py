@@ -24,13 +24,17 @@ from kbsource.release.manifest import FileEntry, InputFile
 from mapping.schema import TABLES
 
 FORMAT = "kbsource-alignment-1"
+ALL_FORMAT = "kbsource-alignments-1"
+"""Of a folder with an alignment in each of its folders."""
 REPORT = "report.json"
 _MARK = b"kbsource map in progress; without a manifest.json this folder is not finished\n"
 _KILT_FILES = "*-kilt.jsonl"
+_OF_QAMPARI = ("questions", "queries", "qampari_data", "validation.jsonl", "validation_key.jsonl", "paraphrase.jsonl")
 
 
 def begin_output(output: str, storage: Storage) -> str:
-    """Makes a clean folder for an alignment, marks it as unfinished and gives the path of its staging folder.
+    """Makes a clean folder for an alignment or for QAMPARI, marks it as unfinished and gives the path of its staging
+    folder.
 
     What an interrupted run left behind is removed, and nothing else.
 
@@ -40,7 +44,7 @@ def begin_output(output: str, storage: Storage) -> str:
     check_output(output, storage)
     if storage.exists(join(output, BUILDING)):
         leftovers = [*storage.glob(join(output, _KILT_FILES)), *storage.glob(join(output, "*.tmp"))]
-        for path in [*leftovers, *(join(output, name) for name in (STAGING, *TABLES, REPORT, BUILDING))]:
+        for path in [*leftovers, *(join(output, name) for name in (STAGING, *TABLES, *_OF_QAMPARI, REPORT, BUILDING))]:
             storage.delete_tree(path)
     if files := stored_files(output, storage):
         raise SetupError(
@@ -72,8 +76,10 @@ def manifest_bytes(values: dict[str, Any], *, form: str = FORMAT) -> bytes:
     return _json({**values, "manifest_sha256": hashlib.sha256(_json(values)).hexdigest()})
 
 
-def commit_output(output: str, values: dict[str, Any], *, files: Sequence[FileEntry], storage: Storage) -> None:
-    """Checks what was written against the entries, writes the manifest, and removes mark and staging.
+def commit_output(
+    output: str, values: dict[str, Any], *, files: Sequence[FileEntry], storage: Storage, form: str = FORMAT
+) -> None:
+    """Checks what was written against the entries, writes the manifest in its ``form``, and removes mark and staging.
 
     Raises:
         SetupError: a file is missing, has another size, or is not listed.
@@ -81,12 +87,12 @@ def commit_output(output: str, values: dict[str, Any], *, files: Sequence[FileEn
     listed = {entry.file: entry.bytes for entry in files}
     found = {file for file in stored_files(output, storage) if file != BUILDING and not file.startswith(f"{STAGING}/")}
     if odd := sorted(found ^ set(listed)):
-        raise SetupError(f"{output}: {odd[0]} is missing or no part of the alignment; run the job again.")
+        raise SetupError(f"{output}: {odd[0]} is missing or no part of what was made; run the job again.")
     for file, n_bytes in sorted(listed.items()):
         if (size := storage.size(join(output, file))) != n_bytes:
             raise SetupError(f"{output}: {file} has {size} bytes, {n_bytes} were written; run the job again.")
     with atomic_write(storage, join(output, MANIFEST)) as sink:
-        sink.write(manifest_bytes(values))
+        sink.write(manifest_bytes(values, form=form))
     storage.delete_tree(join(output, STAGING))
     storage.delete_tree(join(output, BUILDING))
 

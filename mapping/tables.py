@@ -1,4 +1,4 @@
-"""The Parquet tables of an alignment: written whole or not at all, the same rows give the same bytes."""
+"""The Parquet tables of alignments and of QAMPARI: written whole or not at all, the same rows give the same bytes."""
 
 from __future__ import annotations
 
@@ -30,33 +30,38 @@ def write_table(
     file: str,
     storage: Storage,
     further: Sequence[pa.Field] = (),
+    schema: pa.Schema | None = None,
+    group_rows: int = GROUP_ROWS,
 ) -> FileEntry:
     """Writes rows, values in the order of the table's columns, and gives the manifest's entry of the file.
 
     Args:
-        rows: taken one group after the other, so memory holds ``GROUP_ROWS`` of them.
-        table: a name of ``TABLES``.
+        rows: taken one group after the other, so memory holds ``group_rows`` of them.
+        table: its name.
         output: folder of the alignment.
         file: path in it.
         further: columns behind those of the table.
+        schema: the table's columns; None for those that ``TABLES`` has under its name.
+        group_rows: rows in a row group.
     """
     metadata = {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
-    schema = pa.schema([*TABLES[table], *further], metadata=metadata)
+    columns = TABLES[table] if schema is None else schema
+    written = pa.schema([*columns, *further], metadata=metadata)
     n_rows = 0
     with atomic_write(storage, join(output, file)) as raw:
         sink = HashingWriter(raw)
-        with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
-            for group in _groups(rows):
-                columns = zip(zip(*group, strict=True), schema.types, strict=True)
-                batch = pa.RecordBatch.from_arrays([pa.array(one, kind) for one, kind in columns], schema=schema)
+        with pq.ParquetWriter(sink, written, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
+            for group in _groups(rows, group_rows):
+                values = zip(zip(*group, strict=True), written.types, strict=True)
+                batch = pa.RecordBatch.from_arrays([pa.array(one, kind) for one, kind in values], schema=written)
                 writer.write_batch(batch, row_group_size=batch.num_rows)
                 n_rows += batch.num_rows
     return FileEntry(file, n_rows, sink.n_bytes, sink.hexdigest())
 
 
-def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+def _groups(rows: Iterable[Sequence[Any]], n_rows: int) -> Iterator[list[Sequence[Any]]]:
     source = iter(rows)
-    while group := list(islice(source, GROUP_ROWS)):
+    while group := list(islice(source, n_rows)):
         yield group
 
 

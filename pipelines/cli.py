@@ -19,6 +19,8 @@ from pipelines.commands import (
     export_kilt,
     locate,
     nli,
+    qampari,
+    qampari_tasks,
     show,
     validate_kilt,
     verify,
@@ -40,6 +42,8 @@ COMMANDS: tuple[Command, ...] = (
     map_command.COMMAND,
     nli.COMMAND,
     validate_kilt.COMMAND,
+    qampari.COMMAND,
+    qampari_tasks.COMMAND,
     evaluate.COMMAND,
 )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -14,14 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kbsource.beat import Beat
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.records import Page
-from kbsource.release.columns import decode
-from kbsource.schema import ELEMENT
 from kbsource.staging import read_batches, read_json
 from mapping.locate import PageSearch, SearchOptions, without_span
 from mapping.places import place_alignments
@@ -29,6 +25,7 @@ from mapping.records import Alignment
 from mapping.resolve import Resolved
 from mapping.tokens import Tokeniser
 from pipelines.map_staging import WANTED, MapJob, bucket_range, settled_row, staged, write_settled
+from pipelines.page_texts import PageTexts
 from pipelines.storage import storage_for
 
 PIECE_BYTES = 4 << 20
@@ -40,7 +37,6 @@ GIVEN_UP = "page_"
 """Begins the verdict over what ended the process for the second time."""
 
 _POSITION, _TEXT = (WANTED.get_field_index(name) for name in ("position", "text"))
-_COLUMNS = ["page_id", "title", "is_disambiguation", "elements"]
 
 
 @lru_cache(maxsize=1)
@@ -125,7 +121,7 @@ class _Search:
 
     def __init__(self, job: MapJob, verdicts: Mapping[str, str], beat: Beat) -> None:
         self._job = job
-        self._options = SearchOptions(job.threshold, job.max_elements, job.numbering)
+        self._options = SearchOptions(job.threshold, job.max_elements, job.numbering, job.places_nothing)
         self._pages = PageTexts(job.kb, job.pages, job.page_rows)
         self._beat = beat
         self._lost = {
@@ -175,75 +171,3 @@ class _Search:
                 ) from error
             self._beat.leave()
             yield alignment
-
-
-class PageTexts:
-    """Pages of a local release with nothing but what alignment needs of them, read in the order of the release.
-
-    Memory: one row group.
-
-    Args:
-        folder: of the release.
-        files: paths of its pages files in it, in order.
-        n_rows: pages in each of them.
-    """
-
-    def __init__(self, folder: str, files: tuple[str, ...], n_rows: tuple[int, ...]) -> None:
-        self._paths = [os.path.join(folder, file) for file in files]
-        self._first_positions = list(accumulate(n_rows, initial=0))
-        self._shard = -1
-        self._file: pq.ParquetFile | None = None
-        self._starts: list[int] = []
-        self._group = -1
-        self._table: pa.Table | None = None
-
-    def close(self) -> None:
-        """Closes the file that is open."""
-        if self._file is not None:
-            self._file.close()
-
-    def page(self, position: int) -> Page:
-        """Gives the page at a position among all pages: ids, title, elements; all else is empty."""
-        shard = bisect_right(self._first_positions, position) - 1
-        row = position - self._first_positions[shard]
-        if shard != self._shard:
-            self._open(shard)
-        group = bisect_right(self._starts, row) - 1
-        if group != self._group:
-            assert self._file is not None
-            self._table = self._file.read_row_group(group, columns=_COLUMNS, use_threads=False)
-            self._group = group
-        assert self._table is not None
-        one = self._table.slice(row - self._starts[group], 1).to_batches()[0]
-        ids, titles, marks = (one[name].to_pylist() for name in _COLUMNS[:3])
-        elements = decode(one["elements"], pa.list_(ELEMENT))[0]
-        empty: tuple[Any, ...] = ()
-        return Page(
-            page_id=ids[0],
-            title=titles[0],
-            qid=None,
-            is_disambiguation=marks[0],
-            revision_id=0,
-            parent_revision_id=None,
-            timestamp="",
-            url="",
-            elements=elements,
-            anchors=empty,
-            categories=empty,
-            redirects=empty,
-            tables=empty,
-            infoboxes=empty,
-            templates=empty,
-            losses=empty,
-            parse_status="ok",
-        )
-
-    def _open(self, shard: int) -> None:
-        self.close()
-        self._file = pq.ParquetFile(self._paths[shard], memory_map=True)
-        metadata = self._file.metadata
-        self._starts, n_rows = [], 0
-        for group in range(metadata.num_row_groups):
-            self._starts.append(n_rows)
-            n_rows += metadata.row_group(group).num_rows
-        self._shard, self._group = shard, -1

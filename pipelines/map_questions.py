@@ -22,10 +22,10 @@ from mapping.sources.base import iter_evidence
 from mapping.staged import example_from_json
 from mapping.tokens import Tokeniser
 from mapping.verification import RESCUED, questions
-from pipelines.map_align import PageTexts
 from pipelines.map_merge import read_alignments, read_examples
 from pipelines.map_staging import MapJob, settled_row
 from pipelines.map_verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, question_row, write_questions
+from pipelines.page_texts import PageTexts
 from pipelines.storage import storage_for
 
 _SEARCHED = frozenset(("exact", "near", "weak"))

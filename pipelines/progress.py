@@ -18,11 +18,12 @@ _LOG_S = 30.0
 
 
 class Done(NamedTuple):
-    """Work done: bytes of those to do, and pages."""
+    """Work done: bytes of those to do, and pages; or other things where ``unit`` says what they are."""
 
     n_bytes: int
     total_bytes: int
     n_pages: int = 0
+    unit: str = ""
 
 
 class Progress:
@@ -76,12 +77,19 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
     >>> progress_line("scan", Done(50_000_000, 200_000_000, 9_000), elapsed_s=10)
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
+    >>> progress_line("search", Done(500, 2_000, unit="facts"), elapsed_s=10)
+    'search: 500 of 2,000 facts (25 %), 50 facts/s, 0:30 left'
     """
     n_bytes = min(done.n_bytes, done.total_bytes)
     share = n_bytes / done.total_bytes if done.total_bytes else 1.0
     left = f"{clock(elapsed_s * (1 - share) / share)} left" if n_bytes else "time left unknown"
-    rate = f", {done.n_pages / elapsed_s:,.0f} pages/s" if done.n_pages and elapsed_s else ""
-    return f"{name}: {size(n_bytes)} of {size(done.total_bytes)} ({share:.0%}){rate}, {left}".replace("%)", " %)")
+    if done.unit:
+        come = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}"
+        rate = f", {n_bytes / elapsed_s:,.0f} {done.unit}/s" if n_bytes and elapsed_s else ""
+    else:
+        come = f"{size(n_bytes)} of {size(done.total_bytes)}"
+        rate = f", {done.n_pages / elapsed_s:,.0f} pages/s" if done.n_pages and elapsed_s else ""
+    return f"{name}: {come} ({share:.0%}){rate}, {left}".replace("%)", " %)")
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
@@ -90,6 +98,8 @@ def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
     >>> stage_line("pages", Done(0, 0, 1200), elapsed_s=61)
     'pages: 1,200 pages in 1:01'
     """
+    if done.unit:
+        return f"{name}: {done.n_bytes:,} {done.unit} in {clock(elapsed_s)}"
     return f"{name}: {done.n_pages:,} pages in {clock(elapsed_s)}" if done.n_pages else f"{name}: {clock(elapsed_s)}"
 
 
@@ -116,13 +126,20 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
-def beats_of(staging: str, kind: str, *, total_bytes: int) -> Callable[[], Done]:
-    """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind."""
+def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Callable[[], Done]:
+    """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind.
+
+    Args:
+        staging: staging folder.
+        kind: of the tasks.
+        total_bytes: of all tasks, or things where they are not bytes.
+        unit: what these are.
+    """
     storage = LocalStorage()
 
     def poll() -> Done:
         readings = [Beat.glance(path) for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
         n_bytes = sum(one.bytes_done for one in readings)
-        return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings))
+        return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings), unit)
 
     return poll

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 RULES = {
@@ -42,14 +43,19 @@ class Finding:
 
 
 class Findings:
-    """Findings as they come in; of each file and rule the first example is kept."""
+    """Findings as they come in; of each file and rule the first example is kept.
 
-    def __init__(self) -> None:
+    Args:
+        rules: slugs that may be broken, with their meanings.
+    """
+
+    def __init__(self, rules: Mapping[str, str] = RULES) -> None:
+        self._rules = rules
         self._found: dict[tuple[str, str], Finding] = {}
 
     def add(self, file: str, rule: str, example: str, n_cases: int = 1) -> None:
-        """Takes cases of a rule of ``RULES`` that is broken in a file."""
-        assert rule in RULES
+        """Takes cases of a rule that is broken in a file."""
+        assert rule in self._rules
         before = self._found.get((file, rule))
         if before is not None:
             n_cases, example = n_cases + before.n_cases, before.example

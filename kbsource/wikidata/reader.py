@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,11 +15,19 @@ from kbsource.wikidata.manifest import WikidataManifest, read_wikidata_manifest
 
 @dataclass(frozen=True, slots=True)
 class WikidataTables:
-    """A release of Wikidata, to be read table by table."""
+    """A release of Wikidata, to be read table by table.
+
+    Attributes:
+        path: folder of the release.
+        manifest: of the release.
+        storage: of the folder.
+        on_rows: is told of rows as they are read, by their number.
+    """
 
     path: str
     manifest: WikidataManifest
     storage: Storage
+    on_rows: Callable[[int], None] | None = None
 
     @classmethod
     def open(cls, path: str, storage: Storage) -> WikidataTables:
@@ -37,6 +45,12 @@ class WikidataTables:
                 for number in range(file.metadata.num_row_groups):
                     group = file.read_row_group(number, columns=list(columns), use_threads=False)
                     yield from group.combine_chunks().to_batches()
+                    if self.on_rows is not None:
+                        self.on_rows(group.num_rows)
+
+    def n_rows(self, table: str) -> int:
+        """Gives the number of rows of a table."""
+        return sum(entry.rows for entry in self.manifest.tables[table])
 
     @property
     def manifest_path(self) -> str:

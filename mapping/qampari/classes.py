@@ -25,7 +25,9 @@ N_TYPES = N_WORDS * _BITS
 """Most types that can be told apart; the relations of QAMPARI have 105."""
 
 
-def find_classes(tables: WikidataTables, labels: Sequence[str]) -> dict[str, str]:
+def find_classes(
+    tables: WikidataTables, labels: Sequence[str], *, given: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Gives the class that each label means, without the labels that no class has.
 
     It is the item with exactly this English label that is a class, that is, the value of P31 or P279 somewhere; of
@@ -34,7 +36,9 @@ def find_classes(tables: WikidataTables, labels: Sequence[str]) -> dict[str, str
     Args:
         tables: of Wikidata.
         labels: of classes.
+        given: the classes of some labels, which are taken as they are.
     """
+    known = dict(given or {})
     named: defaultdict[str, set[str]] = defaultdict(set)
     for batch in tables.batches("items", ("item_id", "labels")):
         for item_id, label in _labelled(batch, labels):
@@ -49,7 +53,9 @@ def find_classes(tables: WikidataTables, labels: Sequence[str]) -> dict[str, str
         instances.update(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
     found = {}
     for label in labels:
-        if classes := [one for one in named[label] if uses[one]]:
+        if label in known:
+            found[label] = known[label]
+        elif classes := [one for one in named[label] if uses[one]]:
             found[label] = min(classes, key=lambda one: (-instances[one], int(one[1:])))
     return found
 

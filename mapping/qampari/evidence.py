@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
-from kbsource.records import Page
+from kbsource.records import Anchor, Page
+from mapping.caseless import find_whole, fold_case
 from mapping.sentences import sentence_spans
 
 LEAST_ALIAS_CHARS = 4
@@ -21,6 +25,8 @@ N_BEFORE = 2
 
 _TITLES = frozenset(("title", "heading"))
 _LEAST_DIGITS = 3
+_GOES_ON = re.compile(r"\d[.,]\d")
+_WENT_BEFORE = re.compile(r"\d,\d")  # no point: 12.5.1954
 
 
 class Sought(NamedTuple):
@@ -76,10 +82,10 @@ def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[s
 def number_names(amount: str) -> tuple[str, ...]:
     """Gives how a page may write a number: as it is, without zeros at its end, with commas between thousands.
 
-    Numbers of fewer than three digits have no names, since pages are full of them.
+    What has fewer than three digits is no name, since pages are full of it.
 
-    >>> number_names("61390"), number_names("1250.50"), number_names("12")
-    (('61390', '61,390'), ('1250.50', '1250.5', '1,250.5'), ())
+    >>> number_names("61390"), number_names("1250.50"), number_names("10.0"), number_names("12")
+    (('61390', '61,390'), ('1250.50', '1250.5', '1,250.5'), ('10.0',), ())
     """
     try:
         value = Decimal(amount)
@@ -89,7 +95,8 @@ def number_names(amount: str) -> tuple[str, ...]:
         return ()
     plain = f"{value:f}"
     short = plain.rstrip("0").rstrip(".") if "." in plain else plain
-    return tuple(dict.fromkeys((plain, short, f"{Decimal(short):,f}")))
+    names = dict.fromkeys((plain, short, f"{Decimal(short):,f}"))
+    return tuple(one for one in names if sum(char.isdigit() for char in one) >= _LEAST_DIGITS)
 
 
 def year_names(year: int) -> tuple[str, ...]:
@@ -122,46 +129,87 @@ def fact_candidates(
 def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
     """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page.
 
-    Names are found without regard to case where no letter, digit or underscore stands before or behind them. A name
-    that runs over the end of a sentence makes one of the two. Each sentence comes once: by order of the names, by link
-    last, then in the order of the page. Sentences before are of the same element.
+    See ``PageSentences.find``, which is for a page that many things are looked for in.
+    """
+    return PageSentences(page, n_before=n_before).find(sought)
+
+
+class PageSentences:
+    """The sentences of a page's paragraphs and list items, to look for things in.
 
     Args:
-        page: the page.
-        sought: what is looked for.
-        n_before: most sentences before.
+        page: the page; of it elements and anchors are needed.
+        n_before: most sentences before the one that names something; of the same element.
     """
-    places: dict[tuple[int, int, int], Candidate] = {}
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for element, start, end, is_link in _mentions(page, sought):
-        text = page.elements[element].text
-        if element not in spans:
-            spans[element] = sentence_spans(text)
-        starts = [first for first, _ in spans[element]]
+
+    def __init__(self, page: Page, *, n_before: int = N_BEFORE) -> None:
+        self.page = page
+        self.n_before = n_before
+        self._running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
+        texts = [page.elements[number].text for number in self._running]
+        # One text for all: to search each element by itself costs more than the search.
+        self._text = "\n".join(texts)
+        self._folded = fold_case(self._text)
+        self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))[:-1]
+        self._spans: dict[int, list[tuple[int, int]]] = {}
+
+    def find(self, sought: Sought) -> list[Candidate]:
+        """Gives the sentences that name a thing or link to its page.
+
+        Names are found without regard to case where no letter, digit or underscore stands before or behind them, and
+        numbers where they are no part of a longer one (1,250). A name that runs over the end of a sentence makes one
+        of the two. Each sentence comes once: by order of the names, by link last, then in the order of the page.
+        """
+        places: dict[tuple[int, int, int], Candidate] = {}
+        for element, start, end, is_link in self._mentions(sought):
+            found = self._candidate(element, start, end, is_link=is_link)
+            places.setdefault((element, found.sentence_char, found.end_char), found)
+        return list(places.values())
+
+    def _candidate(self, element: int, start: int, end: int, *, is_link: bool) -> Candidate:
+        text, spans = self.page.elements[element].text, self._sentence_spans(element)
+        starts = [first for first, _ in spans]
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
-        begin, stop = starts[max(0, first - n_before)], spans[element][last][1]
-        place = (element, starts[first], stop)
-        if place not in places:
-            places[place] = Candidate(
-                page.page_id, element, begin, starts[first], stop, text[begin:stop], text[start:end], is_link
-            )
-    return list(places.values())
+        begin, stop = starts[max(0, first - self.n_before)], spans[last][1]
+        return Candidate(
+            self.page.page_id, element, begin, starts[first], stop, text[begin:stop], text[start:end], is_link
+        )
 
+    def _sentence_spans(self, element: int) -> list[tuple[int, int]]:
+        if element not in self._spans:
+            self._spans[element] = sentence_spans(self.page.elements[element].text)
+        return self._spans[element]
 
-def _mentions(page: Page, sought: Sought) -> Iterable[tuple[int, int, int, bool]]:
-    """Gives element, half-open place and whether it is a link, in the order of names, then links."""
-    running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
-    for name in sought.names:
-        pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-        for number in running:
-            for found in pattern.finditer(page.elements[number].text):
-                yield number, found.start(), found.end(), False
-    if sought.page_id is not None:
-        wanted = set(running)
-        for anchor in page.anchors:
-            if anchor.target_page_id == sought.page_id and anchor.element in wanted and anchor.text.strip():
+    def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int, bool]]:
+        """Gives element, half-open place and whether it is a link, in the order of names, then links."""
+        for name in sought.names:
+            if "\n" in name:  # no element has one
+                continue
+            for found in find_whole(fold_case(name), self._text, self._folded):
+                if _is_in_number(self._text, found, found + len(name)):
+                    continue
+                place = bisect_right(self._starts, found) - 1
+                start = found - self._starts[place]
+                yield self._running[place], start, start + len(name), False
+        if sought.page_id is not None:
+            for anchor in self._anchors[sought.page_id]:
                 blank = len(anchor.text) - len(anchor.text.lstrip())
                 yield anchor.element, anchor.start + blank, anchor.start + len(anchor.text.rstrip()), True
+
+    @cached_property
+    def _anchors(self) -> defaultdict[int | None, list[Anchor]]:
+        by_target: defaultdict[int | None, list[Anchor]] = defaultdict(list)
+        wanted = set(self._running)
+        for anchor in self.page.anchors:
+            if anchor.element in wanted and anchor.text.strip():
+                by_target[anchor.target_page_id].append(anchor)
+        return by_target
+
+
+def _is_in_number(text: str, start: int, end: int) -> bool:
+    """Says whether digits at an edge of a place are a part of a longer number."""
+    goes_on = _GOES_ON.match(text, end - 1) is not None
+    return goes_on or (start > 1 and _WENT_BEFORE.match(text, start - 2) is not None)
 
 
 def released_case(text: str) -> str:

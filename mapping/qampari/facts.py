@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.classes import N_WORDS, ClassTypes, Numbers, item_numbers
 
-_ENDED = "P582"
+ENDED = "P582"
+"""Qualifier of statements that no longer hold: end time."""
 _INSTANCE_OF = 31
 _COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
 
@@ -115,7 +116,7 @@ def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
     qualifiers = pc.struct_field(pc.list_flatten(batch["qualifiers"]), "property_id")
     rows = pc.list_parent_indices(batch["qualifiers"]).to_numpy()
     has_ended = np.zeros(batch.num_rows, np.bool_)
-    has_ended[rows[pc.equal(qualifiers, _ENDED).to_numpy(zero_copy_only=False)]] = True
+    has_ended[rows[pc.equal(qualifiers, ENDED).to_numpy(zero_copy_only=False)]] = True
     holds = pc.and_(pc.not_equal(batch["rank"], "deprecated"), pc.is_valid(batch["value"]))
     return batch.filter(pc.and_(holds, pa.array(~has_ended)))
 

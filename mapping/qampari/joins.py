@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -72,6 +73,7 @@ def simple_answers(
     least: int = LEAST_ANSWERS,
     most: int = MOST_SUBJECTS,
     n_buckets: int = N_BUCKETS,
+    tally: Counter[str] | None = None,
 ) -> Iterator[SimpleAnswers]:
     """Gives the queries of enabled simple relations that have enough answers.
 
@@ -88,6 +90,8 @@ def simple_answers(
         least: answers that a query needs.
         most: subjects that property and value may have.
         n_buckets: memory holds the facts of one; a value has all of its facts in one.
+        tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations none of whose
+            types has enough of them as ``no_type``.
 
     Returns:
         By bucket of the value, then value, property, and types in the order of the relation.
@@ -97,11 +101,13 @@ def simple_answers(
             spill.add(batch, batch["value"].to_numpy() % n_buckets)
         spill.flush()
         for bucket in range(n_buckets):
-            yield from _simple_in_bucket(spill.read(bucket), relations, types, least, most)
+            yield from _simple_in_bucket(
+                spill.read(bucket), relations, types, least, most, Counter() if tally is None else tally
+            )
 
 
 def _simple_in_bucket(
-    table: pa.Table, relations: Relations, types: ClassTypes, least: int, most: int
+    table: pa.Table, relations: Relations, types: ClassTypes, least: int, most: int, tally: Counter[str]
 ) -> Iterator[SimpleAnswers]:
     property_, value, subject, *words = (table[name].to_numpy() for name in FACTS.names)
     order = np.lexsort((subject, property_, value))
@@ -112,17 +118,24 @@ def _simple_in_bucket(
     masks = np.stack([one[order] for one in words], axis=1)
     for start, end in _runs(value, property_, least=least):
         relation = relations.simple.get(f"P{property_[start]}")
-        if relation is None or not relation.is_enabled or end - start > most:
+        if relation is None or not relation.is_enabled:
+            continue
+        if end - start > most:
+            tally["too_many_subjects"] += 1
             continue
         query = SimpleQuery(relation.property_id, f"Q{value[start]}")
         if not relation.is_typed:
             yield SimpleAnswers(query, subject[start:end])
             continue
-        for label in relation.types:
-            if label in types.labels:
-                found = subject[start:end][types.has_type(masks[start:end], label)]
-                if len(found) >= least:
-                    yield SimpleAnswers(query._replace(type_label=label), found)
+        of_types = [
+            (label, subject[start:end][types.has_type(masks[start:end], label)])
+            for label in relation.types
+            if label in types.labels
+        ]
+        enough = [(label, found) for label, found in of_types if len(found) >= least]
+        tally["no_type"] += not enough
+        for label, found in enough:
+            yield SimpleAnswers(query._replace(type_label=label), found)
 
 
 def intersections(

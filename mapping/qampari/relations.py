@@ -14,7 +14,9 @@ from kbsource.errors import SetupError
 
 _PROPERTY = re.compile(r"P[1-9]\d*")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
-_TABLES = {"wanted_types", "type_words", "simple", "types", "composition"}
+_TABLES = {"wanted_types", "simple", "types", "composition"}
+_OPTIONAL = {"type_words", "classes"}
+_ITEM = re.compile(r"Q[1-9]\d*")
 _PERSONS = "persons"
 
 
@@ -90,12 +92,14 @@ class Relations:
         composition: relations whose values are asked for.
         wanted_types: labels of the classes that answers may be told apart by.
         type_words: what a question calls a class, where that is not its label.
+        classes: the Wikidata item of a class, where it is not left to be found by the label.
     """
 
     simple: Mapping[str, SimpleRelation]
     composition: Mapping[str, CompositionRelation]
     wanted_types: tuple[str, ...]
     type_words: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
 
     def property_ids(self) -> set[str]:
         """Gives the properties whose statements are needed, of the relations that are enabled."""
@@ -131,13 +135,18 @@ class _Reader:
         self._file = file
 
     def relations(self, data: dict[str, Any]) -> Relations:
-        if data.keys() - {"type_words"} != _TABLES - {"type_words"}:
-            self._fail("", f"the tables {', '.join(sorted(_TABLES))}", ", ".join(data))
+        if data.keys() - _OPTIONAL != _TABLES:
+            self._fail("", f"the tables {', '.join(sorted(_TABLES | _OPTIONAL))}", ", ".join(data))
         wanted = self._strings("wanted_types", data["wanted_types"])
         words = self._table("type_words", data.get("type_words", {}))
         for label, word in words.items():
             self._known_type(f"type_words.{label}", label, wanted)
             self._string(f"type_words.{label}", word)
+        classes = self._table("classes", data.get("classes", {}))
+        for label, item in classes.items():
+            self._known_type(f"classes.{label}", label, wanted)
+            if not isinstance(item, str) or not _ITEM.fullmatch(item):
+                self._fail(f"classes.{label}", "a Wikidata item like Q11424", item)
         types = {name: self._strings(f"types.{name}", one) for name, one in self._table("types", data["types"]).items()}
         simple = {
             name: self._simple(name, one, types.get(name, ()), wanted)
@@ -149,7 +158,7 @@ class _Reader:
             name: self._composition(name, one, simple.get(name))
             for name, one in self._entries("composition", data["composition"])
         }
-        return Relations(simple, composition, wanted, words)
+        return Relations(simple, composition, wanted, words, classes)
 
     def _entries(self, place: str, table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, one in self._table(place, table).items():

@@ -16,6 +16,18 @@ from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 
+KEPT = "kept"
+OUTCOMES: dict[str, str] = {
+    KEPT: "it is a question",
+    "too_many_answers": "it has so many answers that the filter could not keep it if all were validated",
+    "entity_unnamed": "what it is about has neither a name in English nor a page",
+    "too_few_found": "too few of its answers stand near a name of the entity, or too small a share",
+    "too_few_validated": "too few validated answers",
+    "too_many_validated": "too many validated answers",
+    "share_too_low": "too small a share of its answers is validated",
+}
+"""What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
+
 Side = Literal["train", "test"]
 Mixed = Literal["train", "drop"]
 
@@ -41,9 +53,12 @@ class AnswerFilter:
             SetupError: names the value and what it may be.
         """
         if not 1 <= self.least <= self.most:
-            raise SetupError(f"From {self.least} to {self.most} answers: give numbers from 1 on, the smaller first.")
+            raise SetupError(
+                f"From {self.least} to {self.most} answers: for --least-answers and --most-answers give numbers from "
+                "1 on, the smaller first."
+            )
         if not 0 <= self.share <= 1:
-            raise SetupError(f"A share of {self.share} of the answers: give one from 0 to 1.")
+            raise SetupError(f"A share of {self.share} of the answers: for --least-share give one from 0 to 1.")
 
     def may_keep(self, n_answers: int) -> bool:
         """Says whether a question with so many answers could be kept if all that is needed were validated."""
@@ -51,7 +66,22 @@ class AnswerFilter:
 
     def keeps(self, n_validated: int, n_answers: int) -> bool:
         """Says whether a question is kept, of whose answers, at least one, so many are validated."""
-        return self.least <= n_validated <= self.most and n_validated / n_answers >= self.share
+        return self.outcome(n_validated, n_answers) == KEPT
+
+    def outcome(self, n_validated: int, n_answers: int, *, n_pairs: tuple[int, int] | None = None) -> str:
+        """Gives what becomes of a question, a key of ``OUTCOMES``.
+
+        Args:
+            n_validated: distinct answers that are validated.
+            n_answers: all, at least one.
+            n_pairs: for compositions validated pairs of subject and value, and all of them: the share is theirs.
+        """
+        if n_validated < self.least:
+            return "too_few_validated"
+        if n_validated > self.most:
+            return "too_many_validated"
+        n_right, n_all = n_pairs or (n_validated, n_answers)
+        return KEPT if n_right / n_all >= self.share else "share_too_low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +111,15 @@ class SampleSizes:
             SetupError: names the value and what it may be.
         """
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
-            raise SetupError(f"The pool has {dict(self.pool)}: give numbers from 0 on for {', '.join(SUBSETS)}.")
+            raise SetupError(
+                f"The pool has {dict(self.pool)}: for each --pool-… give a number from 0 on; there are "
+                f"{', '.join(SUBSETS)}."
+            )
         if self.train_per_relation < 0:
-            raise SetupError(f"{self.train_per_relation} training questions a relation: give a number from 0 on.")
+            raise SetupError(
+                f"{self.train_per_relation} training questions a relation: for --train-per-relation give a number "
+                "from 0 on."
+            )
 
 
 class Candidate(NamedTuple):

@@ -1,4 +1,4 @@
-"""``kbsource verify``: is a release what was written, and do its laws hold?"""
+"""``kbsource verify``: is what a command wrote as it was written, and do its laws hold?"""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from pipelines.commands.common import Command
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release or an alignment")
+    parser.add_argument(
+        "--kb",
+        metavar="DIR",
+        help="for a QAMPARI release: the release of pages that it was made from, to compare proofs with their texts",
+    )
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:
-    from kbsource.files import LocalStorage
-    from kbsource.release.findings import RULES
-    from kbsource.release.verify import verify_release
+    from kbsource.errors import SetupError
+    from kbsource.files import LocalStorage, join
+    from kbsource.release.layout import MANIFEST
+    from kbsource.release.verify import VerifyReport, verify_release
     from kbsource.wikidata.manifest import is_wikidata_release
     from kbsource.wikidata.verify import WikidataReport, verify_wikidata
+    from mapping.verify_output import RULES, OutputReport, is_output, verify_output
     from pipelines.progress import Done, Progress
 
     done, total = 0, 0
@@ -28,9 +35,16 @@ def _run(args: argparse.Namespace) -> int:
         nonlocal done, total
         done, total = n_done, n_total
 
+    report: VerifyReport | WikidataReport | OutputReport
     with Progress().stage("verify", lambda: Done(done, total)):
-        is_wikidata = is_wikidata_release(args.release, LocalStorage())
-        report = (verify_wikidata if is_wikidata else verify_release)(args.release, on_progress=see)
+        if is_output(args.release):
+            report = verify_output(args.release, kb=args.kb, on_progress=see)
+        elif args.kb is not None and LocalStorage().exists(join(args.release, MANIFEST)):
+            raise SetupError(f"{args.release}: --kb is for QAMPARI releases; leave it out.")
+        elif is_wikidata_release(args.release, LocalStorage()):
+            report = verify_wikidata(args.release, on_progress=see)
+        else:
+            report = verify_release(args.release, on_progress=see)
     if args.json:
         print(json.dumps({"ok": report.is_sound, **dataclasses.asdict(report)}, ensure_ascii=False, indent=2))
         return 0 if report.is_sound else 1
@@ -42,6 +56,14 @@ def _run(args: argparse.Namespace) -> int:
             f"{report.n_entities:,} entities, {report.n_statements:,} statements, {report.n_sitelinks:,} sitelinks, "
             f"{report.n_classes:,} pairs of classes checked"
         )
+    elif isinstance(report, OutputReport):
+        checked += f"{report.n_rows:,} rows"
+        if report.n_questions:
+            against = " with their texts" if report.has_texts else ""
+            checked += (
+                f", {report.n_questions:,} questions, {report.n_answers:,} answers, {report.n_proofs:,} proofs{against}"
+            )
+        checked += " checked"
     else:
         checked += f"{report.n_pages:,} pages, {report.n_anchors:,} anchors, {report.n_redirects:,} redirects checked"
     print(f"{'Sound' if report.is_sound else 'NOT sound'}: {checked}.")
@@ -51,9 +73,13 @@ def _run(args: argparse.Namespace) -> int:
 COMMAND = Command(
     name="verify",
     summary="recompute everything that a release claims",
-    description="Recomputes hashes, counts, schemas and laws of a release from its files alone. Exit code 1 when\n"
-    "anything is not as the manifest says.",
-    examples=("kbsource verify releases/enwiki-20261001", "kbsource verify --json releases/enwiki-20261001"),
+    description="Recomputes hashes, counts, schemas and laws of a release, an alignment or a QAMPARI release from its\n"
+    "files alone. Exit code 1 when anything is not as the manifest says.",
+    examples=(
+        "kbsource verify releases/enwiki-20261001",
+        "kbsource verify --json releases/enwiki-20261001",
+        "kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001",
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mapping.entailment import ModelOptions
     from pipelines.options_map import VerifyOptions
 
-_MODEL_FLAGS = ("backend", "device", "label_names", "revision")
+MODEL_FLAGS = ("backend", "device", "label_names", "revision")
 _VERIFY_FLAGS = ("hypothesis", "rescue")
 RESCUE_SENTENCES = 100
 
@@ -80,7 +80,7 @@ def verify_options(given: Mapping[str, Any]) -> VerifyOptions | None:
     from pipelines.options_map import VerifyOptions
 
     if given["verify"] is None:
-        for name in (*_MODEL_FLAGS, *_VERIFY_FLAGS):
+        for name in (*MODEL_FLAGS, *_VERIFY_FLAGS):
             if given[name] is not None:
                 raise SetupError(f"--{name.replace('_', '-')} is for --verify MODEL; give it, or leave this out.")
         return None

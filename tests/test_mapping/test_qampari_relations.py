@@ -131,6 +131,16 @@ def test_names_are_taken_as_they_are(relations: Relations, name: str, entity: st
         ("P344 = [", "P50 = [", "simple.P50.noun: expected none"),
         ("\n[types]\n", "\n[types]\nP1 = ['film']\n", "types.P1: expected a relation of [simple]"),
         ('"economy" = ', '"economics" = ', "type_words.economics: expected a label of wanted_types"),
+        (
+            "[simple]\nP31",
+            '[classes]\n"films" = "Q11424"\n[simple]\nP31',
+            "classes.films: expected a label of wanted_types",
+        ),
+        (
+            "[simple]\nP31",
+            '[classes]\n"film" = "P57"\n[simple]\nP31',
+            "classes.film: expected a Wikidata item like Q11424",
+        ),
     ],
 )
 def test_a_slip_in_a_file_of_relations_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:

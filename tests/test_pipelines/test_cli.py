@@ -219,6 +219,8 @@ def test_export_kilt(release: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     records = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert len(records) == mini_wiki.N_ARTICLES
     assert records[0]["wikipedia_title"] == records[0]["text"][0].strip()
+    assert {tuple(one.get("wikidata_info", {})) for one in records} == {(), ("wikidata_id",)}
+    assert "--wikidata" in capsys.readouterr().out
 
 
 def test_ctrl_c_exits_with_130_and_no_traceback(

@@ -80,6 +80,12 @@ def test_a_label_means_the_class_with_most_instances(tables: WikidataTables) -> 
     }
 
 
+def test_a_class_that_is_given_is_taken_as_it_is(tables: WikidataTables) -> None:
+    found = find_classes(tables, ["film", "album", "opera"], given={"album": "Q103", "opera": "Q999", "other": "Q1"})
+
+    assert found == {"film": "Q100", "album": "Q103", "opera": "Q999"}
+
+
 def test_classes_fall_under_the_types_above_them(tables: WikidataTables) -> None:
     types = class_types(tables, {"album": "Q104", "film": "Q100"})
     masks = types.of_classes(np.array([101, 100, 104, 103, 7]))

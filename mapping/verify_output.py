@@ -1,0 +1,257 @@
+"""Checking from the outside what a command wrote: alignments, QAMPARI releases and the tasks made from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage, join, sha256_of
+from kbsource.lookup import KnowledgeSource
+from kbsource.release import findings
+from kbsource.release.findings import Finding, Findings
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import FileEntry, IndexFile
+from kbsource.release.verify import check_files
+from mapping.output import ALL_FORMAT, FORMAT, manifest_bytes
+from mapping.qampari import check_release, release_files
+from mapping.qampari.crowd_tasks import TASKS_FORMAT
+from mapping.qampari.schema import TABLES as QAMPARI_TABLES
+from mapping.schema import TABLES, VERIFICATION
+
+FORMATS = (FORMAT, ALL_FORMAT, release_files.FORMAT, TASKS_FORMAT)
+"""What a manifest may say that it is of to be checked here."""
+RULES = {**findings.RULES, **check_release.RULES}
+"""Every rule and what it means that it is broken."""
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """What was found, by file and rule; a sound folder has no findings.
+
+    Attributes:
+        n_files, n_bytes: files hashed and their size.
+        n_rows: rows of tables and lines of other files.
+        n_questions, n_answers, n_proofs: of the table of questions, where there is one.
+        has_texts: the proofs were compared with the pages that they are from.
+    """
+
+    findings: tuple[Finding, ...]
+    n_files: int
+    n_bytes: int
+    n_rows: int = 0
+    n_questions: int = 0
+    n_answers: int = 0
+    n_proofs: int = 0
+    has_texts: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A manifest's files in the form in which those of releases are checked."""
+
+    tables: dict[str, tuple[FileEntry, ...]]
+    content: bytes
+    index: tuple[IndexFile, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        return self.content
+
+
+def is_output(path: str) -> bool:
+    """Says whether a folder's manifest, if it has any, is one of ``FORMATS``."""
+    storage = LocalStorage()
+    if not storage.exists(join(path, MANIFEST)):
+        return False
+    with storage.open_read(join(path, MANIFEST)) as file:
+        content = file.read()
+    return any(f'"format": "{one}"'.encode() in content for one in FORMATS)
+
+
+def verify_output(
+    path: str, *, kb: str | None = None, on_progress: Callable[[int, int], None] | None = None
+) -> OutputReport:
+    """Checks a local folder for which ``is_output`` holds, and gives everything that is wrong with it.
+
+    Files are hashed first; rows, columns and laws are then checked in those that are what was written.
+
+    Args:
+        path: the folder.
+        kb: folder of the release of pages that the proofs of questions are from; None does not compare their texts.
+        on_progress: told the bytes done and the bytes to do: every file once for its hash, once for what is in it.
+
+    Raises:
+        SetupError: ``kb`` is no release or not the one that the questions were made from, or is given for what has no
+            questions.
+    """
+    found = Findings(RULES)
+    try:
+        content, manifest = _read_manifest(path)
+        entries = list(_entries(path, manifest, found))
+    except _OddManifestError as error:
+        found.add(error.file, "manifest", str(error))
+        return OutputReport(found.sorted(), 1, LocalStorage().size(join(path, error.file)))
+    is_release = manifest["format"] == release_files.FORMAT
+    if kb is not None and not is_release:
+        raise SetupError(f"{path}: --kb is for QAMPARI releases, whose proofs are texts of pages; leave it out.")
+    total, done = 2 * sum(entry.bytes for entry in entries), 0
+
+    def add(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+        if on_progress is not None:
+            on_progress(done, total)
+
+    intact = check_files(path, _Listed({"files": tuple(entries)}, content), found, add)
+    n_rows = 0
+    sound = set()
+    for entry in entries:
+        if entry.file in intact:
+            n_found, is_sound = _check_rows(path, entry, found)
+            n_rows += n_found
+            sound |= {entry.file} if is_sound else set()
+        if not is_release:
+            add(entry.bytes)
+    counts = _check_laws(path, manifest, entries, sound, kb=kb, found=found, add=add) if is_release else None
+    return OutputReport(
+        found.sorted(),
+        len(entries),
+        sum(entry.bytes for entry in entries),
+        n_rows,
+        *(counts[1:] if counts is not None else (0, 0, 0)),
+        has_texts=kb is not None and counts is not None,
+    )
+
+
+def _check_laws(
+    path: str,
+    manifest: Mapping[str, Any],
+    entries: list[FileEntry],
+    sound: set[str],
+    *,
+    kb: str | None,
+    found: Findings,
+    add: Callable[[int], None],
+) -> check_release.ReleaseCounts | None:
+    """Gives how much was checked; None where files are not what was written, so that laws say nothing."""
+    sizes = {entry.file: entry.bytes for entry in entries}
+    try:
+        form = release_files.Form(**manifest["form"])
+    except (KeyError, TypeError):
+        found.add(MANIFEST, "manifest", "form is not that of a QAMPARI release")
+        return None
+    needed = release_files.release_paths()
+    for file in sorted(needed - set(sizes)):
+        found.add(file, "missing", "no QAMPARI release is without it")
+    if not needed <= sound:
+        return None
+    source = None if kb is None else _open_source(path, kb, manifest)
+    try:
+        checks = check_release.ReleaseChecks(
+            path, LocalStorage(), form, found=found, source=source, on_file=lambda file: add(sizes[file])
+        )
+        return checks.run()
+    finally:
+        if source is not None:
+            source.close()
+
+
+def _open_source(path: str, kb: str, manifest: Mapping[str, Any]) -> KnowledgeSource:
+    source = KnowledgeSource.open(kb)
+    made_from = (manifest.get("release") or {}).get("manifest_sha256")
+    given = orjson.loads(source.manifest.to_bytes())["manifest_sha256"]
+    if made_from is not None and made_from != given:
+        source.close()
+        raise SetupError(f"{path} was made from another release than {kb}: give the one with manifest {made_from}.")
+    return source
+
+
+class _OddManifestError(Exception):
+    """A manifest is not what was written; ``file`` says which one."""
+
+    def __init__(self, file: str, detail: str) -> None:
+        super().__init__(detail)
+        self.file = file
+
+
+def _read_manifest(path: str, file: str = MANIFEST) -> tuple[bytes, dict[str, Any]]:
+    with LocalStorage().open_read(join(path, file)) as opened:
+        content = opened.read()
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise _OddManifestError(file, f"not JSON: {error}") from error
+    if not isinstance(value, dict) or value.get("format") not in FORMATS:
+        raise _OddManifestError(file, "not of a format that is known")
+    values = {name: one for name, one in value.items() if name != "manifest_sha256"}
+    if manifest_bytes(values, form=value["format"]) != content:
+        raise _OddManifestError(file, "changed since it was written")
+    return content, value
+
+
+def _entries(path: str, manifest: Mapping[str, Any], found: Findings) -> Iterator[FileEntry]:
+    """Gives every file that is listed: of a folder of alignments also theirs, and their manifests."""
+    storage = LocalStorage()
+    for one in manifest["files"]:
+        yield FileEntry(one["file"], one.get("rows", -1), one["bytes"], one["sha256"])
+    for alignment in manifest.get("alignments", ()):
+        file = f"{alignment['folder']}/{MANIFEST}"
+        if not storage.exists(join(path, file)):
+            found.add(file, "missing", "align this dataset again")
+            continue
+        _, inner = _read_manifest(path, file)
+        if inner["manifest_sha256"] != alignment["manifest_sha256"]:
+            found.add(file, "manifest", f"{inner['manifest_sha256']}, {alignment['manifest_sha256']} was written")
+        yield FileEntry(file, -1, storage.size(join(path, file)), sha256_of(storage, join(path, file)))
+        for one in _entries(join(path, alignment["folder"]), inner, found):
+            yield FileEntry(f"{alignment['folder']}/{one.file}", one.rows, one.bytes, one.sha256)
+
+
+def _check_rows(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool]:
+    """Gives the rows or lines of a file, and whether they are as many as were written and have their columns."""
+    if entry.file.endswith(".parquet"):
+        return _check_table(path, entry, found)
+    if entry.rows < 0 or entry.file.endswith(".json"):
+        return 0, True
+    n_lines = 0
+    with LocalStorage().open_read(join(path, entry.file)) as file:
+        while block := file.read(_CHUNK_BYTES):
+            n_lines += block.count(b"\n")
+    return n_lines, _check_number(entry, n_lines, found)
+
+
+def _check_table(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool]:
+    table = entry.file.split("/")[-2] if "/" in entry.file else ""
+    known = {**TABLES, **QAMPARI_TABLES}.get(table)
+    try:
+        with pq.ParquetFile(join(path, entry.file)) as file:
+            stored, n_rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        found.add(entry.file, "unreadable", str(error))
+        return 0, False
+    allowed = [] if known is None else [known]
+    if table == "alignments" and known is not None:
+        allowed.append(pa.schema([*known, *VERIFICATION]))
+    if not any(stored.equals(one, check_metadata=False) for one in allowed):
+        found.add(entry.file, "schema", f"columns {', '.join(stored.names)}")
+        return n_rows, False
+    return n_rows, _check_number(entry, n_rows, found)
+
+
+def _check_number(entry: FileEntry, n_rows: int, found: Findings) -> bool:
+    if n_rows != entry.rows:
+        found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
+    return n_rows == entry.rows

@@ -1,0 +1,218 @@
+"""What lies in the staging folder while QAMPARI is constructed.
+
+::
+
+    job.json                          what all tasks share, see ``QampariJob``
+    simple/ compositions/ tables/     facts of three kinds, one folder each:
+        facts/00003.arrow             what is to be proved, ``FACTS_A_CHUNK`` a file
+        wanted/0012.arrows            what pages are searched for, by where in the release the page lies
+        found/00012.arrow, .json      sentences that may say a fact, a batch of one chunk; the batches' chunks
+        needed/00003.npy              which facts of a chunk are worth a model's time
+        proofs/00003.arrow, .json     facts of a chunk that are proved; counts
+    names/                            what items are called, see ``mapping.qampari.names``
+    lists/tables/00012.jsonl, .json   tables of list pages, by part of the release; counts
+
+Files depend on the data alone, never on the number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kbsource.files import LocalStorage
+from kbsource.spill import BucketSpill
+from kbsource.staging import read_json, staged_rows, write_json
+from mapping.entailment import ModelOptions
+from mapping.qampari.evidence import Candidate
+
+FACTS_A_CHUNK = 1 << 14
+N_BUCKETS = 256
+"""Parts of a release that facts are sorted by: all that is looked for in a page is in one."""
+MIN_TASK_ROWS = 2_000
+"""Rows that make a task of their own worth while."""
+ANSWER_PAGE, ENTITY_PAGE = 0, 1
+WORDS = 2
+"""Which page is searched: the first thing's for the second, the second thing's for the first; or a page for words."""
+PENDING_CHARS = 16 << 20
+
+FACT_ROWS = pa.schema([pa.field("fact", pa.int64(), nullable=False), pa.field("hypothesis", pa.string())])
+WANTED = pa.schema(
+    [
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("fact", pa.int64(), nullable=False),
+        pa.field("direction", pa.int8(), nullable=False),
+        pa.field("names", pa.list_(pa.string()), nullable=False),
+        pa.field("page_id", pa.int64()),
+    ]
+)
+"""``page_id``: where links lead that stand for a name."""
+_CANDIDATE_TYPES: dict[str, pa.DataType] = {"text": pa.string(), "found": pa.string(), "is_link": pa.bool_()}
+CANDIDATES = [pa.field(name, _CANDIDATE_TYPES.get(name, pa.int64()), nullable=False) for name in Candidate._fields] + [
+    pa.field("title", pa.string(), nullable=False)
+]
+FOUND = pa.schema(
+    [
+        pa.field("fact", pa.int64(), nullable=False),
+        pa.field("direction", pa.int8(), nullable=False),
+        pa.field("number", pa.int32(), nullable=False),
+        *CANDIDATES,
+    ]
+)
+PROOFS = pa.schema(
+    [
+        pa.field("fact", pa.int64(), nullable=False),
+        pa.field("hypothesis", pa.string()),
+        pa.field("entailment", pa.float64()),
+        *CANDIDATES,
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QampariJob:
+    """What all tasks share.
+
+    Attributes:
+        kb: folder of the release.
+        pages: paths of its pages files in it, in order.
+        page_rows: pages in each of them.
+        n_before: sentences before the one that names something.
+        least_entailment: what an accepted candidate is above.
+        model: None where candidates are taken as they come.
+        least_rows: rows that a table needs.
+        key_columns: title of a list page, number of a table, and its key column, where these are given.
+    """
+
+    kb: str
+    pages: tuple[str, ...]
+    page_rows: tuple[int, ...]
+    n_before: int
+    least_entailment: float
+    model: ModelOptions | None
+    least_rows: int
+    key_columns: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def n_pages(self) -> int:
+        """Pages of the release."""
+        return sum(self.page_rows)
+
+    def write(self, staging: str) -> None:
+        """Writes the description into the staging folder."""
+        write_json(LocalStorage(), os.path.join(staging, "job.json"), asdict(self))
+
+    @classmethod
+    def read(cls, staging: str) -> QampariJob:
+        """Gives back what ``write`` wrote."""
+        value = read_json(LocalStorage(), os.path.join(staging, "job.json"))
+        model = value["model"]
+        if model is not None:
+            labels = model["labels"]
+            model = ModelOptions(**{**model, "labels": None if labels is None else tuple(labels)})
+        lists = {name: tuple(value[name]) for name in ("pages", "page_rows")}
+        keys = tuple((title, table, column) for title, table, column in value["key_columns"])
+        return cls(**{**value, **lists, "model": model, "key_columns": keys})
+
+
+def numbered(folder: str, kind: str, number: int, suffix: str = "arrow") -> str:
+    """Gives the path of a numbered file."""
+    return os.path.join(folder, kind, f"{number:05d}.{suffix}")
+
+
+def buckets_of(positions: npt.NDArray[np.int64], n_pages: int) -> npt.NDArray[np.int64]:
+    """Gives the buckets of the pages at positions among all pages of a release."""
+    buckets: npt.NDArray[np.int64] = positions * N_BUCKETS // n_pages
+    return buckets
+
+
+def wanted_spill(folder: str) -> BucketSpill:
+    """Opens what pages are searched for, to be added to or read."""
+    return BucketSpill(os.path.join(folder, "wanted"), WANTED, n_buckets=N_BUCKETS)
+
+
+def write_found(rows: Iterator[tuple[Any, ...]], path: str) -> None:
+    """Writes rows of FOUND in any order, the rows of a batch all of one chunk, and beside it the chunks."""
+    chunks: list[int] = []
+    pending: list[tuple[Any, ...]] = []
+    n_chars = 0
+    text = FOUND.get_field_index("text")
+    with staged_rows(LocalStorage(), path, FOUND) as sink:
+
+        def flush() -> None:
+            pending.sort(key=lambda row: row[:3])
+            for chunk, group in groupby(pending, key=lambda row: int(row[0]) // FACTS_A_CHUNK):
+                for row in group:
+                    sink.add(row)
+                sink.flush()
+                chunks.append(chunk)
+            pending.clear()
+
+        for row in rows:
+            pending.append(row)
+            n_chars += len(row[text])
+            if n_chars >= PENDING_CHARS:
+                flush()
+                n_chars = 0
+        flush()
+    write_json(LocalStorage(), path.removesuffix("arrow") + "json", chunks)
+
+
+def read_found(folder: str, chunk: int) -> dict[int, list[tuple[Any, ...]]]:
+    """Gives what was found for the facts of a chunk: by fact, in the order in which candidates are tried."""
+    storage = LocalStorage()
+    rows: list[tuple[Any, ...]] = []
+    for path in storage.glob(os.path.join(folder, "found", "*.arrow")):
+        chunks: list[int] = read_json(storage, path.removesuffix("arrow") + "json")
+        if chunk not in chunks:
+            continue
+        with storage.open_read(path) as file:
+            reader = pa.ipc.open_file(file)
+            for number in (place for place, one in enumerate(chunks) if one == chunk):
+                rows += zip(*(column.to_pylist() for column in reader.get_batch(number).columns), strict=True)
+    rows.sort(key=lambda row: row[:3])
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row[3:])
+    return found
+
+
+def found_facts(folder: str, n_facts: int) -> tuple[npt.NDArray[np.bool_], int]:
+    """Says of all facts whether anything was found, and gives the number of all that was."""
+    has_any = np.zeros(n_facts, np.bool_)
+    n_found = 0
+    storage = LocalStorage()
+    numbers_alone = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[FOUND.get_field_index("fact")])
+    for path in storage.glob(os.path.join(folder, "found", "*.arrow")):
+        with storage.open_read(path) as file:
+            reader = pa.ipc.open_file(file, options=numbers_alone)
+            for number in range(reader.num_record_batches):
+                facts = reader.get_batch(number)["fact"].to_numpy()
+                has_any[facts] = True
+                n_found += len(facts)
+    return has_any, n_found
+
+
+def task_groups(counts: Sequence[int]) -> list[list[int]]:
+    """Gives the buckets of each task: neighbours, until they are worth a task.
+
+    >>> task_groups([0, 1500, 1500, 6000, 100, 0])
+    [[1, 2], [3], [4]]
+    """
+    groups: list[list[int]] = []
+    n_rows = MIN_TASK_ROWS
+    for bucket, count in enumerate(counts):
+        if count:
+            if n_rows >= MIN_TASK_ROWS:
+                groups.append([])
+                n_rows = 0
+            groups[-1].append(bucket)
+            n_rows += count
+    return groups

@@ -1,0 +1,99 @@
+"""Small QAMPARI releases whose proofs stand on made-up pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kbsource.files import LocalStorage
+from kbsource.records import Page
+from mapping.output import begin_output, commit_output
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
+from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.release_files import FORMAT, Form, write_release_files
+from mapping.qampari.released import page_url, qid_of
+from mapping.qampari.rows import DrawnQuestion, QueryRow
+from mapping.sources.base import Split
+from tests.support.pages import synthetic_pages
+
+HOST = "en.wikipedia.org"
+FORM = Form(HOST, with_meta=False, is_released_case=False, seed="s")
+PAGES = tuple(synthetic_pages(6, n_paragraphs=3))
+_N_PROOFS = {SIMPLE: 1, COMPOSITION: 2, INTERSECTION: 2}
+
+
+def proof(page: Page, number: int = 0, *, length: int = 40) -> ProofText:
+    """Gives the beginning of the paragraph with that number as a proof."""
+    places = [place for place, one in enumerate(page.elements) if one.kind == "paragraph"]
+    element = places[number % len(places)]
+    text = page.elements[element].text[:length]
+    return ProofText(text, page.page_id, page.title, element, 0, length, 0, 0.75, f"Hypothesis {number}.")
+
+
+def answer(name: str, number: int, *, n_proofs: int = 1, titled: bool = True) -> QuestionAnswer:
+    """Gives an answer called by the name, with proofs on the pages from that number on."""
+    proofs = tuple(proof(PAGES[(number + place) % len(PAGES)], number) for place in range(n_proofs))
+    title = PAGES[number % len(PAGES)].title if titled else None
+    return QuestionAnswer(name, (name, f"{name} the Great"), title, f"Q{number + 1}", proofs)
+
+
+def question(
+    key: str,
+    names: Iterable[str],
+    *,
+    subset: str = SIMPLE,
+    property_ids: tuple[str, ...] = ("P50",),
+    entity: str = "Lake Miravel",
+) -> Question:
+    """Gives a question with answers of those names, every third one without a page."""
+    given = list(names)
+    answers = tuple(
+        answer(name, place, n_proofs=_N_PROOFS.get(subset, 1), titled=place % 3 != 2)
+        for place, name in enumerate(given)
+    )
+    about = QuestionEntity(entity, (entity, f"The {entity}"), entity, "Q900")
+    return Question(
+        subset, key, f"What is by {entity} ({key})?", property_ids, None, (about,), len(given) + 1, len(given), answers
+    )
+
+
+def drawn(one: Question, n: int, split: Split) -> DrawnQuestion:
+    """Gives a question that was drawn for a split as its number n."""
+    return DrawnQuestion(one, "train" if split == "train" else "test", split, qid_of(n, one.subset, split))
+
+
+def undrawn(one: Question) -> DrawnQuestion:
+    """Gives a question of the test side that was not drawn."""
+    return DrawnQuestion(one, "test", None, None)
+
+
+def queries_of(questions: Iterable[DrawnQuestion]) -> list[QueryRow]:
+    """Gives the rows of the queries of questions, and one that came to nothing."""
+    rows = [
+        QueryRow(one.subset, one.key, one.property_ids, ("Q900",), None, 9, 9, 8, len(one.answers), "kept")
+        for one, *_ in questions
+    ]
+    return [*rows, QueryRow(SIMPLE, "P1__Q1", ("P1",), ("Q1",), None, 3, None, None, None, "too_few_answers")]
+
+
+def write_qampari(
+    folder: Path, questions: Iterable[DrawnQuestion], *, form: Form = FORM, facts: dict[str, Any] | None = None
+) -> Path:
+    """Writes a finished release and gives its folder."""
+    given, storage, output = list(questions), LocalStorage(), str(folder)
+    begin_output(output, storage)
+    files = write_release_files(
+        given,
+        queries_of(given),
+        output=output,
+        storage=storage,
+        page_url=partial(page_url, form.host),
+        with_meta=form.with_meta,
+        is_released_case=form.is_released_case,
+    )
+    values = {"form": form._asdict(), "files": [asdict(entry) for entry in files], **(facts or {})}
+    commit_output(output, values, files=files, storage=storage, form=FORMAT)
+    return folder

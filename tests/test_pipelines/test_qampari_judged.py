@@ -1,0 +1,148 @@
+"""QAMPARI whose facts a model judges."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mapping.entailment import ModelOptions, Pair, Verdict
+from mapping.entailment_model import open_model
+from mapping.qampari.records import ProofText
+from mapping.qampari.relations import load_relations
+from mapping.qampari.rows import query_of_row, question_of_row
+from mapping.qampari.selection import AnswerFilter
+from pipelines import qampari_prove
+from pipelines.jobs.qampari import QampariSummary
+from tests.support.builds import contents, open_release, rows
+from tests.support.qampari_oracle import Oracle
+from tests.support.qampari_worlds import RELATIONS, World, options_for, random_maker, run_here, run_job
+from tests.support.tiny_nli import overlap_model
+
+for library in ("onnxruntime", "onnx", "transformers"):
+    pytest.importorskip(library, reason="needs kbsource[nli]")
+
+STRICT = 0.5
+"""Of the words of a hypothesis three quarters must be there: the names and the words between them."""
+GIVEN: dict[str, Any] = {"answer_filter": AnswerFilter(3, 14, 0.4), "most_subjects": 26}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return random_maker(5, n_works=130).write(tmp_path_factory.mktemp("random"))
+
+
+@pytest.fixture(scope="module")
+def model(world: World, tmp_path_factory: pytest.TempPathFactory) -> ModelOptions:
+    texts = [RELATIONS, *(one.text for page in open_release(world.kb) for one in page.elements)]
+    texts += [one["text"] for row in rows(world.wikidata, "items") for one in row["labels"]]
+    return ModelOptions(str(overlap_model(tmp_path_factory.mktemp("model"), texts=texts)), backend="onnx")
+
+
+@pytest.fixture(scope="module")
+def made(world: World, model: ModelOptions, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+    output = tmp_path_factory.mktemp("made") / "release"
+    return run_job(options_for(world, output, model=model, least_entailment=STRICT, **GIVEN))
+
+
+@pytest.fixture(scope="module")
+def expected(world: World, model: ModelOptions) -> Oracle:
+    """What comes out when each pair is judged by itself."""
+    judge = open_model(model)
+
+    @cache
+    def entailment(pair: Pair) -> float:
+        (verdict,) = judge.judge([pair])
+        assert isinstance(verdict, Verdict)
+        return verdict.entailment
+
+    relations = load_relations(str(world.relations))
+    return Oracle(world.wikidata, world.kb, relations, judge=entailment, least_entailment=STRICT, **GIVEN)
+
+
+def _proofs(output: Path) -> dict[tuple[str, str | None, int], ProofText]:
+    return {
+        (row["key"], answer.item_id or answer.text, place): proof
+        for row in rows(output, "questions")
+        for answer in question_of_row(row).question.answers
+        for place, proof in enumerate(answer.proofs)
+    }
+
+
+def test_every_query_and_question_as_slow_and_obvious_code_has_it(made: QampariSummary, expected: Oracle) -> None:
+    output = Path(made.output)
+
+    assert {(row["subset"], row["key"]): query_of_row(row) for row in rows(output, "queries")} == expected.queries
+    assert [question_of_row(row).question for row in rows(output, "questions")] == expected.questions
+    assert {one.outcome for one in expected.queries.values()} >= {
+        "kept",
+        "too_few_found",
+        "too_few_validated",
+        "share_too_low",
+    }
+
+
+def test_the_model_is_asked_about_facts_that_a_question_may_come_of_until_it_accepts_a_sentence(
+    made: QampariSummary, expected: Oracle
+) -> None:
+    for kind in ("simple", "compositions"):
+        counts = made.report["facts"][kind]
+        assert {name: counts[name] for name in expected.facts[kind]} == expected.facts[kind]
+        assert counts["refused"] == 0
+        assert counts["facts"] < counts["all"]
+        assert counts["facts"] - counts["proved"] < counts["judged"]
+
+
+def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sentence(
+    world: World, made: QampariSummary, tmp_path: Path
+) -> None:
+    run_here(options_for(world, tmp_path / "unjudged", **GIVEN))
+    judged, first = _proofs(Path(made.output)), _proofs(tmp_path / "unjudged")
+
+    assert judged
+    for proof in judged.values():
+        assert proof.entailment is not None
+        assert proof.hypothesis is not None
+        assert proof.entailment > STRICT
+        words = set(re.findall(r"\w+", proof.hypothesis.lower()))
+        assert len(words & set(re.findall(r"\w+", proof.text.lower()))) / len(words) > 0.5
+    assert all(proof.entailment is None and proof.hypothesis for proof in first.values())
+    both = judged.keys() & first.keys()
+    assert any(judged[key].text == first[key].text for key in both)
+    assert any(judged[key].text != first[key].text for key in both)
+
+
+def test_a_higher_threshold_drops_facts(
+    world: World, model: ModelOptions, made: QampariSummary, tmp_path: Path
+) -> None:
+    above = max(proof.entailment or 0 for proof in _proofs(Path(made.output)).values())
+    strict = run_here(options_for(world, tmp_path / "a", model=model, least_entailment=above, **GIVEN))
+    mild = run_here(options_for(world, tmp_path / "b", model=model, least_entailment=0.001, **GIVEN))
+
+    assert strict.report["facts"]["simple"]["proved"] == 0  # only what is above counts
+    assert strict.report["questions"]["kept"]["wikidata_simple"] == 0
+    n_mild, n_strict = (one.report["facts"]["simple"]["proved"] for one in (mild, made))
+    assert n_mild > n_strict > 0
+
+
+def test_the_same_bytes_with_more_workers_and_smaller_chunks(
+    world: World, model: ModelOptions, made: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {**GIVEN, "model": model, "least_entailment": STRICT}
+    run_job(options_for(world, tmp_path / "multi", **given), runner="local-multi", workers=2)
+    assert contents(tmp_path / "multi") == contents(Path(made.output))
+
+    for module in ("qampari_staging", "qampari_facts", "qampari_prove"):
+        monkeypatch.setattr(f"pipelines.{module}.FACTS_A_CHUNK", 19)
+    qampari_prove._model.cache_clear()
+    run_here(options_for(world, tmp_path / "cut", **given))
+    assert contents(tmp_path / "cut") == contents(Path(made.output))
+
+
+def test_the_manifest_names_the_model(made: QampariSummary, model: ModelOptions) -> None:
+    manifest = (Path(made.output) / "manifest.json").read_text("utf-8")
+    assert str(Path(model.model).name) in manifest
+    assert f'"least_entailment": {STRICT}' in manifest
