@@ -21,6 +21,7 @@ from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY, data_root
 from kbsource.beat import Beat
 from kbsource.files import LocalStorage
+from kbsource.guarded import spare_collector
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import write_part
@@ -110,6 +111,7 @@ def measure(data: str | None, *, size_mb: int, sizes_mb: list[int], n_rounds: in
     """Measures speed on one dump, all in turns in this process, and memory of the command on dumps of several sizes."""
     root = data_root(data)
     dump = make_dump(root, size_mb)
+    spare_collector()  # as in a working process; it serves all three
     lines = [line.strip(b" \r\n,") for line in bz2.decompress(dump.read_bytes()).split(b"\n")]
     lines = [line for line in lines if line.startswith(b"{")]
     n_bytes = sum(map(len, lines))
