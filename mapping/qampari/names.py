@@ -31,19 +31,16 @@ NAMES = pa.schema(
     [
         pa.field("names", pa.list_(pa.string()), nullable=False),
         pa.field("page_id", pa.int64()),
-        pa.field("position", pa.int64()),
         pa.field("title", pa.string()),
     ]
 )
-"""A row an item. Names: best first, none for an item without label, page and alias. ``position`` is the place of its
-page among all pages of the release."""
+"""A row an item. Names: best first, none for an item without label, page and alias."""
 
 
 class PageOfItem(NamedTuple):
     """The page of an item."""
 
     page_id: int
-    position: int
     title: str
 
 
@@ -82,13 +79,8 @@ class ItemPages:
         """How many pages have an item."""
         return len(self._items)
 
-    def position(self, page_id: int) -> int | None:
-        """Gives the place of a page among all pages of the release; None for a page that it has not."""
-        positions, is_there = self.positions(np.array([page_id], np.int64))
-        return int(positions[0]) if is_there[0] else None
-
     def positions(self, page_ids: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Gives the places of those pages that the release has, in their order, and which these are."""
+        """Gives the places, among all pages of the release, of those pages that it has, and which these are."""
         places, is_there = _places(self._page_ids, page_ids)
         return self._positions[places], is_there
 
@@ -98,10 +90,9 @@ class ItemPages:
         if at == len(self._items) or self._items[at] != item:
             return None
         page_id = int(self._pages_of_items[at])
-        position, title = self.position(page_id), self._titles.article_title(page_id)
-        assert position is not None  # the index is of pages of the release
-        assert title is not None
-        return PageOfItem(page_id, position, title)
+        title = self._titles.article_title(page_id)
+        assert title is not None  # the index is of pages of the release
+        return PageOfItem(page_id, title)
 
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
         """Gives the titles that lead to a page, sorted."""
@@ -160,7 +151,7 @@ def _named(terms: dict[str, Any] | None, page: PageOfItem | None) -> tuple[Any, 
     labels, aliases = ([], []) if terms is None else (terms["labels"], terms["aliases"])
     title = None if page is None else page.title
     names = item_names(_label(labels) or title, ((one["language"], one["text"]) for one in aliases))
-    return (names, *((None, None, None) if page is None else page))
+    return (names, *((None, None) if page is None else page))
 
 
 def _label(labels: list[dict[str, str]]) -> str | None:

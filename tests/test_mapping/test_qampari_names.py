@@ -62,16 +62,22 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> WikidataTables:
 def test_every_page_is_found_at_its_place_and_by_its_item(kb: Path, pages: ItemPages) -> None:
     order = list(open_release(kb))
 
-    assert [pages.position(page.page_id) for page in order] == list(range(len(PAGES)))
-    for position, page in enumerate(order):
+    positions, is_there = pages.positions(np.array([page.page_id for page in order], np.int64))
+    assert is_there.all()
+    assert positions.tolist() == list(range(len(PAGES)))
+    for page in order:
         if page.qid is not None:
-            assert pages.page(int(page.qid[1:])) == (page.page_id, position, page.title)
+            assert pages.page(int(page.qid[1:])) == (page.page_id, page.title)
     assert pages.n_items == sum(page.qid is not None for page in PAGES) < len(PAGES)
 
 
 @pytest.mark.parametrize("page_id", [0, 2, 600, 10**9])
 def test_a_page_that_the_release_has_not_has_no_place(page_id: int, pages: ItemPages) -> None:
-    assert pages.position(page_id) is None
+    first = PAGES[0].page_id
+    positions, is_there = pages.positions(np.array([page_id, first], np.int64))
+
+    assert is_there.tolist() == [False, True]
+    assert positions.tolist() == pages.positions(np.array([first], np.int64))[0].tolist()
 
 
 @pytest.mark.parametrize("number", [1, 1000, 10**9])
