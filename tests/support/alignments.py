@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ def map_mini(
     *inputs: Path,
     runner: str = "local",
     workers: int | None = None,
+    beam_args: Sequence[str] = (),
     **options: Any,
 ) -> MapSummary:
     """Aligns a dataset to a release, dev unless told otherwise."""
     given = {"split": "dev", **options}
     return map_dataset(
         MapOptions(dataset, str(release), tuple(map(str, inputs)), str(output), **given),
-        flags=beam_flags(runner, workers=workers, beam_args=()),
+        flags=beam_flags(runner, workers=workers, beam_args=beam_args),
         progress=Progress(io.StringIO()),
     )
 
