@@ -192,25 +192,6 @@ class Buckets:
         self._n_pending = self._n_chars = 0
 
 
-def bucket_groups(counts: list[int]) -> list[list[int]]:
-    """Gives the buckets of each task: neighbours, until they are worth a task.
-
-    >>> bucket_groups([0, 300, 300, 600, 100, 0])
-    [[1, 2], [3], [4]]
-    """
-    groups: list[list[int]] = []
-    n_rows = TASK_EVIDENCES
-    for bucket, count in enumerate(counts):
-        if not count:
-            continue
-        if n_rows >= TASK_EVIDENCES:
-            groups.append([])
-            n_rows = 0
-        groups[-1].append(bucket)
-        n_rows += count
-    return groups
-
-
 def bucket_of(position: int, n_pages: int) -> int:
     """Gives the bucket of the page at a position among all pages of a release."""
     return position * N_BUCKETS // n_pages

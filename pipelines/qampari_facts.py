@@ -21,12 +21,14 @@ from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
 from mapping.qampari.names import ItemPages
 from mapping.qampari.records import ProofText
+from pipelines.buckets import bucket_groups
 from pipelines.progress import Done, Progress, beats_of
 from pipelines.qampari_staging import (
     ANSWER_PAGE,
     ENTITY_PAGE,
     FACT_ROWS,
     FACTS_A_CHUNK,
+    MIN_TASK_ROWS,
     N_BUCKETS,
     WANTED,
     WORDS,
@@ -34,7 +36,6 @@ from pipelines.qampari_staging import (
     buckets_of,
     found_facts,
     numbered,
-    task_groups,
     wanted_spill,
 )
 from pipelines.qampari_tasks import PROVE, RUN_TASK, SEARCH
@@ -196,7 +197,7 @@ class FactStage:
         kind = f"{self._name}_{SEARCH}"
         tasks = [
             {"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": number, "buckets": buckets}
-            for number, buckets in enumerate(task_groups(self._counts.tolist()))
+            for number, buckets in enumerate(bucket_groups(self._counts.tolist(), least=MIN_TASK_ROWS))
         ]
         if tasks:
             self._runs.run(tasks, self.n_searches, "looks", memory_bytes=self._runs.memory_bytes)

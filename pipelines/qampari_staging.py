@@ -18,7 +18,7 @@ Files depend on the data alone, never on the number of workers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -198,21 +198,3 @@ def found_facts(folder: str, n_facts: int) -> tuple[npt.NDArray[np.bool_], int]:
                 has_any[facts] = True
                 n_found += len(facts)
     return has_any, n_found
-
-
-def task_groups(counts: Sequence[int]) -> list[list[int]]:
-    """Gives the buckets of each task: neighbours, until they are worth a task.
-
-    >>> task_groups([0, 1500, 1500, 6000, 100, 0])
-    [[1, 2], [3], [4]]
-    """
-    groups: list[list[int]] = []
-    n_rows = MIN_TASK_ROWS
-    for bucket, count in enumerate(counts):
-        if count:
-            if n_rows >= MIN_TASK_ROWS:
-                groups.append([])
-                n_rows = 0
-            groups[-1].append(bucket)
-            n_rows += count
-    return groups

@@ -112,20 +112,6 @@ def text_names(text: str) -> tuple[str, ...]:
     return (text,)
 
 
-def fact_candidates(
-    answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
-) -> list[Candidate]:
-    """Gives the sentences that may say that answer and entity are related, in the order in which they are to be tried.
-
-    First those of the answer's page that name the entity, then those of the entity's page that name the answer; within
-    a page as ``find_candidates`` gives them. Either page may be missing.
-    """
-    found = find_candidates(answer_page, entity, n_before=n_before) if answer_page is not None else []
-    if entity_page is not None:
-        found += find_candidates(entity_page, answer, n_before=n_before)
-    return found
-
-
 def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
     """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page.
 

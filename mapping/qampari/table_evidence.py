@@ -13,9 +13,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from kbsource.records import Page
-from mapping.qampari.evidence import N_BEFORE, Candidate, Sought, find_candidates, number_names, text_names
+from mapping.qampari.evidence import N_BEFORE, Candidate, number_names, text_names
 from mapping.qampari.list_tables import ListTable
-from mapping.qampari.records import ProofText
 from mapping.sentences import sentence_spans
 
 _MARKS = "[,\u00a0\u202f ]"
@@ -146,33 +145,6 @@ def value_names(text: str) -> tuple[str, ...]:
         return text_names(text)
     names = number_names(f"{number:f}")
     return tuple(dict.fromkeys((text, *names))) if names else ()
-
-
-def prove_fact(
-    fact: TableFact, key_page: Page | None, value_page: Page | None = None, *, n_before: int = N_BEFORE
-) -> ProofText | None:
-    """Gives the proof of a fact, None where there is none.
-
-    Of a row's belonging it is the sentence of ``find_words`` in the key's page. Of a value it is the first sentence of
-    the key's page that names it, else the first of the value's page that names the key; links do not count.
-
-    Args:
-        fact: what is to be proved.
-        key_page: page ``fact.page_id``; None where there is none.
-        value_page: page ``fact.value_page_id``; None where there is none.
-        n_before: most sentences before the one that names something.
-    """
-    for page, names in ((key_page, fact.names), (value_page, value_names(fact.text))):
-        if page is None:
-            continue
-        if fact.column is None:
-            found = find_words(page, names, n_before=n_before)
-        else:
-            found = next(iter(find_candidates(page, Sought(names), n_before=n_before)), None)
-        if found is not None:
-            place = found.element, found.start_char, found.end_char, found.sentence_char
-            return ProofText(found.text, page.page_id, page.title, *place)
-    return None
 
 
 def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) -> Candidate | None:

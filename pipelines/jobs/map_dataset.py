@@ -35,6 +35,7 @@ from mapping.suggest import FEW
 from mapping.tables import table_path, write_table
 from mapping.verification import VerificationCounts
 from mapping.writer import ID_FILES, file_name, id_file_name, without_input
+from pipelines.buckets import bucket_groups
 from pipelines.map_facts import alignment_facts, file_stem, hypothesis_kind, input_facts, policy_name
 from pipelines.map_merge import ANSWERED, LINES, iter_standing, read_chunk_report
 from pipelines.map_missing import MissingTitles, read_similar, similar_titles, stage_titles
@@ -42,9 +43,9 @@ from pipelines.map_reading import Spread, StagedExamples, flush_many
 from pipelines.map_staging import (
     CUTS,
     MISSING,
+    TASK_EVIDENCES,
     Buckets,
     MapJob,
-    bucket_groups,
     settled_row,
     staged,
     write_settled,
@@ -248,7 +249,7 @@ class _Mapping:
     def _align_tasks(self, staging: str, counts: list[int]) -> list[dict[str, Any]]:
         return [
             {"kind": ALIGN, "staging": staging, "number": number, "buckets": buckets}
-            for number, buckets in enumerate(bucket_groups(counts))
+            for number, buckets in enumerate(bucket_groups(counts, least=TASK_EVIDENCES))
         ]
 
     def _run_tasks(

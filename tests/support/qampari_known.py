@@ -13,7 +13,6 @@ from mapping.entailment import Pair
 from mapping.qampari.evidence import (
     Candidate,
     Sought,
-    fact_candidates,
     item_names,
     number_names,
     text_names,
@@ -22,6 +21,7 @@ from mapping.qampari.evidence import (
 from mapping.qampari.records import ProofText, QuestionEntity
 from mapping.qampari.relations import Relations
 from tests.support.builds import open_release, rows
+from tests.support.qampari_proofs import fact_candidates
 
 
 class Thing(NamedTuple):

@@ -25,9 +25,10 @@ from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import AnswerFilter
-from mapping.qampari.table_evidence import prove_fact, table_facts
+from mapping.qampari.table_evidence import table_facts
 from mapping.qampari.table_questions import make_questions
 from tests.support.qampari_known import Fact, Known, number_of
+from tests.support.qampari_proofs import prove_fact
 
 
 class _Kept(NamedTuple):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kbsource.records import Anchor, Element, Page
 from mapping.qampari.evidence import (
     Sought,
-    fact_candidates,
     find_candidates,
     item_names,
     number_names,
@@ -22,6 +21,7 @@ from mapping.qampari.evidence import (
     year_names,
 )
 from mapping.sentences import sentence_spans
+from tests.support.qampari_proofs import fact_candidates
 
 
 def _page(

@@ -18,11 +18,11 @@ from mapping.qampari.table_evidence import (
     find_words,
     name_words,
     parse_number,
-    prove_fact,
     table_facts,
     value_names,
 )
 from mapping.sentences import sentence_spans
+from tests.support.qampari_proofs import prove_fact
 
 
 def _page(page_id: int, *paragraphs: str, links: tuple[tuple[str, int], ...] = (), kind: str = "paragraph") -> Page:

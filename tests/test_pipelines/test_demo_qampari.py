@@ -12,18 +12,19 @@ import pytest
 from kbsource.files import LocalStorage
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.classes import class_types, find_classes
-from mapping.qampari.evidence import Sought, fact_candidates, item_names, number_names, year_names
+from mapping.qampari.evidence import Sought, item_names, number_names, year_names
 from mapping.qampari.facts import simple_facts, values_of
 from mapping.qampari.joins import SimpleAnswers, compositions, intersections, simple_answers
 from mapping.qampari.list_tables import list_tables
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE, CompositionQuery, IntersectionQuery, order_key
 from mapping.qampari.relations import load_relations
 from mapping.qampari.selection import KEPT, AnswerFilter
-from mapping.qampari.table_evidence import prove_fact, table_facts
+from mapping.qampari.table_evidence import table_facts
 from mapping.qampari.table_questions import make_questions
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import make
+from tests.support.qampari_proofs import fact_candidates, prove_fact
 
 FILTER = AnswerFilter()
 

@@ -13,6 +13,7 @@ from pipelines.runners import pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
+from tests.support.stores import get, put
 
 pytest.importorskip("google.cloud.storage", reason="needs google-cloud-storage: pip install 'kbsource[gcp]'")
 emulator = pytest.importorskip("gcp_storage_emulator.server", reason="needs pip install gcp-storage-emulator")
@@ -32,16 +33,6 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[BeamStorage]:
         yield BeamStorage()
     finally:
         server.stop()
-
-
-def put(store: BeamStorage, path: str, content: bytes) -> None:
-    with store.open_write(path) as file:
-        file.write(content)
-
-
-def get(store: BeamStorage, path: str) -> bytes:
-    with store.open_read(path) as file:
-        return file.read()
 
 
 def test_the_storage_keeps_its_promises(store: BeamStorage) -> None:

@@ -20,6 +20,7 @@ from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents
 from tests.support.fake_hdfs import FakeHdfs
+from tests.support.stores import get, put
 
 pytest.importorskip("hdfs", reason="needs hdfs: pip install 'kbsource[hadoop]'")
 
@@ -43,16 +44,6 @@ def store(flags: list[str]) -> BeamStorage:
     """HDFS as the jobs see it."""
     pipeline_options(flags)
     return BeamStorage()
-
-
-def put(store: BeamStorage, path: str, content: bytes) -> None:
-    with store.open_write(path) as file:
-        file.write(content)
-
-
-def get(store: BeamStorage, path: str) -> bytes:
-    with store.open_read(path) as file:
-        return file.read()
 
 
 def test_the_storage_keeps_its_promises(store: BeamStorage, hdfs: FakeHdfs) -> None:

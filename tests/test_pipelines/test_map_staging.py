@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kbsource.files import LocalStorage
 from pipelines import map_align, map_staging
-from pipelines.map_staging import N_BUCKETS, Buckets, bucket_groups, bucket_of, bucket_range
+from pipelines.buckets import bucket_groups
+from pipelines.map_staging import N_BUCKETS, Buckets, bucket_of, bucket_range
 
 
 @pytest.mark.parametrize("n_pages", [1, 5, 63, 64, 65, 1000])
@@ -56,5 +57,5 @@ def test_buckets_become_tasks_that_are_worth_it() -> None:
     counts = [0] * N_BUCKETS
     counts[3], counts[9], counts[60] = 499, 1, 5
 
-    assert bucket_groups(counts) == [[3, 9], [60]]
-    assert bucket_groups([0] * N_BUCKETS) == []
+    assert bucket_groups(counts, least=500) == [[3, 9], [60]]
+    assert bucket_groups([0] * N_BUCKETS, least=500) == []

@@ -15,6 +15,7 @@ from pipelines.runners import pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
+from tests.support.stores import get, put
 
 boto3 = pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
 moto_server = pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
@@ -52,16 +53,6 @@ def store(flags: list[str]) -> BeamStorage:
     client.create_bucket(Bucket="wiki")
     pipeline_options(flags)
     return BeamStorage()
-
-
-def put(store: BeamStorage, path: str, content: bytes) -> None:
-    with store.open_write(path) as file:
-        file.write(content)
-
-
-def get(store: BeamStorage, path: str) -> bytes:
-    with store.open_read(path) as file:
-        return file.read()
 
 
 def test_the_storage_keeps_its_promises(store: BeamStorage) -> None:

@@ -245,7 +245,7 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
         monkeypatch.setattr(module, "FACTS_A_CHUNK", 7)
     for module in (qampari_staging, qampari_facts):
         monkeypatch.setattr(module, "N_BUCKETS", 11)
-    monkeypatch.setattr(qampari_staging, "MIN_TASK_ROWS", 30)
+    monkeypatch.setattr(qampari_facts, "MIN_TASK_ROWS", 30)
     monkeypatch.setattr(qampari_staging, "PENDING_CHARS", 500)
 
     run_here(options_for(random_world, tmp_path / "release", **RANDOM))

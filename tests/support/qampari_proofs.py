@@ -1,0 +1,49 @@
+"""What may prove a fact, out of whole pages: the slow and obvious form of what the job does page by page."""
+
+from __future__ import annotations
+
+from kbsource.records import Page
+from mapping.qampari.evidence import N_BEFORE, Candidate, Sought, find_candidates
+from mapping.qampari.records import ProofText
+from mapping.qampari.table_evidence import TableFact, find_words, value_names
+
+
+def fact_candidates(
+    answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
+) -> list[Candidate]:
+    """Gives the sentences that may say that answer and entity are related, in the order in which they are to be tried.
+
+    First those of the answer's page that name the entity, then those of the entity's page that name the answer; within
+    a page as ``find_candidates`` gives them. Either page may be missing.
+    """
+    found = find_candidates(answer_page, entity, n_before=n_before) if answer_page is not None else []
+    if entity_page is not None:
+        found += find_candidates(entity_page, answer, n_before=n_before)
+    return found
+
+
+def prove_fact(
+    fact: TableFact, key_page: Page | None, value_page: Page | None = None, *, n_before: int = N_BEFORE
+) -> ProofText | None:
+    """Gives the proof of a fact, None where there is none.
+
+    Of a row's belonging it is the sentence of ``find_words`` in the key's page. Of a value it is the first sentence of
+    the key's page that names it, else the first of the value's page that names the key; links do not count.
+
+    Args:
+        fact: what is to be proved.
+        key_page: page ``fact.page_id``; None where there is none.
+        value_page: page ``fact.value_page_id``; None where there is none.
+        n_before: most sentences before the one that names something.
+    """
+    for page, names in ((key_page, fact.names), (value_page, value_names(fact.text))):
+        if page is None:
+            continue
+        if fact.column is None:
+            found = find_words(page, names, n_before=n_before)
+        else:
+            found = next(iter(find_candidates(page, Sought(names), n_before=n_before)), None)
+        if found is not None:
+            place = found.element, found.start_char, found.end_char, found.sentence_char
+            return ProofText(found.text, page.page_id, page.title, *place)
+    return None
