@@ -34,8 +34,8 @@ _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: ([^:]*))?\]')
 # What most often follows a link, and is in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
-# A newline in a label, with the mark of the line it began.
-_LINE_IN_LABEL = re.compile("\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?")
+# Newlines in a label, with the marks of the lines they began and the blanks around them.
+_LINES_IN_LABEL = re.compile("(?: *\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?)+ *")
 
 
 class Walker:
@@ -214,7 +214,7 @@ class Walker:
                     text = event.replace(TRAIL_STOP, "")
                     if after_link and self._trail is not None and (match := self._trail.match(event)):
                         self._extend_link(match.end())
-                    self._add_text(_LINE_IN_LABEL.sub(" ", text) if "\n" in text else text)
+                    self._add_text(_LINES_IN_LABEL.sub(" ", text) if "\n" in text else text)
                 after_link = False
                 continue
             after_link = False
