@@ -326,7 +326,7 @@ def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
             add(_cell(piece, offset, links[first:last]))
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or LIST in piece or PRE in piece:
+        elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
             add(_cell(piece, offset, NO_LINKS))
         else:
             add(new(TextCell, (piece.strip(), ())))
@@ -336,7 +336,7 @@ def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
-    if "\n" not in text and LIST not in text and PRE not in text:
+    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
         shift = offset + len(text) - len(text.lstrip())
         return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []

@@ -49,6 +49,8 @@ def check_laws(parsed: ParsedText) -> None:
 @example("[[[http://x.y")
 @example("[[[http://x.y|a")
 @example("[]]http://x.y")
+@example("{{Infobox|a= === }}")
+@example("{{Infobox|a= == [[b]] == }}")
 @example("a [[ == File:a.jpg| <div> ]] b")
 @example("a [[ == File:a.jpg|b <div> <div> c]] d")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
