@@ -50,6 +50,7 @@ def check_laws(parsed: ParsedText) -> None:
 @example("[[[http://x.y|a")
 @example("[]]http://x.y")
 @example("{{Infobox|a= === }}")
+@example("{{Infobox|a= {{Infobox|b=c}} }}")
 @example("{{Infobox|a= == [[b]] == }}")
 @example("a [[ == File:a.jpg| <div> ]] b")
 @example("a [[ == File:a.jpg|b <div> <div> c]] d")
