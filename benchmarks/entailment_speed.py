@@ -1,27 +1,35 @@
 """Pairs a second of the two NLI backends, beside transformers' own pipeline called pair by pair, in one run.
 
-The weights are random: speed depends on the shape of a model alone, and none is fetched. Pairs are sentences of the
-real articles in the lengths that a verification has; no two are alike. The pipeline runs as it comes, with torch's own
-number of threads.
+The weights are random: speed depends on the shape of a model alone, and none is fetched. The pairs are those that
+``kbsource map fever --verify`` asks about real claims and real articles. The pipeline runs as it comes, with torch's
+own number of threads.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import random
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from benchmarks.environment import WORK, machine, table, write_json
+from benchmarks.map_speed import real_release
+from benchmarks.slices import data_root
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
 from mapping.entailment import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Verdict
 from mapping.entailment_backends import count_threads
 from mapping.entailment_model import export_onnx, open_model
-from mapping.sentences import sentence_spans
+from mapping.hypotheses import Hypothesis
+from mapping.premises import likely_sentences
+from mapping.records import Span
+from mapping.verification import questions
 
 SEED = 20260101
 SHAPES: dict[str, dict[str, int]] = {
@@ -40,43 +48,64 @@ SHAPES: dict[str, dict[str, int]] = {
     },
 }
 """Of BERT-tiny, of MiniLM-L6, and of BERT- and RoBERTa-base."""
-N_PAIRS = {"2 layers of 128": 512, "6 layers of 384": 96, "12 layers of 768": 32}
+KINDS = ("rescue", "spans")
+N_PAIRS = {"2 layers of 128": 1_000, "6 layers of 384": 256, "12 layers of 768": 64}
+N_PIECES = 30_000
+"""Of the tokenizer, as BERT's has."""
 ROUNDS = 3
 LEAST_GAIN = 2.0
 TOLERANCE = 1e-5
 
 
-def make_texts(data: str | None) -> list[str]:
-    """Gives sentences of the real articles; made-up ones without them."""
-    from benchmarks.slices import S1, data_root
+def read_claims(data: str | None, titles: Collection[str]) -> list[tuple[str, str]]:
+    """Gives the claims of FEVER whose evidence is in one of these articles alone, each with its title.
 
-    path = data_root(data) / "dumps" / S1
-    if not path.is_file():
-        words = [f"word{number}" for number in range(2_000)]
-        rng = random.Random(SEED)
-        return [" ".join(rng.choices(words, k=rng.randint(8, 40))) + "." for _ in range(3_000)]
-    import bz2
-
-    with bz2.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        text = file.read(4 << 20)
-    lines = [line for line in text.splitlines() if len(line) > 200 and "<" not in line and "{" not in line]
-    return [line[start:end] for line in lines for start, end in sentence_spans(line) if 40 <= end - start <= 300]
-
-
-def make_pairs(texts: Sequence[str], n_pairs: int) -> list[Pair]:
-    """Gives that many pairs, of the lengths that ``kbsource map --verify --rescue`` asks about.
-
-    Every other premise is a sentence with its neighbours, 1 to 5 in all, as for a span; the others are one sentence, as
-    for a rescue. A hypothesis is the beginning of a sentence, 6 to 16 words.
+    Raises:
+        SystemExit: the claims are missing, or there is none about an article.
     """
-    rng = random.Random(SEED)
+    path = data_root(data) / "datasets" / "fever" / "paper_dev.jsonl"
+    if not path.is_file():
+        raise SystemExit(f"{path} is missing.")
+    found = []
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            claim = json.loads(line)
+            named = {one[2].replace("_", " ") for evidence in claim["evidence"] for one in evidence if one[2]}
+            if len(named) == 1 and named <= set(titles):
+                found.append((claim["claim"], *named))
+    if not found:
+        raise SystemExit(f"{path}: no claim is about an article of the slice.")
+    return found
+
+
+def make_pairs(pages: Mapping[str, Page], claims: Sequence[tuple[str, str]], kind: str) -> list[Pair]:
+    """Gives the pairs of a kind, in a random order.
+
+    Args:
+        pages: articles by title.
+        claims: with their titles.
+        kind: ``rescue`` for what ``--rescue`` asks about a claim whose evidence was found nowhere: the span with its
+            neighbours and up to 100 sentences of the page. ``spans`` for what is asked without it: spans alone, one of
+            every article, about any claim. For the span stands the sentence that shares most words with the claim.
+    """
     pairs = []
-    for number in range(n_pairs):
-        start = rng.randrange(len(texts) - 6)
-        n_sentences = 1 if number % 2 else rng.randint(1, 5)
-        words = texts[rng.randrange(len(texts))].split()[: rng.randint(6, 16)]
-        pairs.append(Pair(" ".join(texts[start : start + n_sentences]), " ".join(words)))
+    if kind == "rescue":
+        for claim, title in claims:
+            pairs += _asked(pages[title], claim, n_sentences=100)
+    else:
+        for number, page in enumerate(pages.values()):
+            claim, _ = claims[number % len(claims)]
+            pairs += _asked(page, claim, n_sentences=0)
+    random.Random(SEED).shuffle(pairs)
     return pairs
+
+
+def _asked(page: Page, claim: str, *, n_sentences: int) -> list[Pair]:
+    hypothesis, elements = Hypothesis(claim, "claim"), range(len(page.elements))
+    best = likely_sentences(page, claim, elements=elements, n_most=1)
+    span = Span(best[0].element, best[0].start_char, best[0].element, best[0].end_char, 0.0, "bleu") if best else None
+    asked = questions(page, span, hypothesis, elements=elements, n_sentences=n_sentences)
+    return [Pair(one.premise.text, one.hypothesis.text, one.premise.core) for one in asked]
 
 
 def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> None:
@@ -87,7 +116,7 @@ def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> Non
 
     folder.mkdir(parents=True)
     pieces = BertWordPieceTokenizer()
-    pieces.train_from_iterator(texts, vocab_size=8_000, show_progress=False)
+    pieces.train_from_iterator(texts, vocab_size=N_PIECES, show_progress=False)
     pieces.save_model(str(folder))
     BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_max_length=512).save_pretrained(folder)
     torch.manual_seed(SEED)
@@ -123,7 +152,12 @@ def naive(folder: Path, device: str, *, n_at_once: int | None = None) -> Callabl
 
 
 def measure(
-    data: str | None, *, device: str, shapes: Sequence[str] = tuple(SHAPES), n_pairs: int | None = None
+    data: str | None,
+    *,
+    device: str,
+    shapes: Sequence[str] = tuple(SHAPES),
+    kinds: Sequence[str] = KINDS,
+    n_pairs: int | None = None,
 ) -> dict[str, Any]:
     """Gives the figures.
 
@@ -131,16 +165,19 @@ def measure(
         data: folder of the real data.
         device: ``cpu``, or ``cuda`` for torch on a GPU beside torch on the CPU.
         shapes: names of ``SHAPES``.
+        kinds: of ``KINDS``.
         n_pairs: pairs that are judged; None for ``N_PAIRS``.
     """
-    texts = make_texts(data)
+    with KnowledgeSource.open(str(real_release(data))) as source:
+        pages = {page.title: page for page in source}
+    claims = read_claims(data, pages)
+    texts = [*(claim for claim, _ in claims), *(one.text for page in pages.values() for one in page.elements)]
     rows = []
     for name in shapes:
         folder = WORK / "entailment" / name.replace(" ", "-")
         shutil.rmtree(folder, ignore_errors=True)
         make_model(folder / "torch", texts, SHAPES[name])
         export_onnx(ModelOptions(str(folder / "torch")), str(folder / "onnx"))
-        pairs = make_pairs(texts, n_pairs or N_PAIRS[name])
         judges: dict[str, Callable[[Sequence[Pair]], Sequence[Any]]] = {
             "pipeline, pair by pair": naive(folder / "torch", device),
             f"pipeline, {BATCH_PAIRS} at once": naive(folder / "torch", device, n_at_once=BATCH_PAIRS),
@@ -149,15 +186,27 @@ def measure(
         }
         if device != "cpu":
             judges["torch, CPU"] = open_model(ModelOptions(str(folder / "torch"), device="cpu")).judge
-        rows += _measured(name, pairs, judges)
+        for kind in kinds:
+            pairs = make_pairs(pages, claims, kind)[: n_pairs or N_PAIRS[name]]
+            rows += [{"pairs_of": kind, **row} for row in _measured(name, pairs, judges)]
     return {
         "machine": machine(),
         "device": device,
         "pipeline_threads": importlib.import_module("torch").get_num_threads(),
         "threads": count_threads(),
+        "claims": len(claims),
+        "tokens_per_pair": {kind: _tokens_per_pair(folder, make_pairs(pages, claims, kind)) for kind in kinds},
         "rows": rows,
         "tolerance": TOLERANCE,
     }
+
+
+def _tokens_per_pair(folder: Path, pairs: Sequence[Pair]) -> float:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder / "torch")
+    rows = tokenizer([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)
+    return mean(len(one) for one in rows["input_ids"])
 
 
 def _measured(
@@ -203,10 +252,21 @@ def show(result: dict[str, Any]) -> None:
     print(
         f"\nNLI, pairs a second on {result['device']}, median of {ROUNDS} rounds; at least × {LEAST_GAIN:g} is wanted"
     )
-    columns = ("model", "judge", "pairs", "pairs_per_s", "gain", "gain_on_batches", "pairs_per_cpu_s", "cpu_gain")
+    print(f"tokens a pair: {', '.join(f'{kind} {n:.0f}' for kind, n in result['tokens_per_pair'].items())}")
+    columns = (
+        "model",
+        "pairs_of",
+        "judge",
+        "pairs",
+        "pairs_per_s",
+        "gain",
+        "gain_on_batches",
+        "pairs_per_cpu_s",
+        "cpu_gain",
+    )
     rows = [(*(row[name] for name in columns), f"{row['apart']:.1e}") for row in result["rows"]]
     head = (
-        *("model", "judge", "pairs", "pairs/s", "× loop", "× batches", "pairs/CPU s", "× loop"),
+        *("model", "pairs of", "judge", "pairs", "pairs/s", "× loop", "× batches", "pairs/CPU s", "× loop"),
         "probabilities apart",
     )
     print(table(head, rows))
@@ -218,10 +278,11 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     parser.add_argument("--shapes", nargs="+", choices=list(SHAPES), default=list(SHAPES), help="models to measure")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="kinds of pairs to judge")
     parser.add_argument("--pairs", type=int, help=f"pairs to judge (default: {N_PAIRS})")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
-    result = measure(args.data, device=args.device, shapes=args.shapes, n_pairs=args.pairs)
+    result = measure(args.data, device=args.device, shapes=args.shapes, kinds=args.kinds, n_pairs=args.pairs)
     show(result)
     write_json(args.json, result)
 

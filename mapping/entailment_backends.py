@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from kbsource.errors import SetupError
 from mapping.entailment_encoder import Arrays
+from mapping.entailment_shortcuts import keep_first_token, pack_weights
 
 ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
 """Where an exported model lies in its folder, the first that is there."""
@@ -70,6 +71,9 @@ class TorchComputer:
         except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
         self._model = model.to(self.device).eval()
+        keep_first_token(self._model)
+        if self.device == "cpu":
+            pack_weights(self._model, self._torch)
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Gives the outputs before softmax, pairs × labels, of each batch in their order."""

@@ -16,11 +16,12 @@ from mapping.entailment_backends import Computer, OnnxComputer, Outputs, TorchCo
 from mapping.entailment_encoder import PairEncoder
 from mapping.entailment_files import digest_of, model_folder, weight_files
 from mapping.entailment_labels import Labels, read_labels
+from mapping.entailment_shortcuts import keep_first_token
 
 _UNBOUNDED = 10**6
 """Tokenizers without a limit say so with a huge one."""
-CPU_BATCH_TOKENS = 1024
-"""Beyond some 500 a core is no faster; short lists still have work for all cores, and a layer takes little memory."""
+CPU_BATCH_TOKENS = 512
+"""With more a core is no faster; short lists keep all cores busy to their end, and a layer takes little memory."""
 
 
 class CrossEncoder:
@@ -170,6 +171,7 @@ def export_onnx(options: ModelOptions, target: str) -> str:
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=torch.float32
     ).eval()
+    keep_first_token(model)
     sample = dict(tokenizer(["A premise.", "Another."], ["A claim.", "It is."], padding=True, return_tensors="pt"))
     names = sorted(sample)
     axes = {0: torch.export.Dim("pairs"), 1: torch.export.Dim("tokens")}

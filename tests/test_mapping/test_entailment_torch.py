@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kbsource.errors import SetupError
+from mapping import entailment_shortcuts
 from mapping.entailment import Backend, ModelOptions, Pair, Verdict
 from mapping.entailment_backends import OnnxComputer, TorchComputer
 from mapping.entailment_encoder import PairEncoder
 from mapping.entailment_model import CrossEncoder, export_onnx, open_model
+from mapping.entailment_shortcuts import FIRST_TOKEN_MODELS, keep_first_token, pack_weights
 from tests.support.tiny_nli import LABELS, config, facts, trained_model, write_tokenizer
 
 for library in ("torch", "transformers", "onnxruntime", "onnxscript"):
@@ -235,3 +239,92 @@ def test_models_of_another_kind_agree_too(roberta: Path, tmp_path: Path) -> None
     assert apart(one, found) <= TOLERANCE
     assert apart(one, other) <= TOLERANCE
     assert len(set(one)) > 10
+
+
+ENCODER = {
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 80,
+    "num_labels": 3,
+    "pad_token_id": 1,
+    "initializer_range": 0.3,
+}
+RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+OF_DEBERTA_V3 = {**RELATIVE, "position_buckets": 16, "norm_rel_ebd": "layer_norm", "share_att_key": True}
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("albert", {"embedding_size": 16}),
+    ("bart", {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "eos_token_id": 2, "encoder_ffn_dim": 64}),
+    ("distilbert", {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}),
+    ("mpnet", {}),
+    ("t5", {"d_model": 32, "d_ff": 64, "d_kv": 16, "num_heads": 2, "decoder_start_token_id": 0, "eos_token_id": 2}),
+]
+KINDS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {"embedding_size": 16} if name == "electra" else {}) for name in sorted(FIRST_TOKEN_MODELS)),
+    ("deberta", RELATIVE),
+    ("deberta-v2", OF_DEBERTA_V3),
+    ("deberta-v2", {**OF_DEBERTA_V3, "conv_kernel_size": 3}),
+    *OTHERS,
+]
+
+
+def outputs_of(model: Any) -> Any:
+    import torch
+
+    torch.manual_seed(1)
+    ids = torch.randint(3, 99, (4, 17))
+    mask = torch.ones_like(ids)
+    mask[1, 9:], ids[1, 9:], ids[:, 0] = 0, 1, 2
+    with torch.inference_mode():
+        return model(input_ids=ids, attention_mask=mask).logits
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_shortcuts_leave_the_outputs_of_any_model_alone(
+    kind: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, **{**ENCODER, **settings})).eval()
+    before = outputs_of(model)
+    n_layers = sum(type(one) is torch.nn.Linear for one in model.modules())
+
+    is_shortened = keep_first_token(model)
+    seen = []
+    if is_shortened:
+        last = model.base_model.encoder.layer[-1].intermediate
+        last.register_forward_hook(lambda _module, inputs, _output: seen.append(inputs[0].shape[1]))
+    n_packed = pack_weights(model, torch)
+    after = outputs_of(model)
+
+    assert is_shortened == (kind in FIRST_TOKEN_MODELS)
+    assert seen == [1] * is_shortened
+    assert n_packed == (n_layers if torch.backends.mkldnn.is_available() else 0)
+    assert float((after - before).abs().max()) <= TOLERANCE * float(before.abs().max())
+    assert float(before.std(dim=0).min()) > 100 * TOLERANCE
+
+
+def test_one_layer_is_computed_whole() -> None:
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    settings = {**ENCODER, **OF_DEBERTA_V3, "conv_kernel_size": 3, "num_hidden_layers": 1}
+
+    assert not keep_first_token(
+        AutoModelForSequenceClassification.from_config(AutoConfig.for_model("deberta-v2", **settings))
+    )
+
+
+def test_small_layers_and_those_of_another_torch_stay_as_they_are() -> None:
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(400, 400))
+    without = SimpleNamespace(ops=SimpleNamespace(mkldnn=SimpleNamespace()))
+
+    assert pack_weights(model, without) == 0
+    assert pack_weights(model, torch) == torch.backends.mkldnn.is_available()
+    assert type(model[0]) is torch.nn.Linear
