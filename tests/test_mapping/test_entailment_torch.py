@@ -81,6 +81,7 @@ def test_the_number_of_cores_does_not_count_at_all(
 ) -> None:
     import torch
 
+    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
     place = str(folder if backend == "torch" else exported)
     encoder = PairEncoder(write_tokenizer(exported.parent / "words"), max_tokens=64, batch_pairs=8)
     batches = [one.arrays for one in encoder.encode(PAIRS)[0]]
