@@ -2,11 +2,12 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark-test check bench docs clean
+.PHONY: help demo test spark-test nli-environment nli-test check bench docs clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NLI_STAMP := $(VENV)/.installed-nli
 DEMO := kbsource/demo/miniwiki-20260101
 DEMO_WIKIDATA := kbsource/demo/miniwikidata-20260101-all.json.bz2
 DEMO_OUT := demo-out
@@ -17,6 +18,7 @@ help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions"
 	@echo "make test        the whole test suite"
 	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
+	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
@@ -58,6 +60,16 @@ test: $(STAMP)
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
 	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_spark.py tests/test_pipelines/test_flink.py
+
+# The environment of the other tests does without PyTorch, which comes with CUDA.
+$(NLI_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,nli]'
+	@touch $@
+
+nli-environment: $(NLI_STAMP)
+
+nli-test: $(NLI_STAMP)
+	$(BIN)/python -m pytest tests/test_mapping/test_entailment_torch.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
