@@ -9,7 +9,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments, facts_table
+from pipelines.commands.common import Command, add_dump_arguments, add_run_arguments, facts_table
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="file or pattern of the dump; may be given several times; quote patterns",
     )
-    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a build that was killed")
+    add_dump_arguments(parser, records="pages")
     add("--page-props", metavar="FILE", help="page_props.sql.gz of the same date: Wikidata items, disambiguation")
     add(
         "--wikidata",
@@ -41,25 +41,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--as-of", metavar="TIME", help="of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z")
     add(
-        "--max-rejects",
-        type=float,
-        default=0.001,
-        metavar="SHARE",
-        help="highest share of the pages that may be rejected (default: %(default)s)",
-    )
-    add("--allow-truncated", action="store_true", help="build from a dump that breaks off what can be read")
-    add(
         "--page-timeout",
         type=float,
         default=60.0,
         metavar="SECONDS",
         help="longest time for one page, which is then extracted in a simpler way (default: %(default)g)",
-    )
-    add(
-        "--range-bytes",
-        type=int,
-        metavar="N",
-        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
     )
     add_run_arguments(parser)
 

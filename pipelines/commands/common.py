@@ -44,6 +44,26 @@ class Command:
         self.add_arguments(parser)
 
 
+def add_dump_arguments(parser: argparse.ArgumentParser, *, records: str) -> None:
+    """Declares what every command takes that makes a release of a dump, which has ``records``."""
+    add = parser.add_argument
+    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a run that was killed")
+    add(
+        "--max-rejects",
+        type=float,
+        default=0.001,
+        metavar="SHARE",
+        help=f"highest share of the {records} that may be rejected (default: %(default)s)",
+    )
+    add("--allow-truncated", action="store_true", help="take what can be read of a dump that breaks off")
+    add(
+        "--range-bytes",
+        type=int,
+        metavar="N",
+        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
+    )
+
+
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares what every long command takes: memory of a process, the runner, and the form of the summary."""
     add = parser.add_argument

@@ -8,7 +8,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments, facts_table
+from pipelines.commands.common import Command, add_dump_arguments, add_run_arguments, facts_table
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; may be given several times",
     )
-    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a run that was killed")
+    add_dump_arguments(parser, records="lines")
     add(
         "--languages",
         default="en",
@@ -38,20 +38,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="properties of the qualifiers that are kept, like P580,P582, or all, or none (default: those of time, "
         "role and certainty)",
-    )
-    add(
-        "--max-rejects",
-        type=float,
-        default=0.001,
-        metavar="SHARE",
-        help="highest share of the lines that may be rejected (default: %(default)s)",
-    )
-    add("--allow-truncated", action="store_true", help="take what can be read of a dump that breaks off")
-    add(
-        "--range-bytes",
-        type=int,
-        metavar="N",
-        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
     )
     add_run_arguments(parser)
 
