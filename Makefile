@@ -15,7 +15,7 @@ DEMO_OUT := demo-out
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
 
 help:
-	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions"
+	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
 	@echo "make test        the whole test suite"
 	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
@@ -53,6 +53,9 @@ demo: $(STAMP)
 	$(BIN)/kbsource qampari --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --model none \
 	    --output $(DEMO_OUT)/qampari
 	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release
+	$(BIN)/kbsource passages --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/passages --format pyserini
+	$(BIN)/kbsource qampari-contexts $(DEMO_OUT)/qampari --passages $(DEMO_OUT)/passages \
+	    --output $(DEMO_OUT)/contexts
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
+from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
 from pipelines.commands.common import Command
@@ -33,6 +34,7 @@ TABLE_HEADS = {
     "questions": "Every question that passed the filter, one row each: simple ones, compositions, intersections, then "
     "questions about tables.",
     "queries": "Every query that was considered, one row each, by kind.",
+    "passages": "One row per passage, in the order of the release that they are cut from.",
     "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
     "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
     "`class_id` where `superclass_id` is Q11424.",
@@ -60,6 +62,9 @@ def tables_page() -> str:
         "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
     ]
     for name, schema in QAMPARI_TABLES.items():
+        parts += _described(name, schema)
+    parts += ["# Tables of passages", "What `kbsource passages` makes; see [passages.md](passages.md)."]
+    for name, schema in PASSAGES_TABLES.items():
         parts += _described(name, schema)
     parts += [
         "# Values",

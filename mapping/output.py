@@ -30,6 +30,7 @@ REPORT = "report.json"
 _MARK = b"kbsource map in progress; without a manifest.json this folder is not finished\n"
 _KILT_FILES = "*-kilt.jsonl"
 _OF_QAMPARI = ("questions", "queries", "qampari_data", "validation.jsonl", "validation_key.jsonl", "paraphrase.jsonl")
+_OF_PASSAGES = ("passages", "pyserini", "dpr", "qampari_contexts", "qampari_fid", "unplaced.jsonl")
 
 
 def begin_output(output: str, storage: Storage) -> str:
@@ -44,7 +45,8 @@ def begin_output(output: str, storage: Storage) -> str:
     check_output(output, storage)
     if storage.exists(join(output, BUILDING)):
         leftovers = [*storage.glob(join(output, _KILT_FILES)), *storage.glob(join(output, "*.tmp"))]
-        for path in [*leftovers, *(join(output, name) for name in (STAGING, *TABLES, *_OF_QAMPARI, REPORT, BUILDING))]:
+        ours = (STAGING, *TABLES, *_OF_QAMPARI, *_OF_PASSAGES, REPORT, BUILDING)
+        for path in [*leftovers, *(join(output, name) for name in ours)]:
             storage.delete_tree(path)
     if files := stored_files(output, storage):
         raise SetupError(

@@ -1,4 +1,4 @@
-"""Checking from the outside what a command wrote: alignments, QAMPARI releases and the tasks made from them."""
+"""Checking from the outside what a command wrote: alignments, passages, QAMPARI releases and what is made from them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, IndexFile
 from kbsource.release.verify import check_files
+from mapping.contexts.export import CONTEXTS_FORMAT
 from mapping.output import ALL_FORMAT, FORMAT, manifest_bytes
+from mapping.passages import check_corpus, corpus
+from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari import check_release, release_files
 from mapping.qampari.crowd_tasks import TASKS_FORMAT
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from mapping.schema import TABLES, VERIFICATION
 
-FORMATS = (FORMAT, ALL_FORMAT, release_files.FORMAT, TASKS_FORMAT)
+FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT)
 """What a manifest may say that it is of to be checked here."""
-RULES = {**findings.RULES, **check_release.RULES}
+RULES = {**findings.RULES, **check_release.RULES, **check_corpus.RULES}
 """Every rule and what it means that it is broken."""
 
 _CHUNK_BYTES = 1 << 20
@@ -41,7 +44,8 @@ class OutputReport:
         n_files, n_bytes: files hashed and their size.
         n_rows: rows of tables and lines of other files.
         n_questions, n_answers, n_proofs: of the table of questions, where there is one.
-        has_texts: the proofs were compared with the pages that they are from.
+        n_passages: of a corpus of passages.
+        has_texts: proofs or passages were compared with the pages that they are from.
     """
 
     findings: tuple[Finding, ...]
@@ -51,6 +55,7 @@ class OutputReport:
     n_questions: int = 0
     n_answers: int = 0
     n_proofs: int = 0
+    n_passages: int = 0
     has_texts: bool = False
 
     @property
@@ -90,12 +95,12 @@ def verify_output(
 
     Args:
         path: the folder.
-        kb: folder of the release of pages that the proofs of questions are from; None does not compare their texts.
+        kb: folder of the release of pages that proofs or passages are from; None does not compare their texts.
         on_progress: told the bytes done and the bytes to do: every file once for its hash, once for what is in it.
 
     Raises:
-        SetupError: ``kb`` is no release or not the one that the questions were made from, or is given for what has no
-            questions.
+        SetupError: ``kb`` is no release or not the one that the folder was made from, or is given for what is neither
+            QAMPARI nor passages.
     """
     found = Findings(RULES)
     try:
@@ -104,9 +109,11 @@ def verify_output(
     except _OddManifestError as error:
         found.add(error.file, "manifest", str(error))
         return OutputReport(found.sorted(), 1, LocalStorage().size(join(path, error.file)))
-    is_release = manifest["format"] == release_files.FORMAT
-    if kb is not None and not is_release:
-        raise SetupError(f"{path}: --kb is for QAMPARI releases, whose proofs are texts of pages; leave it out.")
+    is_release, is_corpus = (manifest["format"] == one for one in (release_files.FORMAT, corpus.FORMAT))
+    if kb is not None and not (is_release or is_corpus):
+        raise SetupError(
+            f"{path}: --kb is for QAMPARI releases, whose proofs are texts of pages, and for passages; leave it out."
+        )
     total, done = 2 * sum(entry.bytes for entry in entries), 0
 
     def add(n_bytes: int) -> None:
@@ -123,16 +130,21 @@ def verify_output(
             n_found, is_sound = _check_rows(path, entry, found)
             n_rows += n_found
             sound |= {entry.file} if is_sound else set()
-        if not is_release:
+        if not (is_release or is_corpus):
             add(entry.bytes)
-    counts = _check_laws(path, manifest, entries, sound, kb=kb, found=found, add=add) if is_release else None
+    counts, n_passages = None, None
+    if is_release:
+        counts = _check_laws(path, manifest, entries, sound, kb=kb, found=found, add=add)
+    elif is_corpus and sound == {entry.file for entry in entries}:
+        n_passages = _check_passages(path, manifest, entries, kb=kb, found=found, add=add)
     return OutputReport(
         found.sorted(),
         len(entries),
         sum(entry.bytes for entry in entries),
         n_rows,
         *(counts[1:] if counts is not None else (0, 0, 0)),
-        has_texts=kb is not None and counts is not None,
+        n_passages=n_passages or 0,
+        has_texts=kb is not None and (counts, n_passages) != (None, None),
     )
 
 
@@ -167,6 +179,26 @@ def _check_laws(
     finally:
         if source is not None:
             source.close()
+
+
+def _check_passages(
+    path: str,
+    manifest: Mapping[str, Any],
+    entries: list[FileEntry],
+    *,
+    kb: str | None,
+    found: Findings,
+    add: Callable[[int], None],
+) -> int:
+    sizes = {entry.file: entry.bytes for entry in entries}
+    pages = None
+    if kb is not None:
+        with _open_source(path, kb, manifest) as source:
+            pages = [join(kb, entry.file) for entry in source.manifest.tables["pages"]]
+    checks = check_corpus.CorpusChecks(
+        path, LocalStorage(), manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])
+    )
+    return checks.run()
 
 
 def _open_source(path: str, kb: str, manifest: Mapping[str, Any]) -> KnowledgeSource:
@@ -235,7 +267,7 @@ def _check_rows(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool
 
 def _check_table(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool]:
     table = entry.file.split("/")[-2] if "/" in entry.file else ""
-    known = {**TABLES, **QAMPARI_TABLES}.get(table)
+    known = {**TABLES, **QAMPARI_TABLES, **PASSAGES_TABLES}.get(table)
     try:
         with pq.ParquetFile(join(path, entry.file)) as file:
             stored, n_rows = file.schema_arrow, file.metadata.num_rows

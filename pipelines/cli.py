@@ -19,7 +19,9 @@ from pipelines.commands import (
     export_kilt,
     locate,
     nli,
+    passages,
     qampari,
+    qampari_contexts,
     qampari_tasks,
     show,
     validate_kilt,
@@ -42,8 +44,10 @@ COMMANDS: tuple[Command, ...] = (
     map_command.COMMAND,
     nli.COMMAND,
     validate_kilt.COMMAND,
+    passages.COMMAND,
     qampari.COMMAND,
     qampari_tasks.COMMAND,
+    qampari_contexts.COMMAND,
     evaluate.COMMAND,
 )
 

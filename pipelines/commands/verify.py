@@ -14,7 +14,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kb",
         metavar="DIR",
-        help="for a QAMPARI release: the release of pages that it was made from, to compare proofs with their texts",
+        help="for passages or a QAMPARI release: the release of pages that it was made from, to cut the pages again or "
+        "to compare proofs with their texts",
     )
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
@@ -40,7 +41,7 @@ def _run(args: argparse.Namespace) -> int:
         if is_output(args.release):
             report = verify_output(args.release, kb=args.kb, on_progress=see)
         elif args.kb is not None and LocalStorage().exists(join(args.release, MANIFEST)):
-            raise SetupError(f"{args.release}: --kb is for QAMPARI releases; leave it out.")
+            raise SetupError(f"{args.release}: --kb is for QAMPARI releases and passages; leave it out.")
         elif is_wikidata_release(args.release, LocalStorage()):
             report = verify_wikidata(args.release, on_progress=see)
         else:
@@ -58,8 +59,10 @@ def _run(args: argparse.Namespace) -> int:
         )
     elif isinstance(report, OutputReport):
         checked += f"{report.n_rows:,} rows"
+        against = " with their texts" if report.has_texts else ""
+        if report.n_passages:
+            checked += f", {report.n_passages:,} passages{against}"
         if report.n_questions:
-            against = " with their texts" if report.has_texts else ""
             checked += (
                 f", {report.n_questions:,} questions, {report.n_answers:,} answers, {report.n_proofs:,} proofs{against}"
             )
@@ -73,12 +76,13 @@ def _run(args: argparse.Namespace) -> int:
 COMMAND = Command(
     name="verify",
     summary="recompute everything that a release claims",
-    description="Recomputes hashes, counts, schemas and laws of a release, an alignment or a QAMPARI release from its\n"
-    "files alone. Exit code 1 when anything is not as the manifest says.",
+    description="Recomputes hashes, counts, schemas and laws of a release, an alignment, passages or a QAMPARI\n"
+    "release from its files alone. Exit code 1 when anything is not as the manifest says.",
     examples=(
         "kbsource verify releases/enwiki-20261001",
         "kbsource verify --json releases/enwiki-20261001",
         "kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001",
+        "kbsource verify passages/enwiki-20261001 --kb releases/enwiki-20261001",
     ),
     add_arguments=_add_arguments,
     run=_run,

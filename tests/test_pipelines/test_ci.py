@@ -1,4 +1,4 @@
-"""Continuous integration runs the tests on clusters where their programs are there, and says so where they are not."""
+"""Continuous integration runs the tests on clusters and on PyTorch where they can be had, and says so where not."""
 
 from __future__ import annotations
 
@@ -62,11 +62,18 @@ def test_the_clusters_are_tried_where_they_can_be(
 
     code, found, said = run(programs)
 
-    assert (code, found) == (0, made)
+    assert (code, found) == (0, [*made, "nli-environment", "nli-test"])
     assert ("were NOT run" in said) is (len(made) == 1)
 
 
-@pytest.mark.parametrize("failing", ["test", "spark-test"])
+def test_without_pytorch_its_tests_are_left_out_aloud(programs: Path) -> None:
+    code, found, said = run(programs, failing="nli-environment")
+
+    assert (code, found[-1]) == (0, "nli-environment")
+    assert "PyTorch could not be installed" in said
+
+
+@pytest.mark.parametrize("failing", ["test", "spark-test", "nli-test"])
 def test_what_fails_fails_the_whole(failing: str, programs: Path) -> None:
     add(programs, "java", "echo 'openjdk version \"17.0.15\"' >&2")
     add(programs, "mvn", "exit 0")

@@ -19,7 +19,17 @@ from tests.support.real_data import ROOT
 
 README, MANUAL = ROOT / "README.md", ROOT / "docs" / "manual.md"
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "kbsource" / "demo" / "README.md")
-IN_THE_MANUAL = ("check-dump", "build", "wikidata", "verify", "show", "export-kilt", "evaluate")
+IN_THE_MANUAL = (
+    "check-dump",
+    "build",
+    "wikidata",
+    "verify",
+    "show",
+    "export-kilt",
+    "passages",
+    "qampari-contexts",
+    "evaluate",
+)
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

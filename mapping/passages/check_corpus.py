@@ -1,0 +1,176 @@
+"""The laws of a corpus of passages, checked in its files: passages are built as such, every form says the same, and all
+of it is what the pages give when they are cut again."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from kbsource.files import Storage, join
+from kbsource.release.findings import Findings
+from kbsource.release.layout import MANIFEST
+from mapping.passages.corpus import COUNTS, TABLE, CutOptions, line_path, read_page_texts, read_passages, table_files
+from mapping.passages.cut import Passage, passage_id
+from mapping.passages.forms import FORMS
+from mapping.tables import table_path
+
+RULES = {
+    "passage_law": "a passage is not built as such, or not in its place",
+    "duplicate_page": "the passages of a page stand in two places",
+    "passage_differs": "a passage is not what its page gives",
+    "line_differs": "a line is not what the table says",
+}
+"""Every law and what it means that it is broken."""
+
+
+class _Lines(NamedTuple):
+    name: str
+    file: str
+    opened: BinaryIO
+
+
+class CorpusChecks:
+    """Checks of one corpus, whose files are what was written. Memory: a row group, and eight bytes a page.
+
+    Args:
+        path: folder of the corpus.
+        storage: of the folder.
+        manifest: its manifest.
+        found: takes what is wrong.
+        pages: paths of the files of pages that it was made from, in order; None cuts no page again.
+        on_file: told the path of every file that was read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        storage: Storage,
+        manifest: Mapping[str, Any],
+        *,
+        found: Findings,
+        pages: Sequence[str] | None,
+        on_file: Callable[[str], None],
+    ) -> None:
+        self._path, self._storage, self._manifest = path, storage, manifest
+        self._found, self._pages, self._on_file = found, pages, on_file
+        self._counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
+        self._page_ids = array("q")
+        self._broken: set[str] = set()
+
+    def run(self) -> int:
+        """Checks every law and gives the number of passages."""
+        files = table_files(self._manifest)
+        try:
+            options = CutOptions(self._manifest["options"]["max_words"], self._manifest["options"]["split_long"])
+            formats = [str(name) for name in self._manifest["options"]["formats"]]
+            joins = {name: FORMS[name].is_joined for name in formats}
+            claimed = {name: int(self._manifest["counts"][name]) for name in COUNTS}
+        except (KeyError, TypeError, ValueError):
+            self._found.add(MANIFEST, "manifest", "options and counts are not those of a corpus of passages")
+            return 0
+        for file in self._missing(files, formats):
+            self._found.add(file, "missing", "no corpus of passages is without it")
+            return 0
+        with ExitStack() as stack:
+            joined = [self._open(name, 0, 1, stack) for name in formats if joins[name]]
+            for lines in joined:
+                self._compare(lines, FORMS[lines.name].head)
+            for number, file in enumerate(files):
+                with ExitStack() as inner:
+                    own = [self._open(name, number, len(files), inner) for name in formats if not joins[name]]
+                    self._check_table(file, None if self._pages is None else self._pages[number], options, own + joined)
+                    self._close(own)
+                self._on_file(file)
+            self._close(joined)
+        self._check_counts(claimed)
+        return self._counts["passages"]
+
+    def _missing(self, files: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
+        n_files = len(files) if self._pages is None else len(self._pages)
+        numbers = range(max(n_files, 1))
+        needed = [table_path(TABLE, number, len(numbers)) for number in numbers]
+        for name in formats:
+            parts = range(1) if FORMS[name].is_joined else numbers
+            needed += [line_path(FORMS[name], number, len(numbers)) for number in parts]
+        listed = {one["file"] for one in self._manifest["files"]}
+        return (file for file in needed if file not in listed)
+
+    def _open(self, name: str, number: int, n_files: int, stack: ExitStack) -> _Lines:
+        file = line_path(FORMS[name], number, n_files)
+        return _Lines(name, file, stack.enter_context(self._storage.open_read(join(self._path, file))))
+
+    def _check_table(self, file: str, pages: str | None, options: CutOptions, forms: Sequence[_Lines]) -> None:
+        wanted = None if pages is None else self._cut_again(pages, options)
+        before: Passage | None = None
+        for one in read_passages(join(self._path, file), self._storage):
+            for fault in _faults(one, before, options):
+                self._found.add(file, "passage_law", f"{one.passage_id}: {fault}")
+            if before is None or before.page_id != one.page_id:
+                self._page_ids.append(one.page_id)
+            for lines in forms:
+                self._compare(lines, FORMS[lines.name].line(one))
+            if wanted is not None and (given := next(wanted, None)) != one:
+                cut = "nothing" if given is None else given.passage_id
+                self._found.add(
+                    file, "passage_differs", f"{one.passage_id}: the pages give {cut} with another text or place"
+                )
+            self._counts["passages"] += 1
+            self._counts["words"] += one.n_words
+            self._counts["long_passages"] += one.n_words > options.max_words
+            before = one
+        for one in wanted or ():
+            self._found.add(file, "passage_differs", f"{one.passage_id} of the pages is not there")
+
+    def _cut_again(self, path: str, options: CutOptions) -> Iterator[Passage]:
+        for page in read_page_texts(path, self._storage):
+            passages = options.cut(page)
+            self._counts["pages"] += 1
+            self._counts["pages_without_text"] += not passages
+            yield from passages
+
+    def _compare(self, lines: _Lines, wanted: bytes) -> None:
+        if lines.file in self._broken or lines.opened.read(len(wanted)) == wanted:
+            return
+        self._broken.add(lines.file)  # what follows has lost its place
+        self._found.add(lines.file, "line_differs", f"instead of {wanted[:120].decode('utf-8', 'replace')}")
+
+    def _close(self, forms: Sequence[_Lines]) -> None:
+        for lines in forms:
+            if lines.file not in self._broken and lines.opened.read(1):
+                self._found.add(lines.file, "line_differs", "lines behind the last passage")
+            self._on_file(lines.file)
+
+    def _check_counts(self, claimed: Mapping[str, int]) -> None:
+        page_ids, times = np.unique(np.frombuffer(self._page_ids, np.int64), return_counts=True)
+        if len(twice := page_ids[times > 1]):
+            self._found.add(MANIFEST, "duplicate_page", f"page {twice[0]}", len(twice))
+        counted = dict(self._counts)
+        if self._pages is None:  # a page without passages is seen in the pages alone
+            counted["pages"], counted["pages_without_text"] = claimed["pages"], claimed["pages"] - len(page_ids)
+        for name in COUNTS:
+            if counted[name] != claimed[name]:
+                self._found.add(MANIFEST, "counts", f"{name}: {counted[name]} counted, {claimed[name]} written")
+
+
+def _faults(one: Passage, before: Passage | None, options: CutOptions) -> Iterator[str]:
+    if before is not None and before.page_id != one.page_id:
+        before = None
+    if one.passage_id != passage_id(one.page_id, one.number):
+        yield f"number {one.number} of page {one.page_id}"
+    if one.number != (0 if before is None else before.number + 1):
+        yield "not behind the passage before it"
+    if before is not None and before.title != one.title:
+        yield f"its page is {before.title!r} and {one.title!r}"
+    if not one.spans or sum(end - start for _, start, end in one.spans) + len(one.spans) - 1 != len(one.text):
+        yield "of another length than its spans"
+    last = () if before is None else before.spans[-1:]
+    if any(earlier[::2] > later[:2] for earlier, later in pairwise((*last, *one.spans))):
+        yield "its spans are out of order"
+    if one.n_words > options.max_words and (options.split_long or len(one.spans) > 1):
+        yield f"{one.n_words} words"

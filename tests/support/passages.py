@@ -1,0 +1,57 @@
+"""Small knowledge sources with known sentences, and corpora of passages cut from them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kbsource.records import Element, Page
+from mapping.passages.corpus import CutOptions
+from pipelines.jobs.passages import PassagesSummary, make_passages
+from pipelines.options_passages import PassagesOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags
+from tests.support.pages import synthetic_pages
+from tests.support.releases import TitleRow, write_release
+
+_BLANK = next(iter(synthetic_pages(1)))
+
+
+def page(page_id: int, title: str, *texts: str, kinds: Sequence[str] = ()) -> Page:
+    """Gives a page with those texts behind its title, paragraphs unless ``kinds`` says otherwise."""
+    given = [*kinds, *["paragraph"] * (len(texts) - len(kinds))]
+    elements = [Element("title", 1, None, "", (), title)]
+    for kind, text in zip(given, texts, strict=True):
+        is_item = kind == "list_item"
+        elements.append(Element(kind, int(kind != "paragraph"), None, "*" * is_item, (), text))
+    bare: dict[str, Any] = {"anchors": (), "tables": (), "infoboxes": ()}
+    return replace(_BLANK, page_id=page_id, title=title, qid=None, elements=tuple(elements), **bare)
+
+
+def write_kb(folder: Path, pages: Iterable[Page], *, rows_per_shard: int = 2, n_shards: int = 2) -> Path:
+    """Writes a finished release of pages and gives its folder."""
+    given = list(pages)
+    titles = [TitleRow(one.page_id, one.title) for one in given]
+    write_release(folder, given, titles=titles, rows_per_shard=rows_per_shard, n_shards=n_shards)
+    return folder / "release"
+
+
+def cut_release(
+    output: Path,
+    kb: Path,
+    *,
+    cut: CutOptions | None = None,
+    formats: tuple[str, ...] = (),
+    runner: str = "local",
+    workers: int | None = None,
+    beam_args: Sequence[str] = (),
+) -> PassagesSummary:
+    """Makes a corpus of the passages of a release."""
+    return make_passages(
+        PassagesOptions(str(kb), str(output), cut or CutOptions(), formats),
+        flags=beam_flags(runner, workers=workers, beam_args=beam_args),
+        progress=Progress(io.StringIO()),
+    )

@@ -1,0 +1,264 @@
+"""``kbsource qampari-contexts``: questions with passages, in the forms that retrievers and readers take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from mapping.contexts.export import ContextsFiles, export_contexts
+from mapping.contexts.gold import REASONS as UNPLACED
+from mapping.contexts.ranked import REASONS
+from mapping.contexts.writing import ContextsOptions
+from mapping.passages.corpus import CutOptions, read_passages
+from mapping.passages.cut import Passage
+from mapping.qampari.questions import COMPOSITION, SIMPLE
+from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
+from mapping.verify_output import verify_output
+from pipelines.cli import main, make_parser
+from tests.support.alignments import read_lines, table, write_records
+from tests.support.builds import contents
+from tests.support.passages import cut_release, page, write_kb
+from tests.support.qampari import drawn, undrawn, write_qampari
+from tests.support.real_data import ROOT
+
+NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Miravel")
+PAGES = tuple(
+    page(3 * number + 1, f"{name} page", f"Of all things {name} is by Aldo Vent. Nothing more is known of it.")
+    for number, name in enumerate(NAMES)
+) + tuple(page(100 + number, f"Other {number}", f"A text number {number}.") for number in range(8))
+MANIFEST = "manifest.json"
+
+
+def _proof(number: int, *, before: bool = False) -> ProofText:
+    one = PAGES[number]
+    text = one.elements[1].text
+    at = text.index(". ") + 2 if before else 0
+    end = len(text) if before else text.index(".") + 1
+    return ProofText(text[:end], one.page_id, one.title, 1, 0, end, at, 0.5, "It is so.")
+
+
+def _question(key: str, *, subset: str = SIMPLE, proofs: int = 1) -> Question:
+    answers = tuple(
+        QuestionAnswer(name, (name, f"{name} #1"), f"{name} page", f"Q{number}", (_proof(number),) * proofs)
+        for number, name in enumerate(NAMES)
+    )
+    about = QuestionEntity("Aldo Vent", ("Aldo Vent",), None, "Q900")
+    return Question(subset, key, f"What is by Aldo Vent ({key})?", ("P50",), None, (about,), 5, 5, answers)
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_kb(tmp_path_factory.mktemp("kb"), PAGES, rows_per_shard=4, n_shards=3)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "passages"
+    cut_release(folder, kb, cut=CutOptions(max_words=10))
+    return folder
+
+
+@pytest.fixture
+def qampari(tmp_path: Path, kb: Path) -> Path:
+    sha256 = json.loads((kb / MANIFEST).read_text())["manifest_sha256"]
+    questions = [
+        drawn(_question("P50__Q1"), 0, "dev"),
+        drawn(_question("P50__Q2", subset=COMPOSITION, proofs=2), 1, "dev"),
+        undrawn(_question("P50__Q3")),
+        drawn(_question("P50__Q4"), 0, "train"),
+    ]
+    return write_qampari(tmp_path / "qampari", questions, facts={"release": {"manifest_sha256": sha256}})
+
+
+def _passages(corpus: Path) -> list[Passage]:
+    paths = sorted((corpus / "passages").iterdir())
+    return [one for path in paths for one in read_passages(str(path), LocalStorage())]
+
+
+def _ctxs(passages: list[Passage]) -> list[dict[str, Any]]:
+    return [
+        {"id": one.passage_id, "title": one.title, "text": one.text, "score": 50.0 - rank}
+        for rank, one in enumerate(passages)
+    ]
+
+
+QIDS = ("0__wikidata_simple__dev", "1__wikidata_comp__dev", "0__wikidata_simple__train")
+
+
+def _ranked(path: Path, corpus: Path, qids: tuple[str, ...] = QIDS) -> Path:
+    """Writes what a retriever found: the pages of the first two answers, those of no answer, those of the others."""
+    passages = sorted(_passages(corpus), key=lambda one: (one.page_id > 4, "page" in one.title, one.number))
+    return write_records(path, [{"qid": qid, "ctxs": _ctxs(passages)} for qid in qids])
+
+
+def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari: Path, corpus: Path) -> None:
+    output = tmp_path / "contexts"
+    files = ContextsFiles(str(qampari), str(corpus), (str(_ranked(tmp_path / "ranked.jsonl", corpus)),))
+    said: list[str] = []
+    report = export_contexts(files, str(output), LocalStorage(), ContextsOptions(most_ranked=9), note=said.append)
+
+    dev = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
+    released = read_lines(qampari / "qampari_data" / "dev_data.jsonl")
+    assert [{name: one[name] for name in released[0]} for one in dev] == released
+    texts = {one.passage_id: one for one in _passages(corpus)}
+    for record in dev:
+        wanted = [(proof["pid"], proof["proof_text"]) for one in record["answer_list"] for proof in one["proof"]]
+        assert [one["pid"] for one in record["positive_ctxs"]] == [pid for pid, _ in wanted]
+        for one, (_, text) in zip(record["positive_ctxs"], wanted, strict=True):
+            assert text in one["text"]
+            assert (one["title"], one["text"]) == (texts[one["chunk_id"]].title, texts[one["chunk_id"]].text)
+        assert [one["score"] for one in record["positive_ctxs"]][:1] == [50.0]
+        assert record["positive_ctxs"][-1]["score"] == 0.0
+        assert len(record["ctxs"]) == 9
+        for one in record["hard_negative_ctxs"]:
+            assert one["pid"] == record["qid"]
+            assert not any(name in one["text"] + one["title"] for name in NAMES)
+    # The first four of nine are of pages that have an answer's name for a title.
+    assert [len(one["hard_negative_ctxs"]) for one in dev] == [5, 5]
+    assert report == {
+        "questions": {
+            "train": 1,
+            "dev": 2,
+            "test": 0,
+            "without_positives": 0,
+            "without_retrieved": 0,
+            "fewer_negatives_than_positives": 1,
+            "separator_in_an_answer": 0,
+        },
+        "proofs": {"all": 20, "placed": 20, "unplaced": {}},
+        "hard_negatives": 15,
+        "rejected": {},
+    }
+    assert json.loads((output / "report.json").read_text()) == report
+    reader = read_lines(output / "qampari_fid" / "dev_data.jsonl")
+    assert [one["id"] for one in reader] == list(QIDS[:2])
+    assert reader[0]["ctxs"] == dev[0]["ctxs"]
+    assert reader[0]["target"] == "#".join(NAMES)
+    assert (output / "qampari_contexts" / "test_data_with_contexts.jsonl").read_bytes() == b""
+    assert len(said) == 3
+    assert verify_output(str(output)).is_sound
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, qampari: Path, corpus: Path) -> None:
+    files = ContextsFiles(str(qampari), str(corpus), (str(_ranked(tmp_path / "ranked.jsonl", corpus)),))
+    for name in ("one", "other"):
+        export_contexts(files, str(tmp_path / name), LocalStorage(), ContextsOptions())
+    assert contents(tmp_path / "one") == contents(tmp_path / "other")
+
+
+def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, qampari: Path, corpus: Path) -> None:
+    files, output = ContextsFiles(str(qampari), str(corpus)), tmp_path / "contexts"
+    export_contexts(files, str(output), LocalStorage(), ContextsOptions())
+    whole = contents(output)
+    (output / MANIFEST).rename(output / "BUILDING")
+    export_contexts(files, str(output), LocalStorage(), ContextsOptions())
+    assert contents(output) == whole
+
+
+def test_evidence_is_recalled_by_the_ids_of_passages(
+    tmp_path: Path, qampari: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ranked, output = _ranked(tmp_path / "ranked.jsonl", corpus, QIDS[:2]), tmp_path / "contexts"
+    told = ["--passages", str(corpus), "--retrieved", str(ranked), "--output", str(output)]
+    assert main(["qampari-contexts", str(qampari), *told]) == 0
+    out = capsys.readouterr().out
+    assert "questions without ranked passages    1\n" in out
+    gold = output / "qampari_contexts" / "dev_data_with_contexts.jsonl"
+    flags = ["--gold", str(gold), "--retrieved", str(ranked), "--evidence-match", "id", "--k", "1,2,3,100", "--json"]
+    assert main(["evaluate", "qampari", *flags]) == 0
+    said = json.loads(capsys.readouterr().out)
+    # The first and the second prove one answer of five each, the third none.
+    assert said["erecall"] == {"1": 0.2, "2": 0.4, "3": 0.4, "100": 1.0}
+    assert said["without_evidence"] == 0
+
+
+def test_proofs_that_no_passage_holds_are_listed(
+    tmp_path: Path, kb: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = _question("P50__Q1")
+    whole = _proof(0)._replace(text=PAGES[0].elements[1].text, end_char=len(PAGES[0].elements[1].text))
+    odd = (whole, _proof(1)._replace(element=7), _proof(2)._replace(page_id=5))
+    answers = [one._replace(proofs=(proof,)) for one, proof in zip(question.answers, odd, strict=False)]
+    question = question._replace(answers=(*answers, *question.answers[3:]))
+    qampari = write_qampari(tmp_path / "qampari", [drawn(question, 0, "dev")])
+    output = tmp_path / "contexts"
+
+    assert main(["qampari-contexts", str(qampari), "--passages", str(corpus), "--output", str(output)]) == 0
+    assert "  not: sentence_cut" in capsys.readouterr().out
+    unplaced = read_lines(output / "unplaced.jsonl")
+    assert [(one["pid"][-3:], one["page_id"], one["element"], one["reason"]) for one in unplaced] == [
+        ("0__0"[1:], 1, 1, "sentence_cut"),
+        ("1__0"[1:], 4, 7, "no_running_text"),
+        ("2__0"[1:], 5, 1, "no_passages"),
+    ]
+    (record,) = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
+    assert [one["pid"][-4:] for one in record["positive_ctxs"]] == ["3__0", "4__0"]
+    assert (record["hard_negative_ctxs"], record["ctxs"]) == ([], [])
+    proofs = json.loads((output / "report.json").read_text())["proofs"]
+    assert proofs == {
+        "all": 5,
+        "placed": 2,
+        "unplaced": {"no_passages": 1, "no_running_text": 1, "sentence_cut": 1},
+    }
+
+
+def test_lines_that_cannot_be_used_are_named(
+    tmp_path: Path, qampari: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ranked = _ranked(tmp_path / "ranked.jsonl", corpus, (QIDS[0], "7__wikidata_simple__dev"))
+    with ranked.open("a") as file:
+        file.write("{\n")
+    output = tmp_path / "contexts"
+    told = ["--passages", str(corpus), "--retrieved", str(ranked), "--output", str(output), "--json"]
+    assert main(["qampari-contexts", str(qampari), *told]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rejected"] == {"malformed_json": 1, "unknown_question": 1}
+    assert "ranked.jsonl, line 2: '7__wikidata_simple__dev' is not in the release (unknown_question)" in captured.err
+    assert (
+        {row["reason"] for row in table(output, "rejected")} == {"malformed_json", "unknown_question"} <= set(REASONS)
+    )
+    assert verify_output(str(output)).is_sound
+
+
+def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampari: Path) -> None:
+    other = replace(PAGES[0], title="Renamed")
+    cut_release(tmp_path / "passages", write_kb(tmp_path, [other]))
+    files = ContextsFiles(str(qampari), str(tmp_path / "passages"))
+    with pytest.raises(SetupError, match="places in pages are not the same"):
+        export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
+    assert not (tmp_path / "contexts").exists()
+
+
+@pytest.mark.parametrize("which", ["qampari", "passages"])
+def test_folders_of_something_else_are_refused(
+    tmp_path: Path, qampari: Path, corpus: Path, kb: Path, which: str
+) -> None:
+    given = {"qampari": str(qampari), "passages": str(corpus)}
+    for folder, message in ((tmp_path / "nowhere", r"no manifest\.json"), (kb, "not the manifest of a")):
+        files = ContextsFiles(**{**given, which: str(folder)})
+        with pytest.raises(SetupError, match=message):
+            export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
+
+
+def test_nothing_is_written_over(qampari: Path, corpus: Path) -> None:
+    files = ContextsFiles(str(qampari), str(corpus))
+    with pytest.raises(SetupError, match="never overwritten"):
+        export_contexts(files, str(corpus), LocalStorage(), ContextsOptions())
+
+
+def test_the_usual_options_of_the_command_are_the_usual_ones() -> None:
+    args = make_parser().parse_args(["qampari-contexts", "x", "--passages", "y", "--output", "z"])
+    assert ContextsOptions(args.top, args.alias_edits) == ContextsOptions()
+
+
+@pytest.mark.parametrize("reasons", [REASONS, UNPLACED], ids=["lines", "proofs"])
+def test_every_reason_is_documented(reasons: dict[str, str]) -> None:
+    text = (ROOT / "docs" / "passages.md").read_text("utf-8")
+    for reason, meaning in reasons.items():
+        assert f"| `{reason}` | {meaning}" in text
