@@ -142,7 +142,7 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
         if name.lstrip("-").replace("-", "_") not in unknown:
             continue
         raise SetupError(
-            f"Neither kbsource nor Beam has an option {name}. See kbsource build --help, and Beam's pipeline "
+            f"Neither kbsource nor Beam has an option {name}. See the command's --help, and Beam's pipeline "
             "options for the runner."
         )
     use_options(options.get_all_options(drop_default=True))

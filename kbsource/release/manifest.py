@@ -290,8 +290,9 @@ def parse_manifest(value: object, path: str) -> Manifest:
         raise SetupError(f"{path}: not a manifest of kbsource; name the folder of a release")
     if value["format"] != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
         raise SetupError(
-            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}; "
-            f"this version reads {FORMAT!r}, {SCHEMA_VERSION}: use the kbsource that built it, or build again"
+            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}; a release of pages "
+            f"has {FORMAT!r}, {SCHEMA_VERSION}: name the folder of one, or, if it is one of another version, use the "
+            "kbsource that built it or build again"
         )
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
     manifest: Manifest = typed_value(fields, Manifest, path)

@@ -98,26 +98,52 @@ def score_list(
         matching: which answer a prediction covers where several have its name; a key of ``MATCHINGS``.
         raw_predictions: as released: predictions are told apart before they are normalised, and empty ones count.
         listed_names: as released: the display text is a name only where it is among the aliases.
-        last_owner: as released: a name belongs to the last answer that has it, and covered answers are told apart by
-            display text; ``matching`` then has nothing to decide.
+        last_owner: as released: each name belongs to one display text, see ``_sole_owners``; ``matching`` then has
+            nothing to decide.
 
     Source: QAMPARI (2022), section 5; its released evaluation script for what is named as released.
     """
-    forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text))))
+    forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text)) or raw_predictions))
     n_predicted = len(set(predictions)) if raw_predictions else len(forms)
+    named = [(one.text, one.aliases if listed_names else (one.text, *one.aliases)) for one in answers]
+    if last_owner:
+        sole = _sole_owners(named)
+        return ListScore(len({sole[form] for form in forms if form in sole}), n_predicted, len(answers))
     owners: defaultdict[str, list[int]] = defaultdict(list)
-    for number, answer in enumerate(answers):
-        names = answer.aliases if listed_names else (answer.text, *answer.aliases)
+    for number, (_, names) in enumerate(named):
         for form in dict.fromkeys(map(answer_form, names)):
             owners[form].append(number)
     choices = [owners[form] for form in forms if form in owners]
-    if last_owner:
-        n_covered = len({answers[numbers[-1]].text for numbers in choices})
-    elif matching == "maximum":
-        n_covered = _most_covered(choices)
-    else:
-        n_covered = _covered_in_order(choices)
+    n_covered = _most_covered(choices) if matching == "maximum" else _covered_in_order(choices)
     return ListScore(n_covered, n_predicted, len(answers))
+
+
+def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
+    """Says whether a single answer is what was predicted: all predictions are of one form, that of one of its names.
+
+    Whoever predicts two answers where there is one has not answered. A prediction without a form is none.
+
+    Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) has it for Natural Questions.
+
+    >>> is_exact(["The Beatles!"], GoldNames("Beatles")), is_exact(["Beatles", "Kinks"], GoldNames("Beatles"))
+    (True, False)
+    """
+    forms = {form for text in predictions if (form := answer_form(text))}
+    return len(forms) == 1 and forms <= set(map(answer_form, (answer.text, *answer.aliases)))
+
+
+def _sole_owners(named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """Gives the display text that each form belongs to in the released script.
+
+    Of answers with one display text it knows the names of the last. A name, as it is written, belongs to the last
+    answer that has it; of names that have one form the one that was met first is found.
+    """
+    by_text = dict(named)
+    by_name = {name: text for text, names in by_text.items() for name in names}
+    sole: dict[str, str] = {}
+    for name, text in by_name.items():
+        sole.setdefault(answer_form(name), text)
+    return sole
 
 
 def _covered_in_order(choices: Sequence[Sequence[int]]) -> int:

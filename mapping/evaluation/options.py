@@ -24,9 +24,11 @@ MATCHINGS: Mapping[str, str] = {
 QUIRKS: Mapping[str, str] = {
     "raw_predictions": "predictions are told apart before they are normalised, and empty ones count",
     "listed_names": "an answer's display text is a name only where it is among its aliases",
-    "last_owner": "a name that several answers have belongs to the last; answers of one display text are one",
+    "last_owner": "a name that several answers have belongs to one of them, and answers of one display text are one "
+    "with the names of the last",
     "substring": "ARECALL@K finds names inside of words",
-    "evidence_mean": "ERECALL@K is a mean over the evidence passages of a question, not over its answers",
+    "evidence_mean": "ERECALL@K is a mean over the pieces of evidence of a question, not over its answers, and a "
+    "passage given twice is two",
 }
 """What the released script does otherwise: name -> meaning."""
 

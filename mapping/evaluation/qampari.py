@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
-from mapping.evaluation.answer_lists import ListScore, score_list
+from mapping.evaluation.answer_lists import ListScore, is_exact, score_list
 from mapping.evaluation.options import QampariFiles, QampariOptions
 from mapping.evaluation.qampari_files import (
+    KEYS,
     GoldQuestion,
     Joined,
     Kind,
+    Role,
+    is_line_of,
     pack_passages,
     pack_predictions,
     parse_gold,
@@ -28,68 +29,10 @@ from mapping.evaluation.qampari_files import (
     unpack_predictions,
 )
 from mapping.evaluation.retrieval import Passage, answer_ranks, ranks_by_id, ranks_by_text
+from mapping.evaluation.scores import Mean, QampariScores
 from mapping.sources.fields import Json
-from mapping.sources.files_in import RawRecord, check_shape, iter_lines
-
-DECIMALS = 6
-
-
-@dataclass(slots=True)
-class Mean:
-    """A mean that is being taken."""
-
-    total: float = 0.0
-    n: int = 0
-
-    def add(self, value: float) -> None:
-        self.total += value
-        self.n += 1
-
-    @property
-    def value(self) -> float | None:
-        """The mean, rounded to ``DECIMALS``; None of nothing."""
-        return round(self.total / self.n, DECIMALS) if self.n else None
-
-
-@dataclass(slots=True)
-class QampariScores:
-    """Means over questions, under the names that the released script gives them.
-
-    Attributes:
-        questions: gold questions.
-        reader: ``recall``, ``precision``, ``f1``, ``f1_above`` (share of questions with F1 >= 0.5), ``rec_above``
-            (recall >= 0.8); empty without predictions.
-        arecall: ARECALL@K by K; empty without retrieved passages.
-        erecall: ERECALL@K by K, over questions with evidence.
-        without_predictions: questions without a line of predictions; their scores are 0.
-        without_passages: questions without a line of passages; likewise.
-        without_evidence: questions whose answers have no evidence; no part of ERECALL@K.
-        rejected: lines by file's role and reason.
-    """
-
-    questions: int = 0
-    reader: dict[str, Mean] = field(default_factory=dict)
-    arecall: dict[int, Mean] = field(default_factory=dict)
-    erecall: dict[int, Mean] = field(default_factory=dict)
-    without_predictions: int = 0
-    without_passages: int = 0
-    without_evidence: int = 0
-    rejected: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Gives the scores as JSON, means alone."""
-        value: dict[str, Any] = {"questions": self.questions}
-        if self.reader:
-            value["reader"] = {name: mean.value for name, mean in self.reader.items()}
-            value["without_predictions"] = self.without_predictions
-        if self.arecall:
-            value["arecall"] = {str(k): mean.value for k, mean in self.arecall.items()}
-            value["erecall"] = {str(k): mean.value for k, mean in self.erecall.items()}
-            value["without_passages"] = self.without_passages
-            value["without_evidence"] = self.without_evidence
-        value["rejected"] = {role: dict(sorted(counts.items())) for role, counts in sorted(self.rejected.items())}
-        return value
-
+from mapping.sources.files_in import RawRecord, check_shape
+from mapping.sources.labels import iter_labels
 
 Reject = Callable[[BadRecord], None]
 
@@ -102,7 +45,7 @@ def evaluate_qampari(
     Every gold question counts, also one that the other files do not have. Memory holds one question.
 
     Args:
-        files: JSON Lines, see ``mapping.evaluation.qampari_files``.
+        files: see ``mapping.evaluation.qampari_files``.
         storage: holds them.
         options: how it is done.
         reject: called with the place and reason of every line that cannot be used, and of lines for unknown questions.
@@ -130,6 +73,7 @@ class _Evaluation:
         if files.predictions is not None:
             names = ("recall", "precision", "f1", "f1_above", "rec_above")
             self.scores.reader = {name: Mean() for name in names}
+            self.scores.em = Mean()
         if files.retrieved is not None:
             self.scores.arecall = {k: Mean() for k in options.ks}
             self.scores.erecall = {k: Mean() for k in options.ks}
@@ -137,14 +81,14 @@ class _Evaluation:
     def read_given(self, storage: Storage) -> None:
         """Puts predictions and passages aside by question."""
         n_kept, with_ids = self._options.ks[-1], self._options.evidence_match == "id"
-        given: tuple[tuple[Kind, str | None, str, Callable[[Json], bytes]], ...] = (
-            ("predictions", self._files.predictions, "predictions", pack_predictions),
-            ("retrieved", self._files.retrieved, "ctxs", lambda one: pack_passages(one, n_kept, with_ids=with_ids)),
+        given: tuple[tuple[Kind, str | None, Callable[[Json], bytes]], ...] = (
+            ("predictions", self._files.predictions, pack_predictions),
+            ("retrieved", self._files.retrieved, lambda one: pack_passages(one, n_kept, with_ids=with_ids)),
         )
-        for kind, path, key, pack in given:
+        for kind, path, pack in given:
             if path is None:
                 continue
-            for raw, record in self._records(storage, path, kind, key):
+            for raw, record in self._records(storage, path, kind):
                 qid = ""
                 try:
                     qid = qid_of(record)
@@ -155,12 +99,13 @@ class _Evaluation:
     def read_gold(self, storage: Storage) -> None:
         """Scores question after question, then reports what was given for none of them."""
         match = self._options.evidence_match if self._files.retrieved is not None else None
-        for raw, record in self._records(storage, self._files.gold, "gold", "answer_list"):
+        repeats = "evidence_mean" in self._options.quirks
+        for raw, record in self._records(storage, self._files.gold, "gold"):
             qid = ""
             try:
                 qid = qid_of(record)
                 self._joined.open_question(qid)
-                question = parse_gold(record, match)
+                question = parse_gold(record, match, repeats=repeats)
             except RecordError as error:
                 self._reject(raw, error, "gold", qid)
                 continue
@@ -174,14 +119,14 @@ class _Evaluation:
             for qid, raw in self._joined.without_question(kind):
                 self._reject(raw, RecordError("unknown_question", f"{qid!r} is not in {self._files.gold}"), kind, qid)
 
-    def _records(self, storage: Storage, path: str, role: str, key: str) -> Iterator[tuple[RawRecord, Json]]:
+    def _records(self, storage: Storage, path: str, role: Role) -> Iterator[tuple[RawRecord, Json]]:
         check_shape(
             path,
-            iter_lines(storage, path),
-            lambda one: "qid" in one and key in one,
-            expected=f"JSON Lines with qid and {key} ({role})",
+            iter_labels(storage, path),
+            lambda one: is_line_of(one, role),
+            expected=f"JSON Lines or an array with qid and {' or '.join(KEYS[role])} ({role})",
         )
-        for raw in iter_lines(storage, path):
+        for raw in iter_labels(storage, path):
             try:
                 record = raw.parse()
             except RecordError as error:
@@ -195,8 +140,12 @@ class _Evaluation:
 
     def _score_predictions(self, question: GoldQuestion, content: bytes | None) -> None:
         self.scores.without_predictions += content is None
+        predictions = unpack_predictions(content) if content is not None else []
+        if question.is_single and self.scores.em is not None:
+            self.scores.em.add(float(is_exact(predictions, question.answers[0])))
+            return
         score = score_list(
-            unpack_predictions(content) if content is not None else (),
+            predictions,
             question.answers,
             matching=self._options.matching,
             raw_predictions="raw_predictions" in self._options.quirks,
@@ -244,32 +193,3 @@ def _named(score: ListScore) -> dict[str, float]:
         "f1_above": float(score.has_half_f1),
         "rec_above": float(score.has_high_recall),
     }
-
-
-_SHOWN = {
-    "recall": "recall",
-    "precision": "precision",
-    "f1": "F1",
-    "f1_above": "F1 >= 0.5",
-    "rec_above": "recall >= 0.8",
-}
-
-
-def scores_text(scores: QampariScores) -> str:
-    """Gives the scores for reading, in per cent."""
-    lines = [f"questions            {scores.questions:>9,}"]
-    if scores.reader:
-        lines.append(f"without predictions  {scores.without_predictions:>9,}")
-        lines += [f"{_SHOWN[name]:<21}{_percent(mean)}" for name, mean in scores.reader.items()]
-    if scores.arecall:
-        lines.append(f"without passages     {scores.without_passages:>9,}")
-        lines.append(f"without evidence     {scores.without_evidence:>9,}")
-        lines += [f"{f'ARECALL@{k}':<21}{_percent(mean)}" for k, mean in scores.arecall.items()]
-        lines += [f"{f'ERECALL@{k}':<21}{_percent(mean)}" for k, mean in scores.erecall.items()]
-    for role, counts in sorted(scores.rejected.items()):
-        lines += [f"rejected {role}: {reason} {count:,}" for reason, count in sorted(counts.items())]
-    return "\n".join(lines)
-
-
-def _percent(mean: Mean) -> str:
-    return f"{'–':>9}" if mean.value is None else f"{100 * mean.value:>8.2f}%"

@@ -1,15 +1,16 @@
 """The files that QAMPARI is evaluated from: gold questions, predictions, retrieved passages.
 
-All are JSON Lines, plain, gzip or bzip2, joined by ``qid`` (string or integer); other keys are passed over, so that
-released files are read as they are.
+All are JSON Lines or one JSON array, plain, gzip or bzip2, joined by ``qid``, or where a record has none by ``id``
+(string or integer); other keys are passed over, so that released files are read as they are.
 
 gold
     ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` may be absent.
     ``proof``, which only ERECALL@K reads: list of ``{proof_text, found_in_url}``; may be absent. Where the record has
     ``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence in place of the proofs; a
-    ``pid`` is the ``aid`` of its answer, two underscores and a number.
+    ``pid`` is the ``aid`` of its answer, two underscores and a number. A question with one answer, as in Natural
+    Questions, has in place of ``answer_list`` its ``answers``: at least one string, all of them names of that answer.
 predictions
-    ``predictions``: list of strings. A gold file with this key will do.
+    ``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key will do.
 retrieved
     ``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids.
 """
@@ -31,6 +32,14 @@ from mapping.sources.files_in import RawRecord
 from mapping.sources.scratch import ScratchFile
 
 Kind = Literal["predictions", "retrieved"]
+Role = Literal["gold", "predictions", "retrieved"]
+
+KEYS: dict[Role, tuple[str, ...]] = {
+    "gold": ("answer_list", "answers"),
+    "predictions": ("predictions", "prediction"),
+    "retrieved": ("ctxs",),
+}
+"""What a line of each file has beside its id: one of these."""
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",
@@ -50,7 +59,7 @@ _SCHEMA = """
 CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE joined (
     kind TEXT NOT NULL, qid TEXT NOT NULL, file TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL,
-    content BLOB NOT NULL, is_used INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, qid)
+    content BLOB NOT NULL, PRIMARY KEY (kind, qid)
 );
 """
 
@@ -74,10 +83,12 @@ class GoldQuestion:
     Attributes:
         answers: at least one.
         evidence: each passage once, in the order of the answers; empty where it was not asked for.
+        is_single: it is asked for one answer and not for a list.
     """
 
     answers: tuple[GoldNames, ...]
     evidence: tuple[Evidence, ...]
+    is_single: bool = False
 
 
 class Joined(ScratchFile):
@@ -124,19 +135,28 @@ class Joined(ScratchFile):
 
 def qid_of(record: Json) -> str:
     """Gives the question's id; raises ``missing_field`` or ``wrong_type``."""
-    return digits_or_text(record, "qid")
+    return digits_or_text(record, "id" if "id" in record and "qid" not in record else "qid")
 
 
-def parse_gold(record: Json, match: EvidenceMatch | None) -> GoldQuestion:
+def is_line_of(record: Json, role: Role) -> bool:
+    """Says whether a record has the keys that a line of such a file needs."""
+    return ("qid" in record or "id" in record) and any(key in record for key in KEYS[role])
+
+
+def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = False) -> GoldQuestion:
     """Gives the question of a gold record.
 
     Args:
         record: with the keys given at the head of this module.
         match: what its evidence will be matched by; None leaves it out.
+        repeats: as released: a passage that is given several times is several.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``, ``no_answers``, ``duplicate_answer``, ``unknown_answer``.
     """
+    # Where there are mappings, the answers are the names of many answers, as readers are given them.
+    if "answers" in record and "answer_list" not in record and "ans_mappings" not in record:
+        return _parse_single(record)
     listed = objects_at(record, "answer_list")
     if not listed:
         raise RecordError("no_answers", "answer_list is empty")
@@ -150,11 +170,22 @@ def parse_gold(record: Json, match: EvidenceMatch | None) -> GoldQuestion:
             raise RecordError("duplicate_answer", aid)
     if match is None:
         return GoldQuestion(answers, ())
-    found = _contexts(record, owners, match) if record.get("positive_ctxs") else _proofs(listed, match)
+    # An empty list says of passages with ids that there are none; for the text there may still be proofs.
+    has_contexts = "positive_ctxs" in record if match == "id" else bool(record.get("positive_ctxs"))
+    found = _contexts(record, owners, match) if has_contexts else _proofs(listed, match)
+    if repeats:
+        return GoldQuestion(answers, tuple(Evidence(passage, (number,)) for number, passage in found))
     passages: dict[Passage, dict[int, None]] = {}
     for number, passage in found:
         passages.setdefault(passage, {})[number] = None
     return GoldQuestion(answers, tuple(Evidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
+
+
+def _parse_single(record: Json) -> GoldQuestion:
+    names = strings_at(record, "answers")
+    if not names:
+        raise RecordError("no_answers", "answers is empty")
+    return GoldQuestion((GoldNames(names[0], names[1:]),), (), is_single=True)
 
 
 def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, Passage]]:
@@ -173,12 +204,16 @@ def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, Pas
     for number, one in enumerate(listed):
         for proof in objects_at(one, "proof") if "proof" in one else ():
             if match == "id":
-                raise RecordError("missing_field", "positive_ctxs: without it no evidence has the id of a passage")
+                raise RecordError(
+                    "missing_field", "positive_ctxs, which give evidence the id of a passage; match by text"
+                )
             yield number, Passage("", text_at(proof, "found_in_url"), text_at(proof, "proof_text"))
 
 
 def pack_predictions(record: Json) -> bytes:
     """Gives the predictions of a record in the form in which they are kept; raises as ``strings_at``."""
+    if "prediction" in record and "predictions" not in record:
+        return orjson.dumps((text_at(record, "prediction"),))
     return orjson.dumps(strings_at(record, "predictions"))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mapping.caseless import find_whole, fold_case
 from mapping.evaluation.answer_lists import GoldNames, answer_form
 
 
@@ -28,29 +29,44 @@ def answer_ranks(
 ) -> list[int | None]:
     """Gives for each answer the 1-based rank of the first passage with one of its names in title or text.
 
-    Names are found as whole words of the normal form (``answer_form``); a name without a form is found nowhere.
+    Names are found as whole words in any case: as they are written (Halvane in "Halvane's"), or where both are in the
+    form of answers (U.S. in "the US"). A name without such a form is found nowhere.
 
     Args:
         answers: with display text and aliases.
         passages: best first.
         substring: as released: a name is found wherever its lower-cased characters stand, inside words too.
     """
-    texts = [tuple(_searched(text, substring) for text in (one.title, one.text)) for one in passages]
+    searched = [_searched(one, substring=substring) for one in passages]
     ranks = []
     for answer in answers:
-        names = {_searched(name, substring) for name in (answer.text, *answer.aliases)}
-        names = {name for name in names if name.strip()}
-        found = (
-            rank
-            for rank, (title, text) in enumerate(texts, start=1)
-            if any(name in text or name in title for name in names)
-        )
+        names = {form for name in (answer.text, *answer.aliases) for form in _sought(name, substring=substring)}
+        found = (rank for rank, text in enumerate(searched, start=1) if _has_any(names, text, inside_words=substring))
         ranks.append(next(found, None))
     return ranks
 
 
-def _searched(text: str, substring: bool) -> str:
-    return text.lower() if substring else f" {answer_form(text)} "
+def _searched(passage: Passage, *, substring: bool) -> str:
+    """Gives title and text in the forms in which names are found, a line each: no name runs from one into another."""
+    if substring:
+        return f"{passage.title}\n{passage.text}".lower()
+    both = (passage.title, passage.text)
+    return "\n".join((*map(_plain_form, both), *map(answer_form, both)))
+
+
+def _sought(name: str, *, substring: bool) -> tuple[str, ...]:
+    if substring:
+        return (name.lower(),) if name.strip() else ()
+    form = answer_form(name)
+    return (_plain_form(name), form) if form else ()
+
+
+def _plain_form(text: str) -> str:
+    return fold_case(" ".join(text.split()))
+
+
+def _has_any(names: Iterable[str], text: str, *, inside_words: bool) -> bool:
+    return any(name in text and (inside_words or any(True for _ in find_whole(name, text, text))) for name in names)
 
 
 def ranks_by_id(evidence: Sequence[Passage], passages: Sequence[Passage]) -> list[int | None]:
@@ -88,7 +104,8 @@ def title_form(title: str) -> str:
     ('river ullane', 'river ullane')
     """
     _, is_address, path = title.partition("/wiki/")
-    name = urllib.parse.unquote(path) if is_address else title
+    # No title has a number sign: what follows one is a place in the page.
+    name = urllib.parse.unquote(path.partition("#")[0]) if is_address else title
     return " ".join(name.replace("_", " ").lower().split())
 
 

@@ -13,13 +13,12 @@ import orjson
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.records import BadRecord
-from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, code_facts
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
 from mapping.qampari.crowd_replace import Replacements, find_replacements, revise_questions
 from mapping.qampari.crowd_tasks import KEY, PARAPHRASE, TASKS_FORMAT
 from mapping.qampari.crowd_verdicts import Judged, Task, dropped_answers, read_paraphrases, read_verdicts
-from mapping.qampari.release_files import FORMAT, read_form, write_release_files
+from mapping.qampari.release_files import FORMAT, check_files, read_form, read_listing, write_release_files
 from mapping.qampari.released import page_url
 from mapping.qampari.rows import query_of_row
 from mapping.sources.fields import Json, text_at
@@ -62,11 +61,11 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
             ``least`` is below 1.
     """
     if least < 1:
-        raise SetupError(f"{least} answers that a question needs: give a number from 1 on.")
+        raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")
     manifest, form = read_form(files.release, storage)
-    _check_whole(files.release, manifest, storage)
-    tasks_sha256 = _check_tasks(files, manifest, storage)
     check_output(output, storage)
+    tasks_sha256 = _check_tasks(files, manifest, storage)
+    check_files(files.release, manifest, storage)
     tasks = {
         text_at(one, "task_id"): Task(text_at(one, "aid"), bool(one["is_wrong"]))
         for one in _records(join(files.tasks, KEY), storage)
@@ -165,23 +164,12 @@ def _write_report(report: dict[str, Any], output: str, storage: Storage) -> File
     return FileEntry(REPORT, 1, sink.n_bytes, sink.hexdigest())
 
 
-def _check_whole(folder: str, manifest: dict[str, Any], storage: Storage) -> None:
-    for entry in manifest["files"]:
-        path = join(folder, entry["file"])
-        if not storage.exists(path) or storage.size(path) != entry["bytes"]:
-            raise SetupError(f"{path} is not as it was written; fetch it again, and check it with kbsource verify.")
-
-
 def _check_tasks(files: CrowdFiles, manifest: dict[str, Any], storage: Storage) -> str:
-    path = join(files.tasks, MANIFEST)
-    tasks: dict[str, Any] = {}
-    if storage.exists(path):
-        with storage.open_read(path) as file:
-            tasks = orjson.loads(file.read())
-    if tasks.get("format") != TASKS_FORMAT:
+    tasks = read_listing(files.tasks, storage, TASKS_FORMAT)
+    if tasks is None:
         raise SetupError(f"{files.tasks}: no tasks; give the folder that kbsource qampari-tasks export wrote.")
-    _check_whole(files.tasks, tasks, storage)
     if tasks["qampari"]["manifest_sha256"] != manifest["manifest_sha256"]:
         raise SetupError(f"{files.tasks}: tasks of another release than {files.release}; give the one they are of.")
+    check_files(files.tasks, tasks, storage)
     sha256: str = tasks["manifest_sha256"]
     return sha256

@@ -30,9 +30,9 @@ from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.identity import stable_sha256
 from kbsource.release.manifest import FileEntry, code_facts
-from mapping.output import begin_output, commit_output
+from mapping.output import begin_output, check_output, commit_output
 from mapping.qampari.records import QuestionAnswer
-from mapping.qampari.release_files import Form, read_form
+from mapping.qampari.release_files import Form, check_files, read_form
 from mapping.qampari.released import page_url
 from mapping.qampari.rows import DrawnQuestion, question_of_row
 from mapping.qampari.selection import Candidate, draw_key
@@ -68,9 +68,14 @@ class TaskOptions:
             SetupError: names the value and what it may be.
         """
         if not 0 <= self.wrong_share < 1:
-            raise SetupError(f"A share of {self.wrong_share} wrong answers: give one from 0 on and below 1.")
+            raise SetupError(
+                f"A share of {self.wrong_share} wrong answers: for --wrong-share give one from 0 on and below 1."
+            )
         if self.n_train_paraphrases < 0:
-            raise SetupError(f"{self.n_train_paraphrases} training questions to write anew: give a number from 0 on.")
+            raise SetupError(
+                f"{self.n_train_paraphrases} training questions to write anew: for --train-paraphrases give a number "
+                "from 0 on."
+            )
 
 
 class ValidationTask(NamedTuple):
@@ -199,9 +204,11 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
     Memory: development and test set, and the training questions that are written anew.
 
     Raises:
-        SetupError: ``release`` is no finished QAMPARI release; ``output`` is not empty.
+        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
     """
     manifest, form = read_form(release, storage)
+    check_output(output, storage)
+    check_files(release, manifest, storage)
     pool = [one for one in read_questions(release, storage) if one.split in POOL]
     train = nsmallest(
         options.n_train_paraphrases,

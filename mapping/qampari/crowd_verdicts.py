@@ -3,8 +3,8 @@
 Files are JSON Lines, plain, gzip or bzip2; a line that cannot be used is rejected with its reason.
 
 verdicts
-    ``task_id``, ``verdict`` (``correct`` or ``incorrect``) and, if known, ``worker``. Of several lines about one task
-    the last one counts: what is judged again is judged by someone who is trusted more.
+    ``task_id``, ``verdict`` (``correct`` or ``incorrect``) and, if known, ``worker`` (else absent or null). Of several
+    lines about one task the last one counts: what is judged again is judged by someone who is trusted more.
 paraphrases
     ``qid``, ``paraphrase``.
 """
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
-from mapping.sources.fields import Json, optional_text, text_at
-from mapping.sources.files_in import iter_lines
+from mapping.sources.fields import Json, text_at
+from mapping.sources.files_in import check_shape, iter_lines
 
 CORRECT, INCORRECT = "correct", "incorrect"
 
@@ -66,14 +66,18 @@ class Judged:
 
 
 def read_verdicts(path: str | None, tasks: dict[str, Task], storage: Storage, reject: Reject) -> Judged:
-    """Gives what people said of tasks; None for a path is a file without lines."""
+    """Gives what people said of tasks; None for a path is a file without lines.
+
+    Raises:
+        SetupError: the file cannot be read, or is one of something else.
+    """
     judged = Judged()
-    for record in _usable(path, storage, partial(_check_verdict, tasks), reject):
+    for record in _usable(path, storage, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
         task_id, is_right = record["task_id"], record["verdict"] == CORRECT
         if judged.final.get(task_id, is_right) != is_right:
             judged.overturned.add(task_id)
         judged.final[task_id] = is_right
-        worker = judged.workers[record.get("worker", "")]
+        worker = judged.workers[record.get("worker") or ""]
         worker["verdicts"] += 1
         if tasks[task_id].is_wrong:
             worker["wrong_judged"] += 1
@@ -83,7 +87,8 @@ def read_verdicts(path: str | None, tasks: dict[str, Task], storage: Storage, re
 
 def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
     task_id, verdict = text_at(record, "task_id"), text_at(record, "verdict")
-    optional_text(record, "worker")
+    if record.get("worker") is not None:
+        text_at(record, "worker")
     if task_id not in tasks:
         raise RecordError("unknown_task", f"{task_id!r}")
     if verdict not in (CORRECT, INCORRECT):
@@ -91,9 +96,13 @@ def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
 
 
 def read_paraphrases(path: str | None, asked: Collection[str], storage: Storage, reject: Reject) -> dict[str, str]:
-    """Gives the paraphrase of each question that has one; None for a path is a file without lines."""
+    """Gives the paraphrase of each question that has one; None for a path is a file without lines.
+
+    Raises:
+        SetupError: the file cannot be read, or is one of something else.
+    """
     found: dict[str, str] = {}
-    for record in _usable(path, storage, partial(_check_paraphrase, asked, found), reject):
+    for record in _usable(path, storage, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
         found[record["qid"]] = record["paraphrase"].strip()
     return found
 
@@ -108,8 +117,14 @@ def _check_paraphrase(asked: Collection[str], found: dict[str, str], record: Jso
         raise RecordError("empty_paraphrase", f"{qid!r}: {paraphrase[:80]!r}")
 
 
-def _usable(path: str | None, storage: Storage, check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
-    for raw in iter_lines(storage, path) if path is not None else ():
+def _usable(
+    path: str | None, storage: Storage, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject
+) -> Iterator[Json]:
+    if path is None:
+        return
+    expected = f"JSON Lines with {' and '.join(keys)}"
+    check_shape(path, iter_lines(storage, path), lambda one: all(key in one for key in keys), expected=expected)
+    for raw in iter_lines(storage, path):
         try:
             record = raw.parse()
             check(record)

@@ -123,6 +123,8 @@ def load_relations(path: str | None = None) -> Relations:
         data = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError as error:
         raise SetupError(f"{file}: no such file.") from error
+    except OSError as error:
+        raise SetupError(f"{file} cannot be read: {error.strerror}. Give a file of relations.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SetupError(f"{file} is no TOML: {error}. Compare it with mapping/qampari/relations.toml.") from error
     return _Reader(str(file)).relations(data)
@@ -136,7 +138,8 @@ class _Reader:
 
     def relations(self, data: dict[str, Any]) -> Relations:
         if data.keys() - _OPTIONAL != _TABLES:
-            self._fail("", f"the tables {', '.join(sorted(_TABLES | _OPTIONAL))}", ", ".join(data))
+            expected = f"the tables {', '.join(sorted(_TABLES))}, and perhaps {', '.join(sorted(_OPTIONAL))}"
+            self._fail("", expected, ", ".join(data) or "none")
         wanted = self._strings("wanted_types", data["wanted_types"])
         words = self._table("type_words", data.get("type_words", {}))
         for label, word in words.items():

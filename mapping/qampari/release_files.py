@@ -10,16 +10,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import SetupError
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.files import HashingWriter, Storage, atomic_write, join, sha256_of
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
+from mapping.output import manifest_bytes
 from mapping.qampari.records import Question
 from mapping.qampari.released import record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, QueryRow, question_row
@@ -30,6 +31,7 @@ from mapping.tables import table_path, write_table
 
 FORMAT = "kbsource-qampari-1"
 DATA = "qampari_data"
+_CHANGED = "is not as it was written; fetch it again, and check its folder with kbsource verify."
 GROUP_ROWS = 512
 """Questions in a row group: with all their proofs some 20 KB each."""
 
@@ -128,17 +130,54 @@ def read_form(output: str, storage: Storage) -> tuple[dict[str, Any], Form]:
     """Gives the manifest of a finished release, and how the release is written.
 
     Raises:
-        SetupError: there is none, or it is that of something else.
+        SetupError: there is none, it is that of something else, or not as it was written.
     """
     path = join(output, MANIFEST)
     if not storage.exists(path):
         raise SetupError(f"{output}: no {MANIFEST}, so no finished QAMPARI release; make it, or name another folder.")
+    manifest = read_listing(output, storage, FORMAT)
+    if manifest is None:
+        raise SetupError(f"{path}: not the manifest of a QAMPARI release ({FORMAT}); name the folder of one.")
+    try:
+        return manifest, Form(**manifest["form"])
+    except (KeyError, TypeError) as error:
+        raise SetupError(f"{path}: made by another version of kbsource, which can read it ({error}).") from error
+
+
+def read_listing(output: str, storage: Storage, form: str) -> dict[str, Any] | None:
+    """Gives the manifest of a folder; None where it has none, or one that is not of this format.
+
+    Raises:
+        SetupError: it is of this format, but not as it was written.
+    """
+    path = join(output, MANIFEST)
+    if not storage.exists(path):
+        return None
     with storage.open_read(path) as file:
         content = file.read()
     try:
         manifest = orjson.loads(content)
-        if manifest["format"] == FORMAT:
-            return manifest, Form(**manifest["form"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        pass
-    raise SetupError(f"{path}: not the manifest of a QAMPARI release ({FORMAT}); name the folder of one.")
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(manifest, dict) or manifest.get("format") != form:
+        return None
+    values = {name: one for name, one in manifest.items() if name != "manifest_sha256"}
+    if manifest_bytes(values, form=form) != content:
+        raise SetupError(f"{path} {_CHANGED}")
+    return manifest
+
+
+def check_files(output: str, manifest: Mapping[str, Any], storage: Storage) -> None:
+    """Raises where a file is not what the manifest says; reads all of them.
+
+    Raises:
+        SetupError: a file is missing, or has another size or content.
+    """
+    for entry in manifest["files"]:
+        path = join(output, entry["file"])
+        if (
+            not storage.exists(path)
+            or storage.size(path) != entry["bytes"]
+            or sha256_of(storage, path) != entry["sha256"]
+        ):
+            raise SetupError(f"{path} {_CHANGED}")

@@ -91,6 +91,8 @@ def opened(storage: Storage, path: str, *, member: str | None = None) -> Iterato
     """
     if not storage.exists(path):
         raise SetupError(f"{path}: no such file.")
+    if not storage.size(path):
+        raise SetupError(f"{path} is empty. Download or write it again.")
     try:
         with storage.open_read(path) as stored:
             head = stored.read(_HEAD_BYTES)
@@ -111,6 +113,8 @@ def opened(storage: Storage, path: str, *, member: str | None = None) -> Iterato
                 raise SetupError(f"{path} is in UTF-16. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
             file.seek(len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0)
             yield file, compression != "bzip2"
+    except IsADirectoryError as error:
+        raise SetupError(f"{path} is a folder; name a file.") from error
     except (EOFError, zlib.error, OSError, tarfile.TarError) as error:
         raise SetupError(f"{path} cannot be read to its end: {error}. Download it again.") from error
 

@@ -27,7 +27,12 @@ _BENCHMARKS = ("qampari",)
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("benchmark", choices=_BENCHMARKS, metavar="BENCHMARK", help="qampari")
-    add("--gold", required=True, metavar="FILE", help="questions with answer_list, as released")
+    add(
+        "--gold",
+        required=True,
+        metavar="FILE",
+        help="questions with answer_list, as released, or with answers, the names of a single answer",
+    )
     add("--predictions", metavar="FILE", help="qid and predictions, a list of strings, for each question")
     add("--retrieved", metavar="FILE", help="qid and ctxs, a list of passages with title and text, best first")
     add(
@@ -62,7 +67,8 @@ def _meanings(choices: Mapping[str, str]) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from mapping.evaluation.qampari import evaluate_qampari, scores_text
+    from mapping.evaluation.qampari import evaluate_qampari
+    from mapping.evaluation.scores import scores_text
     from pipelines.storage import storage_for
 
     options = QampariOptions(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapping.evaluation.answer_lists import GoldNames, ListScore, answer_form, score_list
+from mapping.evaluation.answer_lists import GoldNames, ListScore, answer_form, is_exact, score_list
 
 ULLANE = GoldNames("River Ullane", ("River Ullane", "Ullane"))
 MIRAVEL = GoldNames("Lake Miravel", ("Lake Miravel", "the Mere"))
@@ -88,7 +88,7 @@ def test_thresholds_are_inclusive(score: ListScore, has_half_f1: bool, has_high_
         ("listed_names", ["Halvane"], [HALVANE], (0, 1, 1), (1, 1, 1)),
         ("last_owner", ["Mercury", "Mercury (god)"], [GoldNames("Mercury"), GoldNames("Mercury (god)", ("Mercury",))],
          (1, 2, 2), (2, 2, 2)),
-        ("last_owner", ["a", "x"], [GoldNames("M", ("x",)), GoldNames("M", ("y",))], (1, 1, 2), (1, 1, 2)),
+        ("last_owner", ["x"], [GoldNames("M", ("x",)), GoldNames("M", ("y",))], (0, 1, 2), (1, 1, 2)),
         ("last_owner", ["x", "y"], [GoldNames("M", ("x",)), GoldNames("M", ("y",))], (1, 2, 2), (2, 2, 2)),
     ],
 )  # fmt: skip
@@ -97,6 +97,30 @@ def test_quirks_of_the_released_script(
 ) -> None:
     assert score_list(predictions, answers, **{quirk: True}) == score  # type: ignore[arg-type]
     assert score_list(predictions, answers) == mended
+
+
+@pytest.mark.parametrize(
+    ("case", "predictions", "is_right"),
+    [
+        ("a name in another form", ["the ullane!"], True),
+        ("the display text", ["River Ullane"], True),
+        ("one form twice", ["Ullane", "ullane"], True),
+        ("nothing beside it", ["Ullane", "the"], True),
+        ("another answer", ["Brack"], False),
+        ("a part of the name", ["River"], False),
+        ("two names are two predictions", ["Ullane", "River Ullane"], False),
+        ("two answers where there is one", ["Ullane", "Brack"], False),
+        ("no predictions", [], False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_single_answer_is_exact_or_wrong(case: str, predictions: list[str], is_right: bool) -> None:
+    assert is_exact(predictions, ULLANE) is is_right
+
+
+def test_what_has_no_form_is_no_exact_answer() -> None:
+    assert not is_exact(["!!!"], GoldNames("!!!"))
+    assert not is_exact([""], GoldNames("The The"))
 
 
 def test_greedy_takes_the_first_open_answer_and_maximum_makes_room() -> None:
@@ -149,3 +173,42 @@ def test_predicting_the_answers_is_perfect(answers: list[GoldNames]) -> None:
     score = score_list([one.text for one in named], answers, matching="maximum")
 
     assert (score.covered, score.predicted) == (len(named), len(named))
+
+
+WRITTEN = st.sampled_from(
+    ["Mercury", "mercury", "The Mercury!", "Sorn", "U.S.", "us", "Río", "RÍO", "x-y", "x y", "the", ""]
+)
+WRITTEN_GOLD = st.builds(GoldNames, WRITTEN, st.lists(WRITTEN, max_size=3).map(tuple))
+
+
+@given(st.lists(WRITTEN, max_size=6), st.lists(WRITTEN_GOLD, min_size=1, max_size=5))
+def test_greedy_as_slow_and_obvious_code_has_it(predictions: list[str], answers: list[GoldNames]) -> None:
+    seen: set[str] = set()
+    left = list(range(len(answers)))
+    for form in map(answer_form, predictions):
+        if form and form not in seen:
+            seen.add(form)
+            named = [i for i in left if form in {answer_form(one) for one in (answers[i].text, *answers[i].aliases)}]
+            left.remove(named[0]) if named else None
+
+    assert score_list(predictions, answers) == (len(answers) - len(left), len(seen), len(answers))
+
+
+@given(st.lists(WRITTEN, max_size=6), st.lists(WRITTEN_GOLD, min_size=1, max_size=5))
+def test_all_quirks_together_are_the_released_script(predictions: list[str], answers: list[GoldNames]) -> None:
+    names_of: dict[str, tuple[str, ...]] = {}
+    for answer in answers:
+        names_of[answer.text] = answer.aliases
+    text_of: dict[str, str] = {}
+    for text, names in names_of.items():
+        for name in names:
+            text_of[name] = text
+    covered = set()
+    for prediction in set(predictions):
+        for name, text in text_of.items():
+            if answer_form(name) == answer_form(prediction):
+                covered.add(text)
+                break
+
+    score = score_list(predictions, answers, raw_predictions=True, listed_names=True, last_owner=True)
+    assert score == (len(covered), len(set(predictions)), len(answers))

@@ -15,8 +15,9 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.evaluation.options import QUIRKS, QampariFiles, QampariOptions
-from mapping.evaluation.qampari import QampariScores, evaluate_qampari, scores_text, share_within
+from mapping.evaluation.qampari import evaluate_qampari, share_within
 from mapping.evaluation.qampari_files import REASONS
+from mapping.evaluation.scores import QampariScores, scores_text
 from tests.support.real_data import ROOT
 
 URL = "https://en.wikipedia.org/wiki/"
@@ -123,7 +124,8 @@ def test_scores_of_a_retriever_by_hand(tmp_path: Path) -> None:
 def test_as_released_evidence_counts_by_question(tmp_path: Path) -> None:
     scores, _ = _evaluate(tmp_path, GOLD, retrieved=RETRIEVED, ks=(2, 3), quirks=frozenset({"evidence_mean"}))
 
-    assert scores.to_json()["erecall"] == {"2": 0.333333, "3": 0.666667}
+    # Four pieces: the passage that two answers share is given twice, and found once.
+    assert scores.to_json()["erecall"] == {"2": 0.25, "3": 0.5}
 
 
 def test_evidence_that_was_aligned_is_found_by_id(tmp_path: Path) -> None:
@@ -137,6 +139,87 @@ def test_evidence_that_was_aligned_is_found_by_id(tmp_path: Path) -> None:
 
     assert rejected == []
     assert scores.to_json()["erecall"] == {"1": 0.0, "2": 0.75}
+
+
+def test_an_empty_list_of_contexts_is_no_evidence_with_ids_and_leaves_the_proofs_as_texts(tmp_path: Path) -> None:
+    gold = [GOLD[0] | {"positive_ctxs": []}]
+    by_id, rejected = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,), evidence_match="id")
+    by_text, _ = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,))
+
+    assert rejected == []
+    assert (by_id.without_evidence, by_id.to_json()["erecall"]) == (1, {"3": None})
+    assert (by_text.without_evidence, by_text.to_json()["erecall"]) == (0, {"3": 0.666667})
+
+
+SINGLE = [
+    {"id": "nq_0", "question": "What falls into the sea at Halvane?", "answers": ["River Ullane", "the Ullane"]},
+    {"id": "nq_1", "answers": ["1852"]},
+    {"id": "nq_2", "answers": ["Brack"]},
+    {"id": "nq_3", "answers": ["Tey"]},
+]
+SINGLE_PREDICTED = [
+    {"id": "nq_0", "prediction": "Ullane."},
+    {"qid": "nq_1", "predictions": ["1852"]},
+    {"id": "nq_2", "predictions": ["Brack", "Sorn"]},
+]
+
+
+def test_questions_with_a_single_answer_are_answered_exactly_or_not(tmp_path: Path) -> None:
+    scores, rejected = _evaluate(tmp_path, SINGLE, SINGLE_PREDICTED)
+
+    assert rejected == []
+    assert scores.to_json() == {
+        "questions": 4,
+        "single_answer": {"questions": 4, "em": 0.5},
+        "without_predictions": 1,
+        "rejected": {},
+    }
+    assert scores_text(scores).splitlines() == [
+        "questions                    4",
+        "without predictions          1",
+        "of a single answer           4",
+        "exact match             50.00%",
+    ]
+
+
+def test_single_answers_are_no_part_of_the_means_of_lists(tmp_path: Path) -> None:
+    lists, _ = _evaluate(tmp_path, GOLD, PREDICTIONS)
+    both, rejected = _evaluate(tmp_path, [*SINGLE, *GOLD], [*PREDICTIONS, *SINGLE_PREDICTED])
+
+    assert rejected == []
+    assert both.to_json()["reader"] == lists.to_json()["reader"]
+    assert both.to_json()["single_answer"] == {"questions": 4, "em": 0.5}
+
+
+def test_a_single_answer_is_retrieved_by_any_of_its_names_and_has_no_evidence(tmp_path: Path) -> None:
+    retrieved = [{"id": "nq_0", "ctxs": [{"title": "Brack", "text": "No."}, {"title": "Ullane", "text": "Yes."}]}]
+    scores, rejected = _evaluate(tmp_path, SINGLE, retrieved=retrieved, ks=(1, 2))
+
+    assert rejected == []
+    assert scores.to_json() == {
+        "questions": 4,
+        "arecall": {"1": 0.0, "2": 0.25},
+        "erecall": {"1": None, "2": None},
+        "without_passages": 3,
+        "without_evidence": 4,
+        "rejected": {},
+    }
+
+
+def test_names_of_many_answers_are_not_taken_for_one_answer(tmp_path: Path) -> None:
+    as_read = {"id": "x", "answers": ["Ullane", "Brack"], "ans_mappings": {"Ullane": ["Ullane"], "Brack": ["Brack"]}}
+    _, rejected = _evaluate(tmp_path, [*GOLD, as_read], PREDICTIONS)
+
+    assert [(one.key, one.reason) for one in rejected] == [("x", "missing_field")]
+
+
+def test_a_file_may_be_one_array(tmp_path: Path) -> None:
+    arrays = [json.dumps(one, indent=1) for one in (GOLD, PREDICTIONS, RETRIEVED)]
+    as_lines, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, RETRIEVED)
+    as_arrays, rejected = _evaluate(tmp_path, *([one] for one in arrays))
+
+    assert rejected == []
+    assert as_arrays.to_json() == as_lines.to_json()
 
 
 def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path) -> None:
@@ -164,6 +247,8 @@ def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
         ("gold", {"question_text": "?"}, "missing_field"),
         ("gold", {"qid": "x"}, "missing_field"),
         ("gold", {"qid": "x", "answer_list": []}, "no_answers"),
+        ("gold", {"qid": "x", "answers": []}, "no_answers"),
+        ("gold", {"qid": "x", "answers": "Ullane"}, "wrong_type"),
         ("gold", {"qid": "x", "answer_list": [{"answer_text": 5}]}, "wrong_type"),
         ("gold", {"qid": "x", "answer_list": [{"answer_text": "a", "aliases": "a"}]}, "wrong_type"),
         ("gold", {"qid": "x", "answer_list": [_answer("x", 1, "a"), _answer("x", 1, "b")]}, "duplicate_answer"),
@@ -173,6 +258,7 @@ def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
         ("predictions", {"qid": SIMPLE, "predictions": []}, "duplicate_question"),
         ("predictions", {"qid": "x", "predictions": ["a"]}, "unknown_question"),
         ("predictions", {"qid": "x", "predictions": "a"}, "wrong_type"),
+        ("predictions", {"qid": "x", "prediction": ["a"]}, "wrong_type"),
         ("predictions", {"qid": "x", "predictions": ["a", None]}, "wrong_type"),
         ("predictions", {"qid": "x", "answers": ["a"]}, "missing_field"),
         ("predictions", {"qid": True, "predictions": ["a"]}, "wrong_type"),
@@ -211,8 +297,11 @@ def test_ids_are_needed_where_evidence_is_found_by_id(tmp_path: Path) -> None:
 
 
 def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"gold\.jsonl is not what was expected: JSON Lines with qid and answer_list"):
-        _evaluate(tmp_path, [{"id": 1}], PREDICTIONS)
+    with pytest.raises(
+        SetupError,
+        match=r"gold\.jsonl is not what was expected: JSON Lines or an array with qid and answer_list or answers",
+    ):
+        _evaluate(tmp_path, [{"qid": 1}], PREDICTIONS)
     with pytest.raises(SetupError, match=r"nowhere\.jsonl: no such file"):
         evaluate_qampari(
             QampariFiles(str(tmp_path / "gold.jsonl"), "nowhere.jsonl"), LocalStorage(), QampariOptions(), reject=print

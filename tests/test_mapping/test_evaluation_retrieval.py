@@ -41,6 +41,30 @@ def test_an_answer_is_found_by_whole_words_in_title_or_text(answer: GoldNames, r
     assert answer_ranks([answer], PASSAGES) == [rank]
 
 
+@pytest.mark.parametrize(
+    ("case", "name", "text", "is_found"),
+    [
+        ("a genitive", "Halvane", "It is Halvane's harbour.", True),
+        ("before a hyphen", "Halvane", "a Halvane-based company", True),
+        ("between dashes", "Halvane", "the Ullane–Halvane railway—the first—opened", True),
+        ("in curly quotes", "The Mere", "known as “Mere”, then", True),
+        ("without its stops", "U.S.", "in the US today", True),
+        ("with stops", "US", "in the U.S. today", True),
+        ("without its hyphen", "A-Team", "the ateam came", True),
+        ("in another case", "ÉTOILE", "une étoile", True),
+        ("over a line end of the text", "River Ullane", "the River\nUllane", True),
+        ("a part of a word", "Halvane", "Halvanese ore", False),
+        ("with an accent behind it", "Halvan", "Halvané", False),
+        ("a part of a number", "185", "in 1852", False),
+        ("nothing but a letter that is an article", "A", "a town", False),
+        ("over title and text", "Stairs They", "They were built", False),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else "",
+)
+def test_words_end_where_letters_and_digits_do(case: str, name: str, text: str, is_found: bool) -> None:
+    assert answer_ranks([GoldNames(name)], [Passage("", "Stairs", text)]) == [1 if is_found else None]
+
+
 def test_as_released_names_are_found_inside_of_words() -> None:
     assert answer_ranks([GoldNames("halvanes"), GoldNames("Lake, Miravel")], PASSAGES, substring=True) == [3, None]
 
@@ -79,6 +103,8 @@ def test_a_passage_is_matched_with_one_piece_of_evidence() -> None:
     [
         ("https://en.wikipedia.org/wiki/Caf%C3%A9_Halvane", "café halvane"),
         ("https://en.wikipedia.org/wiki/AC/DC", "ac/dc"),
+        ("https://en.wikipedia.org/wiki/Lake_Miravel#History", "lake miravel"),
+        ("https://en.wikipedia.org/wiki/Who_is_it?", "who is it?"),
         (" AC/DC ", "ac/dc"),
         ("100%_wool", "100% wool"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ from mapping.qampari.questions import COMPOSITION, SIMPLE
 from mapping.qampari.release_files import data_path
 from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
-from mapping.tables import read_table
+from mapping.tables import read_table, table_path
 from mapping.verify_output import verify_output
 from tests.support.alignments import read_lines
 from tests.support.qampari import FORM, drawn, question, undrawn, write_qampari
 
 STORAGE = LocalStorage()
+QUESTIONS = table_path("questions", 0, 1)
 FIRST, SECOND, THIRD = (
     [f"{name} {place}" for name in ("Brack", "Sorn", "Tey", "Ullane", "Halvane", "Mirvale")]
     for place in ("Mill", "Falls", "Bridge")
@@ -177,7 +178,8 @@ def test_no_wrong_answer_has_a_name_of_a_right_one(names: list[list[str]], share
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({"wrong_share": 1}, "below 1"), ({"n_train_paraphrases": -1}, "from 0")]
+    ("options", "said"),
+    [({"wrong_share": 1}, "--wrong-share .* below 1"), ({"n_train_paraphrases": -1}, "--train-paraphrases .* from 0")],
 )
 def test_options_are_checked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(SetupError, match=said):
@@ -302,6 +304,7 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
             _verdict(task_id, "maybe"),
             {"task_id": task_id, "verdict": 1},
             {"task_id": task_id, "verdict": "correct", "worker": 7},
+            {"task_id": task_id, "verdict": "correct", "worker": None},
         ],
         paraphrases=[
             {"qid": "9__wikidata_simple__dev", "paraphrase": "What?"},
@@ -325,7 +328,8 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
     ]
     assert report["rejected"] == Counter(row["reason"] for row in rows)
     assert set(report["rejected"]) <= set(REASONS)
-    assert report["answers"]["judged"] == 0
+    assert report["answers"]["judged"] == 1
+    assert report["workers"] == {"": {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}
     assert report["paraphrases"]["used"] == 1
 
 
@@ -360,7 +364,61 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -
         apply_crowd(replace(files, tasks=str(other)), str(tmp_path / "new"), STORAGE)
     with pytest.raises(SetupError, match="something finished"):
         apply_crowd(replace(files, release=str(tmp_path / "release")), str(other), STORAGE)
-    (other / data_path("dev")).write_text("")
-    with pytest.raises(SetupError, match="is not as it was written"):
-        apply_crowd(files, str(tmp_path / "new"), STORAGE)
     assert not (tmp_path / "new").exists()
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def _alter(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [_cut, _alter, Path.unlink], ids=["cut", "altered", "gone"])
+@pytest.mark.parametrize(
+    "file",
+    ["tasks/validation_key.jsonl", "tasks/paraphrase.jsonl", f"release/{data_path('dev')}", f"release/{QUESTIONS}"],
+)
+def test_damaged_releases_and_tasks_are_refused(
+    tmp_path: Path, release: Path, tasks: Path, file: str, damage: Callable[[Path], None]
+) -> None:
+    damage(tmp_path / file)
+    files = CrowdFiles(str(release), str(tasks), None, None)
+
+    with pytest.raises(SetupError, match=f"{file} is not as it was written"):
+        apply_crowd(files, str(tmp_path / "new"), STORAGE)
+    if file.startswith("release"):
+        with pytest.raises(SetupError, match=f"{file} is not as it was written"):
+            export_tasks(str(release), str(tmp_path / "new"), STORAGE, OPTIONS)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [("{", "no tasks; give the folder"), ("[]", "no tasks; give the folder"), ("", "is not as it was written")],
+)
+def test_a_manifest_of_tasks_that_is_none_is_refused(tmp_path: Path, tasks: Path, manifest: str, said: str) -> None:
+    path = tasks / "manifest.json"
+    path.write_text(manifest or path.read_text().replace('"wrong_share": 0.2', '"wrong_share": 0.1'))
+
+    with pytest.raises(SetupError, match=said):
+        _apply(tmp_path, verdicts=[_verdict("x")])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"verdicts": [{"qid": DEV, "paraphrase": "What?"}]}, r"verdicts\.jsonl is not what .* task_id and verdict"),
+        ({"paraphrases": [_verdict("x")]}, r"paraphrases\.jsonl is not what .* qid and paraphrase"),
+        ({"paraphrases": []}, r"paraphrases\.jsonl is empty"),
+    ],
+)
+def test_files_of_something_else_are_refused(
+    tmp_path: Path, tasks: Path, given: dict[str, list[Any]], said: str
+) -> None:
+    with pytest.raises(SetupError, match=said):
+        _apply(tmp_path, **given)
+    assert not (tmp_path / "judged").exists()

@@ -160,5 +160,10 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     path.write_text(FILE.read_text("utf-8").replace(", enabled = false", ""), "utf-8")
 
     assert load_relations(str(path)).simple["P275"].is_enabled
+    with pytest.raises(SetupError, match=f"{tmp_path} cannot be read: .* Give a file of relations"):
+        load_relations(str(tmp_path))
+    (tmp_path / "empty.toml").touch()
+    with pytest.raises(SetupError, match=r"empty\.toml: top level: expected the tables .*; found 'none'"):
+        load_relations(str(tmp_path / "empty.toml"))
     with pytest.raises(SetupError, match="nowhere: no such file"):
         load_relations("nowhere")

@@ -18,7 +18,7 @@ from kbsource.records import BadRecord
 from kbsource.release.layout import stored_files
 from mapping.evaluation.options import QampariFiles, QampariOptions
 from mapping.evaluation.qampari import evaluate_qampari
-from mapping.output import begin_output
+from mapping.output import begin_output, manifest_bytes
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import FORMAT, Form, data_path, read_form, write_release_files
@@ -310,9 +310,16 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
 def test_a_form_is_that_of_a_finished_release(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="no finished QAMPARI release"):
         read_form(str(tmp_path), LocalStorage())
-    for manifest in ("[]", "{", '{"format": "kbsource-release-1"}', f'{{"format": "{FORMAT}"}}'):
+    for manifest, said in (
+        ("[]", "not the manifest of a QAMPARI release"),
+        ("{", "not the manifest of a QAMPARI release"),
+        ('{"format": "kbsource-release-1"}', "not the manifest of a QAMPARI release"),
+        (f'{{"format": "{FORMAT}"}}', "is not as it was written; fetch it again"),
+        (manifest_bytes({}, form=FORMAT).decode(), "made by another version of kbsource"),
+        (manifest_bytes({"form": {"host": "x"}}, form=FORMAT).decode(), "made by another version of kbsource"),
+    ):
         (tmp_path / "manifest.json").write_text(manifest)
-        with pytest.raises(SetupError, match="not the manifest of a QAMPARI release"):
+        with pytest.raises(SetupError, match=said):
             read_form(str(tmp_path), LocalStorage())
 
 

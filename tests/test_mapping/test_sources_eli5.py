@@ -232,14 +232,16 @@ def test_no_thread_is_lost_without_a_reason(
     )
 
 
-def _decided(score: float | None, *, dataset: str = "eli5", is_partial: bool = False) -> dict[str, Any]:
+def _decided(
+    score: float | None, *, dataset: str = "eli5", is_partial: bool = False, is_accepted: bool | None = None
+) -> dict[str, Any]:
     """Gives the record of a question with one answer and one highlight that was found with a score."""
     evidence = Evidence(PageKey("title", "T"), "text", {"evidence_span": ["text"]})
     outputs = (Output("a"), *(() if is_partial else (Output(None, (evidence,)),)))
     partial = (evidence,) if is_partial else ()
     example = Example("q", "?", outputs, None, file="f", line=1, partial=partial)
     place = Placed("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score) if score is not None else Placed("weak", 1, "T")
-    placed = {(PARTIAL, 0) if is_partial else (1, 0): place}
+    placed = {(PARTIAL, 0) if is_partial else (1, 0): place._replace(is_accepted=is_accepted)}
     policy = POLICIES[dataset]["dev"]
     decision = decide(example, placed, policy)
     assert decision.reason is None or not decision.partial
@@ -275,6 +277,27 @@ def test_how_a_highlight_is_written(score: float, dataset: str, keys: list[str])
     assert list(span) == keys
     assert span.get("meta", {"evidence_span": ["text"]}) == {"evidence_span": ["text"]}
     assert list(output) == ["provenance"]
+
+
+@pytest.mark.parametrize(("score", "dataset"), [(1.0, "eli5"), (0.1, "eli5"), (1.0, "nq"), (0.1, "nq"), (0.0, "nq")])
+def test_a_highlight_that_a_rule_does_not_take_is_dropped(score: float, dataset: str) -> None:
+    assert _decided(score, dataset=dataset, is_accepted=False)["reason"] == "not_accepted"
+    assert "meta" not in _decided(score, is_partial=True, is_accepted=False)
+
+
+@pytest.mark.parametrize(
+    ("score", "dataset", "keys"),
+    [
+        pytest.param(0.1, "eli5", _CHARACTERS, id="its characters, whatever the threshold"),
+        pytest.param(0.0, "eli5", _CHARACTERS, id="a sentence without an n-gram in common"),
+        pytest.param(0.0, "nq", _PARAGRAPHS, id="Natural Questions name paragraphs alone"),
+    ],
+)
+def test_a_highlight_that_a_rule_takes_was_found(score: float, dataset: str, keys: list[str]) -> None:
+    (_, output) = _decided(score, dataset=dataset, is_accepted=True)["output"]
+    assert [list(span) for span in output["provenance"]] == [keys]
+    (partial,) = _decided(score, is_partial=True, is_accepted=True)["meta"]["partial_evidence"]
+    assert list(partial) == _PARAGRAPHS
 
 
 @pytest.mark.parametrize(

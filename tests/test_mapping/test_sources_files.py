@@ -82,6 +82,11 @@ def test_what_is_no_whole_array_stops_at_once(tmp_path: Path, data: bytes, messa
         _array(tmp_path / "array.json", data)
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=f"{tmp_path} is a folder; name a file"):
+        list(iter_lines(STORAGE, str(tmp_path)))
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 def test_lines_know_their_number_and_offset(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "lines"

@@ -64,6 +64,8 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     assert main(["verify", str(tasks)]) == 0
 
     capsys.readouterr()
+    assert main([*apply, str(tmp_path / "more"), "--verdicts", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder; name a file." in capsys.readouterr().err
     verdicts.write_text('{"task_id": "x", "verdict": "correct"}\n')
     assert main([*apply, str(tmp_path / "more"), "--verdicts", str(verdicts), "--json"]) == 1
     captured = capsys.readouterr()
@@ -78,8 +80,12 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
         (["apply", "--tasks", "x", "--verdicts", "x", "--seed", "x"], "--seed is for export; leave it out."),
         (["apply", "--verdicts", "x"], "--tasks is missing"),
         (["apply", "--tasks", "x"], "nothing to take in"),
-        (["apply", "--tasks", "x", "--verdicts", "x", "--least-answers", "0"], "0 answers that a question needs"),
-        (["export", "--wrong-share", "1"], "A share of 1.0 wrong answers"),
+        (
+            ["apply", "--tasks", "x", "--verdicts", "x", "--least-answers", "0"],
+            "for --least-answers give a number from 1 on",
+        ),
+        (["export", "--wrong-share", "1"], "for --wrong-share give one from 0 on and below 1"),
+        (["export", "--train-paraphrases", "-1"], "for --train-paraphrases give a number from 0 on"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
