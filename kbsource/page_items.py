@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from kbsource.site import Site
 from kbsource.spill import BucketSpill
 from kbsource.title_index import TitleIndex
 from kbsource.titles import normalise_title
+from kbsource.wikidata.entity import Term, shown_term
 from kbsource.wikidata.reader import WikidataTables
 
 N_BUCKETS = 64
@@ -134,6 +135,7 @@ def _page_item_rows(claims: Claims, tables: WikidataTables, scratch: str) -> Ite
     n_rows = len(claims.page_ids)
     if not n_rows:
         return
+    languages = tables.manifest.options["languages"]
     order = np.argsort(claims.qids, kind="stable")
     sorted_qids = claims.qids[order]
     with BucketSpill(os.path.join(scratch, "page_items"), _PLACED, n_buckets=N_BUCKETS) as spill:
@@ -150,10 +152,10 @@ def _page_item_rows(claims: Claims, tables: WikidataTables, scratch: str) -> Ite
             found = {one["row"]: one for one in spill.read(bucket).to_pylist()}
             # The rows whose bucket this is: row * N_BUCKETS // n_rows == bucket.
             for row in range(-(-bucket * n_rows // N_BUCKETS), -(-(bucket + 1) * n_rows // N_BUCKETS)):
-                yield _page_item(claims, row, found.get(row))
+                yield _page_item(claims, row, found.get(row), languages)
 
 
-def _page_item(claims: Claims, row: int, terms: dict[str, Any] | None) -> PageItemRow:
+def _page_item(claims: Claims, row: int, terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItemRow:
     qid, wikidata, page_props = (
         f"Q{column[row]}" if column[row] else None for column in (claims.qids, claims.wikidata, claims.page_props)
     )
@@ -164,7 +166,7 @@ def _page_item(claims: Claims, row: int, terms: dict[str, Any] | None) -> PageIt
     else:
         agreement = "only_wikidata" if wikidata else "only_page_props"
     terms = terms or {"label": None, "descriptions": [], "aliases": []}
-    descriptions = terms["descriptions"]
+    description = shown_term([Term(one["language"], one["text"]) for one in terms["descriptions"]], languages)
     return PageItemRow(
         int(claims.page_ids[row]),
         qid,
@@ -172,6 +174,6 @@ def _page_item(claims: Claims, row: int, terms: dict[str, Any] | None) -> PageIt
         page_props,
         agreement,
         terms["label"],
-        descriptions[0]["text"] if descriptions else None,
+        description.text if description is not None else None,
         tuple(dict.fromkeys(alias["text"] for alias in terms["aliases"])),
     )

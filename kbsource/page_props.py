@@ -132,7 +132,7 @@ def build_page_props(
     links = np.unique(sitelinks if sitelinks is not None else np.empty(0, np.uint64))
     linked, link_conflicts = _one_page_per_qid(links)
     linked = _one_qid_per_page(linked)
-    is_free = ~np.isin(by_qid & _LOW, linked >> _HALF) & ~np.isin(by_qid >> _HALF, linked & _LOW)
+    is_free = ~np.isin(by_qid & _LOW, links & _LOW) & ~np.isin(by_qid >> _HALF, links >> _HALF)
     kept, conflicts = _one_page_per_qid(by_qid[is_free])
     by_page = np.sort(np.concatenate([linked, _one_qid_per_page(kept)]))
     claims = _claims(by_page, _one_qid_per_page(links), _one_qid_per_page(by_qid))

@@ -6,10 +6,11 @@ Two forms, told apart by the number of fields of a line:
 ``en.wikipedia Abraham_Lincoln 307 desktop 8 F8``; the page id may be ``null``, or missing as a field.
 
 *pagecounts*: ``project title count``, with a further field (bytes, or views by the hour) in some editions; Wikipedia's
-projects are ``en`` and ``en.m`` in the hourly files, ``en.z`` in the merged ones.
+projects are ``en``, ``en.m`` and ``en.zero`` in the hourly files, ``en.z`` in the merged ones.
 
 Source: https://dumps.wikimedia.org/other/pageview_complete/readme.html,
-https://dumps.wikimedia.org/other/pagecounts-ez/.
+https://dumps.wikimedia.org/other/pagecounts-ez/,
+https://wikitech.wikimedia.org/wiki/Analytics/Data_Lake/Traffic/Pageviews.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ from kbsource.records import BadRecord
 
 ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
 _MAX_LINE_BYTES = 1 << 20
+_MAX_DIGITS = 15
+"""More views than that no file has; sums of so many stay within 64 bits."""
+_MAX_PAGE_ID = (1 << 32) - 1
 _NO_ID = b"null"
+UNKNOWN_TITLE = "-"
+"""Title of views whose page is not known; where the page id is, it is the page of that title."""
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 
 
@@ -50,17 +56,18 @@ def projects_of(edition: str) -> frozenset[str]:
     """Gives what the files call the Wikipedia of a language edition, its mobile site included.
 
     >>> sorted(projects_of("en"))
-    ['en', 'en.m', 'en.m.z', 'en.wikipedia', 'en.z']
+    ['en', 'en.m', 'en.m.z', 'en.wikipedia', 'en.z', 'en.zero']
     """
-    return frozenset({f"{edition}.wikipedia", edition, f"{edition}.m", f"{edition}.z", f"{edition}.m.z"})
+    return frozenset({edition, *(f"{edition}.{site}" for site in ("wikipedia", "m", "zero", "z", "m.z"))})
 
 
 def read_pageviews(path: str, storage: Storage, projects: frozenset[str]) -> Iterator[PageViews | BadRecord]:
     """Yields the views of the pages of some projects, in the order of the file.
 
-    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), damage of the
-    file as ``damaged_block``, ``damaged_gzip``, ``trailing_garbage`` or ``truncated``; offsets are those of
-    ``records.BadRecord``. Memory stays flat.
+    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), one without an
+    end in sight as ``line_too_large``, damage of the file as ``damaged_block``, ``damaged_gzip``, ``trailing_garbage``
+    or ``truncated``; offsets are those of ``records.BadRecord``. Of a line that a damage cuts nothing is read. Memory
+    stays flat.
 
     Args:
         path: ``.bz2``, ``.gz`` or plain; what it is, its first bytes say.
@@ -91,16 +98,18 @@ def read_pageviews(path: str, storage: Storage, projects: frozenset[str]) -> Ite
 def _views(fields: list[bytes]) -> PageViews | None:
     """Gives what a line says, None when it has none of the forms."""
     if len(fields) in (5, 6) and fields[-3] in ACCESS:
-        page_id = fields[2] if len(fields) == 6 else _NO_ID
-        count = fields[-2]
-        if page_id != _NO_ID and not page_id.isdigit():
-            return None
-        id_ = None if page_id == _NO_ID else int(page_id)
+        written_id, count = fields[2] if len(fields) == 6 else _NO_ID, _number(fields[-2])
     elif len(fields) in (3, 4):
-        count, id_ = fields[2], None
+        written_id, count = _NO_ID, _number(fields[2])
     else:
         return None
-    return PageViews(_title(fields[1]), id_, int(count)) if count.isdigit() and fields[1] else None
+    page_id = None if written_id == _NO_ID else _number(written_id)
+    is_id = written_id == _NO_ID or (page_id is not None and page_id <= _MAX_PAGE_ID)
+    return PageViews(_title(fields[1]), page_id, count) if is_id and count is not None and fields[1] else None
+
+
+def _number(written: bytes) -> int | None:
+    return int(written) if written.isdigit() and len(written) <= _MAX_DIGITS else None
 
 
 def _title(written: bytes) -> str:
@@ -111,23 +120,30 @@ def _title(written: bytes) -> str:
 def _lines(path: str, storage: Storage) -> Iterator[tuple[bytes, int, Damage | None]]:
     """Yields (line, offset, None), and (nothing, offset, damage) for what cannot be read."""
     with storage.open_read(path) as file:
-        rest, start = b"", 0
+        # Whether the line in hand has lost its beginning, so that its end is passed over.
+        rest, start, is_cut = b"", 0, False
         for piece in iter_pieces(file, compression=compression_of(read_up_to(file, 8), path)):
             if isinstance(piece, Damage):
-                rest = b""
+                rest, is_cut = b"", True
                 yield b"", piece.offset, piece
                 continue
-            if not rest:
+            data = piece.data
+            if is_cut:
+                lost, newline, data = data.partition(b"\n")
+                start = piece.offset if piece.is_block else piece.offset + len(lost) + 1
+                is_cut = not newline
+            elif not rest:
                 start = piece.offset
-            *lines, rest = (rest + piece.data).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                yield line.rstrip(b"\r"), start, None
+                yield line.removesuffix(b"\r"), start, None
                 start = piece.offset if piece.is_block else start + len(line) + 1
             if len(rest) > _MAX_LINE_BYTES:
-                yield rest[:1000], start, None
-                rest = b""
+                detail = f"more than {_MAX_LINE_BYTES} bytes without a newline"
+                yield b"", start, Damage(start, start, "line_too_large", detail)
+                rest, is_cut = b"", True
         if rest:
-            yield rest, start, None
+            yield rest.removesuffix(b"\r"), start, None
 
 
 class Popularity:
@@ -148,9 +164,10 @@ class Popularity:
         self.n_views = self.n_elsewhere = 0
 
     def add(self, rows: Iterable[PageViews]) -> None:
-        """Adds views; those that are of no article only count as ``n_elsewhere``."""
+        """Adds views; those that are of no article, or of a page that is not known, only count as ``n_elsewhere``."""
         for row in rows:
-            number = self._article_of(row)
+            is_unknown = row.title == UNKNOWN_TITLE and row.page_id is None
+            number = None if is_unknown else self._article_of(row)
             if number is None:
                 self.n_elsewhere += row.views
                 continue

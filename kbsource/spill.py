@@ -23,11 +23,20 @@ class BucketSpill:
     The files are Arrow IPC streams, one after the other; they are removed when the context ends.
     """
 
-    def __init__(self, folder: str, schema: pa.Schema, *, n_buckets: int) -> None:
+    def __init__(self, folder: str, schema: pa.Schema, *, n_buckets: int, flush_bytes: int = FLUSH_BYTES) -> None:
+        """Opens them.
+
+        Args:
+            folder: local; made here.
+            schema: of the rows.
+            n_buckets: how many files.
+            flush_bytes: rows held in memory before they are written out; as much again while they are.
+        """
         os.makedirs(folder, exist_ok=True)
         self._folder = folder
         self._schema = schema
         self._n_buckets = n_buckets
+        self._flush_bytes = flush_bytes
         self._pending: list[pa.RecordBatch] = []
         self._pending_buckets: list[npt.NDArray[np.int64]] = []
         self._pending_bytes = 0
@@ -47,7 +56,7 @@ class BucketSpill:
         self._pending.append(batch)
         self._pending_buckets.append(buckets)
         self._pending_bytes += batch.nbytes
-        if self._pending_bytes >= FLUSH_BYTES:
+        if self._pending_bytes >= self._flush_bytes:
             self.flush()
 
     def flush(self) -> None:

@@ -8,14 +8,15 @@ Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError
-from kbsource.wikidata.values import RANKS, Columns, read_snak
+from kbsource.wikidata.values import ID_NUMBER, RANKS, Columns, read_snak
 
 MUL = "mul"
 """Language of labels and aliases that hold in all languages (names of people, titles)."""
@@ -40,8 +41,11 @@ NEEDED_QUALIFIERS = (
 )
 """Qualifiers that decide when, for what and how surely a statement holds."""
 
-_ID = re.compile(r"([A-Z])([1-9]\d{0,9})(?:-[A-Z][1-9]\d*)?", re.ASCII)
-_MAX_NUMBER = (1 << 32) - 1
+_ID = re.compile(rf"([A-Z])({ID_NUMBER})(?:-[A-Z][1-9]\d*)?", re.ASCII)
+_PROPERTY_ID = re.compile(rf"P{ID_NUMBER}", re.ASCII)
+_LETTERS = {"item": "Q", "property": "P"}
+_MAX_REVISION = (1 << 63) - 1
+_NO_QUALIFIERS: tuple[Any, ...] = (None, [], {})
 _NO_MEMORY = "Not enough memory"
 _KEY = re.compile(rb'"id":\s*"([A-Z][1-9]\d{0,9})"')
 _KEY_BYTES = 4096
@@ -105,6 +109,20 @@ class _Languages(dict[str, bool]):
         return found
 
 
+class _Properties(dict[str, bool]):
+    """Whether a property is wanted. Where all are, what is no property raises RecordError ``malformed_statement``."""
+
+    def __init__(self, chosen: frozenset[str] | None) -> None:
+        super().__init__(dict.fromkeys(chosen or (), True))
+        self._takes_all = chosen is None
+
+    def __missing__(self, property_id: str) -> bool:
+        if self._takes_all and not _PROPERTY_ID.fullmatch(property_id):
+            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is no property")
+        self[property_id] = self._takes_all
+        return self._takes_all
+
+
 class EntityReader:
     """Reads entities. Holds what is wanted of them; make one for each process."""
 
@@ -125,7 +143,8 @@ class EntityReader:
         self._order = languages
         self._languages = _Languages(languages)
         self._sites = sites
-        self._qualifiers = qualifiers
+        self._qualifiers = _Properties(qualifiers)
+        self._properties = _Properties(None)
 
     def read(self, line: bytes) -> Entity:
         """Gives the entity of a line, without the commas and brackets around it.
@@ -144,22 +163,21 @@ class EntityReader:
             raise RecordError("malformed_json", f"{type(value).__name__}, not an object")
         entity_id, kind = value.get("id"), value.get("type")
         if "redirect" in value:
-            raise RecordError("entity_redirect", f"{value.get('entity', entity_id)!r} to {value['redirect']!r}")
+            source, target = value.get("entity", entity_id), value["redirect"]
+            raise RecordError("entity_redirect", f"{brief(source)} to {brief(target)}")
         if entity_id is None or kind is None:
             raise RecordError("missing_field", "id" if entity_id is None else "type")
         found = _ID.fullmatch(entity_id) if type(entity_id) is str else None
-        if found is None or int(found[2]) > _MAX_NUMBER or type(kind) is not str:
-            raise RecordError("invalid_field", f"id {entity_id!r} of type {kind!r}")
+        if found is None or type(kind) is not str or not _fits(found, kind):
+            raise RecordError("invalid_field", f"id {brief(entity_id)} of type {brief(kind)}")
         number = int(found[2])
-        if kind not in ("item", "property"):
+        if kind not in _LETTERS:
             return Entity(kind, entity_id, number)
-        if found[0] != f"{'Q' if kind == 'item' else 'P'}{number}":
-            raise RecordError("invalid_field", f"id {entity_id!r} of type {kind!r}")
         revision_id, datatype = value.get("lastrevid"), value.get("datatype")
-        if type(revision_id) is not int and revision_id is not None:
-            raise RecordError("invalid_field", f"lastrevid {revision_id!r}")
+        if revision_id is not None and not (type(revision_id) is int and 0 <= revision_id <= _MAX_REVISION):
+            raise RecordError("invalid_field", f"lastrevid {brief(revision_id)}")
         if kind == "property" and type(datatype) is not str:
-            raise RecordError("missing_field" if datatype is None else "invalid_field", f"datatype {datatype!r}")
+            raise RecordError("missing_field" if datatype is None else "invalid_field", f"datatype {brief(datatype)}")
         labels = self._terms(value, "labels")
         sitelinks = _object(value, "sitelinks")
         return Entity(
@@ -171,7 +189,7 @@ class EntityReader:
             labels,
             self._terms(value, "descriptions"),
             self._aliases(value),
-            self._shown(labels),
+            shown_term(labels, self._order),
             self._wanted_sitelinks(sitelinks),
             len(sitelinks),
             self._statements(entity_id, _object(value, "claims")),
@@ -199,28 +217,18 @@ class EntityReader:
                     Term(language, _text(term["value"]))
                     for language, terms in _object(value, "aliases").items()
                     if wanted[language]
-                    for term in (terms.values() if type(terms) is dict else terms)
+                    for term in _list(terms)
                 ]
             )
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"aliases: {error!r}") from error
-
-    def _shown(self, labels: tuple[Term, ...]) -> Term | None:
-        """Gives the label of the first chosen language that has one, else of ``mul``, else of a variant."""
-        if not labels:
-            return None
-        by_language = {term.language: term for term in labels}
-        for language in (*self._order, MUL):
-            if language in by_language:
-                return by_language[language]
-        return min(labels)
 
     def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> tuple[Sitelink, ...]:
         sites = self._sites
         try:
             return tuple(
                 [
-                    Sitelink(site, _text(link["title"]))
+                    Sitelink(site, _title(link["title"]))
                     for site, link in sitelinks.items()
                     if sites is None or site in sites
                 ]
@@ -230,13 +238,16 @@ class EntityReader:
 
     def _statements(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[Columns, ...]:
         rows: list[Columns] = []
+        properties = self._properties
         try:
             for property_id, statements in claims.items():
-                for statement in statements:
+                for statement in _list(statements) if properties[property_id] else ():
                     rank = statement["rank"]
                     if rank not in RANKS:
-                        raise RecordError("malformed_statement", f"{property_id}: rank {rank!r}")
+                        raise RecordError("malformed_statement", f"{property_id}: rank {brief(rank)}")
                     qualifiers = statement.get("qualifiers")
+                    if not qualifiers and qualifiers not in _NO_QUALIFIERS:
+                        raise TypeError(f"qualifiers are {brief(qualifiers)}")
                     rows.append(
                         (
                             entity_id,
@@ -256,16 +267,43 @@ class EntityReader:
             [
                 (property_id, *read_snak(snak))
                 for property_id, snaks in qualifiers.items()
-                if wanted is None or property_id in wanted
-                for snak in snaks
+                if wanted[property_id]
+                for snak in _list(snaks)
             ]
         )
+
+
+def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
+    """Gives the term of the first chosen language that has one, else of ``mul``, else of a variant; None of none."""
+    if not terms:
+        return None
+    by_language = {term.language: term for term in terms}
+    for language in (*languages, MUL):
+        if language in by_language:
+            return by_language[language]
+    return min(terms)
 
 
 def entity_key(line: bytes) -> str:
     """Gives the id of a line that cannot be read, as far as it shows; else an empty string."""
     found = _KEY.search(line[:_KEY_BYTES])
     return found[1].decode("ascii") if found else ""
+
+
+def _fits(found: re.Match[str], kind: str) -> bool:
+    """Says whether an id is one of the type. Of the letters of items and properties no other type has any."""
+    if kind in _LETTERS or found[1] in _LETTERS.values():
+        return found[0] == f"{_LETTERS.get(kind)}{found[2]}"
+    return True
+
+
+def _list(value: Any) -> Iterable[Any]:
+    """Gives the members of an array; PHP writes one with gaps as an object."""
+    if type(value) is list:
+        return value
+    if type(value) is dict:
+        return value.values()
+    raise TypeError(f"{brief(value)} is no array")
 
 
 def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -280,5 +318,11 @@ def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{brief(value)} is no text")
+    return value
+
+
+def _title(value: Any) -> str:
+    if type(value) is not str or not value:
+        raise TypeError(f"{brief(value)} is no title")
     return value

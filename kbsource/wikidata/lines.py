@@ -7,6 +7,7 @@ nothing of what came before.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,7 +23,8 @@ from kbsource.wikidata.entity import entity_key
 MAX_LINE_BYTES = 32 << 20
 """The longest line of Wikidata has about 5 MB."""
 _TAIL_BYTES = 1 << 12
-_AROUND = b" \t\r\n,"
+_AROUND = b" \t\r\n," + codecs.BOM_UTF8
+"""What may stand around an entity, which begins and ends with a brace."""
 _NO_END = 1 << 62
 
 
@@ -107,7 +109,7 @@ def _form(path: str, storage: Storage) -> tuple[Compression, bool]:
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):
                 raise SetupError(f"{path} is damaged at its very beginning ({piece.detail}). Fetch it again.")
-            begin = piece.data.lstrip()
+            begin = piece.data.lstrip(_AROUND)
             if begin:
                 break
     if begin[:1] not in (b"[", b"{"):
@@ -179,10 +181,12 @@ def read_lines(
 
 
 def _missing_end(tail: bytes, damage: str | None, *, is_array: bool) -> str:
-    """Says in what way the file ends before it should; "" when it ends well, or with a damage reported as such."""
+    """Says in what way the file ends before it should; "" when it ends well, or with a damaged block."""
     if damage == "truncated":
         return "the compressed file ends in the middle"
-    if damage is not None or not is_array or tail.rstrip().endswith(b"]"):
+    if damage == "damaged_gzip":
+        return "nothing behind the damage can be decoded"
+    if damage == "damaged_block" or not is_array or tail.rstrip(_AROUND).endswith(b"]"):
         return ""
     return "the closing ] is missing at the end"
 

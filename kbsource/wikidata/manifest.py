@@ -133,10 +133,11 @@ def read_wikidata_manifest(path: str, storage: Storage) -> WikidataManifest:
     except ValueError as error:
         raise SetupError(f"{file_path}: not JSON ({error}); {_DAMAGED}") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
-        found = (value.get("format"), value.get("schema_version")) if isinstance(value, dict) else type(value).__name__
+        found = value if isinstance(value, dict) else {}
         raise SetupError(
-            f"{file_path}: {found}, not ({FORMAT!r}, {SCHEMA_VERSION}), so no release of Wikidata that this version "
-            "reads; make it with kbsource wikidata"
+            f"{file_path}: format {found.get('format')!r}, schema version {found.get('schema_version')!r}, not "
+            f"{FORMAT!r}, {SCHEMA_VERSION}, so no release of Wikidata that this version reads; name the folder of one, "
+            "or make it with kbsource wikidata"
         )
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
     manifest: WikidataManifest = typed_value(fields, WikidataManifest, file_path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from reprlib import repr as brief
 from typing import Any
 
 import orjson
@@ -19,6 +20,10 @@ from kbsource.errors import RecordError
 SNAKS = ("value", "somevalue", "novalue")
 VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
 RANKS = ("preferred", "normal", "deprecated")
+ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
+"""Number in an id, for regular expressions: it fits 32 bits, and Wikibase has none above 2,147,483,647."""
+VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
+"""Id of any entity; those of forms and senses begin with their lexeme's."""
 
 Columns = tuple[Any, ...]
 """What stands in the columns of ``schema.VALUE`` from ``value_type`` on."""
@@ -31,11 +36,13 @@ _AFTER_TIME: Columns = (None,) * 3
 _BEFORE_GLOBE: Columns = (None,) * 9
 
 # Years have been padded to 11 digits once, and have up to 16 in cosmology.
-_TIME = re.compile(r"([+-]\d{1,16})-(\d\d)-(\d\d)T\d\d:\d\d:\d\dZ", re.ASCII)
+_TIME = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII)
 _AMOUNT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_ENTITY_ID = re.compile(r"[A-Z][1-9]\d*(?:-[A-Z][1-9]\d*)?", re.ASCII)
+_ENTITY_ID = re.compile(VALUE_ID, re.ASCII)
 _MONTH_PRECISION, _DAY_PRECISION = 10, 11
 _MAX_PRECISION = 14
+_MAX_DEGREES = 360
+"""As in Wikibase: the longitudes of some globes run from 0 to 360."""
 _LETTERS = {"item": "Q", "property": "P", "lexeme": "L"}
 _CALENDARS = {"Q1985727": "gregorian", "Q1985786": "julian"}
 # What a value of another form than its type has makes its reader raise.
@@ -51,15 +58,17 @@ def read_snak(snak: dict[str, Any]) -> Columns:
     try:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
+        if datatype is not None and type(datatype) is not str:
+            raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
             if kind not in SNAKS:
-                raise RecordError("malformed_statement", f"snaktype {kind!r}")
+                raise RecordError("malformed_statement", f"snaktype {brief(kind)}")
             return (kind, datatype, *NO_VALUE)
         datavalue = snak["datavalue"]
         type_ = datavalue["type"]
         value = datavalue["value"]
     except (KeyError, TypeError, AttributeError) as error:
-        raise RecordError("malformed_statement", f"snak without {error}: {snak!r}"[:200]) from error
+        raise RecordError("malformed_statement", f"snak without {error}: {brief(snak)}") from error
     reader = _READERS.get(type_) if type(type_) is str else None
     if reader is not None:
         try:
@@ -74,7 +83,10 @@ def _read_entity(value: dict[str, Any]) -> Columns:
     # Dumps before 2016 have no "id", entities of later types no "numeric-id".
     found = value.get("id")
     if found is None:
-        found = _LETTERS[value["entity-type"]] + str(int(value["numeric-id"]))
+        number = value["numeric-id"]
+        if type(number) is not int:
+            raise TypeError(number)
+        found = f"{_LETTERS[value['entity-type']]}{number}"
     if not _ENTITY_ID.fullmatch(found):
         raise ValueError(found)
     return ("entity", found, *_AFTER_VALUE)
@@ -128,9 +140,15 @@ def _read_monolingual(value: dict[str, Any]) -> Columns:
 
 
 def _read_coordinate(value: dict[str, Any]) -> Columns:
-    latitude, longitude = float(value["latitude"]), float(value["longitude"])
+    latitude, longitude = _degrees(value["latitude"]), _degrees(value["longitude"])
     globe = _entity_of(value["globe"])
     return ("globecoordinate", f"{latitude!r},{longitude!r}", *_BEFORE_GLOBE, latitude, longitude, globe)
+
+
+def _degrees(number: Any) -> float:
+    if type(number) not in (int, float) or not -_MAX_DEGREES <= number <= _MAX_DEGREES:
+        raise ValueError(number)
+    return float(number)
 
 
 def _amount(written: str) -> str:

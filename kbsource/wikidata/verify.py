@@ -24,11 +24,11 @@ from kbsource.schema import WIKIDATA_TABLES
 from kbsource.wikidata.assemble import closure_batch, distinct_edges
 from kbsource.wikidata.classes import class_closure
 from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, read_wikidata_manifest
-from kbsource.wikidata.values import RANKS, SNAKS, VALUE_TYPES
+from kbsource.wikidata.values import ID_NUMBER, RANKS, SNAKS, VALUE_ID, VALUE_TYPES
 
-_ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = r"^Q[1-9]\d{0,9}$", r"^P[1-9]\d{0,9}$", r"^[QP][1-9]\d{0,9}$"
-_VALUE_ID = r"^[A-Z][1-9]\d*(-[A-Z][1-9]\d*)?$"
-_MONTH_PRECISION, _DAY_PRECISION, _MAX_PRECISION = 10, 11, 14
+_ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = (rf"^{letter}{ID_NUMBER}$" for letter in ("Q", "P", "[QP]"))
+_VALUE_ID = f"^{VALUE_ID}$"
+_MONTH_PRECISION, _DAY_PRECISION = 10, 11
 
 Numbers = npt.NDArray[np.uint32]
 
@@ -240,7 +240,9 @@ class _Checks:
             check(pc.and_(pc.is_valid(column[name]), pc.invert(is_own)), f"{name} of another type of value")
             if name in _ALWAYS:
                 check(pc.and_(is_own, pc.is_null(column[name])), f"no {name}")
-        check(pc.or_(pc.less(precision, 0), pc.greater(precision, _MAX_PRECISION)), "not a precision")
+        for name, (least, most) in _WITHIN.items():
+            is_within = pc.and_(pc.greater_equal(column[name], least), pc.less_equal(column[name], most))
+            check(pc.invert(is_within), f"{name} not from {least} to {most}")
         for name, least in (("month", _MONTH_PRECISION), ("day", _DAY_PRECISION)):
             check(pc.and_(pc.is_valid(column[name]), pc.less(precision, least)), f"a {name} beyond the precision")
 
@@ -283,6 +285,13 @@ _ONLY_OF = {
 """Columns that only values of some types fill."""
 _ALWAYS = frozenset({"language", "year", "precision", "calendar", "latitude", "longitude", "globe"})
 """Those among them that every such value fills."""
+_WITHIN = {
+    "month": (1, 12),
+    "day": (1, 31),
+    "precision": (0, 14),
+    "latitude": (-360, 360),
+    "longitude": (-360, 360),
+}
 
 
 def _numbers(ids: pa.Array) -> Numbers:
@@ -292,14 +301,16 @@ def _numbers(ids: pa.Array) -> Numbers:
 
 def _class_pairs(batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
     """Gives the P279 statements of a row group, and the values of P31 as pairs with themselves."""
-    is_link = pc.and_(pc.equal(batch["value_type"], "entity"), pc.not_equal(batch["rank"], "deprecated"))
-    is_link = pc.and_(pc.fill_null(is_link, False), pc.fill_null(pc.starts_with(batch["value"], "Q"), False))
-    subclass = pc.and_(pc.equal(batch["property_id"], "P279"), pc.starts_with(batch["entity_id"], "Q"))
-    below = batch.filter(pc.and_(is_link, subclass))
+    links = batch.select(["entity_id", "property_id", "rank", "value_type", "value"])
+    is_link = pc.and_(pc.equal(links["value_type"], "entity"), pc.not_equal(links["rank"], "deprecated"))
+    links = links.filter(pc.and_(is_link, pc.is_in(links["property_id"], pa.array(["P279", "P31"]))))
+    links = links.filter(pc.match_substring_regex(links["value"], _ITEM_ID))
+    is_subclass = pc.equal(links["property_id"], "P279")
+    below = links.filter(pc.and_(is_subclass, pc.match_substring_regex(links["entity_id"], _ITEM_ID)))
     above = _numbers(below["value"])
     yield _numbers(below["entity_id"]), above
     yield above, above
-    classes = _numbers(batch.filter(pc.and_(is_link, pc.equal(batch["property_id"], "P31")))["value"])
+    classes = _numbers(links.filter(pc.invert(is_subclass))["value"])
     yield classes, classes
 
 

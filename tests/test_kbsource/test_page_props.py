@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -61,6 +61,7 @@ def test_an_impossible_page_id_stops_the_job(tmp_path: Path) -> None:
         build_page_props([(-1, "disambiguation", "")], str(tmp_path))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 6)), unique=True, max_size=20))
 def test_no_item_has_two_pages_and_the_lowest_claim_wins(claims: list[tuple[int, int]]) -> None:
     rows = [(page_id, "wikibase_item", f"Q{number}") for page_id, number in claims]
@@ -101,6 +102,8 @@ def links(*pairs: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
         ([(1, 9), (1, 4)], [], {4: "Q1", 9: None}),
         ([(2, 4), (1, 4)], [], {4: "Q1"}),
         ([(1, 4), (1, 9), (2, 9)], [], {4: "Q1", 9: "Q2"}),
+        ([(1, 4), (1, 9)], [(9, "Q2")], {4: "Q1", 9: None}),
+        ([(1, 4), (2, 4)], [(9, "Q2")], {4: "Q1", 9: None}),
     ],
     ids=[
         "both say the same",
@@ -111,6 +114,8 @@ def links(*pairs: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
         "of two pages the lower id has the item",
         "of two items the lower one is taken",
         "a page that loses one item takes another",
+        "a page with a sitelink takes none of page_props",
+        "an item whose page has a lower one is not given away",
     ],
 )
 def test_sitelinks_come_before_page_props(
@@ -122,6 +127,13 @@ def test_sitelinks_come_before_page_props(
     assert {page_id: found.qid(page_id) for page_id in expected} == expected
 
 
+def settle(claims: list[tuple[int, int]]) -> dict[int, int]:
+    """Gives the item of each page: of an item's pages the lowest, then of a page's items the lowest."""
+    won = {qid: min(page for one, page in claims if one == qid) for qid, _ in claims}
+    return {page: min(qid for qid in won if won[qid] == page) for page in won.values()}
+
+
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),
@@ -133,6 +145,12 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
         rows = [(page_id, "wikibase_item", f"Q{qid}") for qid, page_id in props]
         report = build_page_props(rows, folder, sitelinks=links(*sitelinks))
         found = PageProps.open(folder)
+    settled = settle(sitelinks)
+    linked_qids, linked_pages = ({one[place] for one in sitelinks} for place in (0, 1))
+    settled |= settle([one for one in props if one[0] not in linked_qids and one[1] not in linked_pages])
+    assert {page_id: found.qid(page_id) for page_id in range(1, 7)} == {
+        page_id: f"Q{settled[page_id]}" if page_id in settled else None for page_id in range(1, 7)
+    }
     claims = report.claims
     qids = claims.qids[claims.qids > 0].tolist()
     assert len(set(qids)) == len(qids) == report.n_qids

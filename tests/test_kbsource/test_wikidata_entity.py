@@ -9,6 +9,8 @@ from kbsource.errors import RecordError
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, Sitelink, Term, entity_key
 from tests.support.entities import item, item_snak, reader, statement, terms
 
+STATEMENT = b'{"id":"Q1","type":"item","claims":{"P1":[{"rank":"normal","mainsnak":{%s}}]}}'
+
 
 def read(value: Any, **options: Any) -> Entity:
     return reader(**options).read(value if isinstance(value, bytes) else orjson.dumps(value))
@@ -84,6 +86,13 @@ def test_statements_have_rank_and_wanted_qualifiers() -> None:
     assert rows[1][-1] == ()
 
 
+def test_an_array_with_gaps_is_an_object_to_php_and_an_array_here() -> None:
+    gapped = {"1": statement(item_snak("P1", "Q2"), qualifiers={"P9": {"2": item_snak("P9", "Q3")}})}
+    found = read(item("Q1", claims={"P1": gapped}, aliases={"en": {"3": {"language": "en", "value": "sea"}}}))
+    assert [(row[6], row[-1][0][4]) for row in found.statements] == [("Q2", "Q3")]
+    assert found.aliases == (Term("en", "sea"),)
+
+
 def test_of_other_entities_nothing_but_the_id_is_read() -> None:
     assert read({"type": "lexeme", "id": "L7", "claims": 17}) == Entity("lexeme", "L7", 7)
 
@@ -108,6 +117,21 @@ def test_of_other_entities_nothing_but_the_id_is_read() -> None:
         (b'{"type":"item","id":"Q1","claims":{"P1":[{"rank":"best"}]}}', "malformed_statement"),
         (b'{"type":"item","id":"Q1","claims":{"P1":[{"rank":"normal"}]}}', "malformed_statement"),
         (b'{"entity":"Q1","redirect":"Q2"}', "entity_redirect"),
+        (b'{"type":"item","id":"q1"}', "invalid_field"),
+        (b'{"type":"item","id":"Q4000000000"}', "invalid_field"),
+        (b'{"type":"Item","id":"Q1"}', "invalid_field"),
+        (b'{"type":"lexeme","id":"P1"}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","lastrevid":9223372036854775808}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","lastrevid":-1}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","lastrevid":true}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","sitelinks":{"enwiki":{"title":""}}}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","aliases":{"en":""}}', "invalid_field"),
+        (b'{"type":"item","id":"Q1","claims":{"P1":""}}', "malformed_statement"),
+        (b'{"type":"item","id":"Q1","claims":{"Q1":[]}}', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"novalue","datatype":5', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"novalue"},"qualifiers":{"P1":""', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"novalue"},"qualifiers":{"start":[]', "malformed_statement"),
+        (STATEMENT.replace(b"}]", b',"qualifiers":""}]') % b'"snaktype":"novalue"', "malformed_statement"),
         (b"[" * 5000 + b"]" * 5000, "malformed_json"),
     ],
 )
@@ -115,6 +139,28 @@ def test_lines_that_are_no_entity_are_rejected_with_a_reason(line: bytes, reason
     with pytest.raises(RecordError) as caught:
         read(line)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"id":%s,"type":"item"}', "invalid_field"),
+        (b'{"redirect":%s}', "entity_redirect"),
+        (b'{"id":"Q1","type":"item","lastrevid":%s}', "invalid_field"),
+        (b'{"id":"Q1","type":"item","labels":{"en":{"value":%s}}}', "invalid_field"),
+        (b'{"id":"P1","type":"property","datatype":%s}', "invalid_field"),
+        (b'{"id":"Q1","type":"item","claims":{"P1":[{"rank":%s}]}}', "malformed_statement"),
+        (STATEMENT % b'"snaktype":%s', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"value","x":%s', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"novalue","datatype":%s', "malformed_statement"),
+        (STATEMENT % b'"snaktype":"value","datavalue":{"type":"odd","value":%s}', "malformed_statement"),
+    ],
+)
+def test_what_is_nested_too_deeply_to_be_shown_is_rejected_all_the_same(line: bytes, reason: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        read(line % (b"[" * 1000 + b"]" * 1000))
+    assert caught.value.reason == reason
+    assert len(caught.value.detail) < 300
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,8 +46,21 @@ def reasons(found: list[Line | BadRecord]) -> list[str]:
         b"[" + b",\n".join(LINES) + b"]",
         b"\n".join(LINES),
         b"\n\n" + b"\n".join(LINES) + b"\n\n",
+        codecs.BOM_UTF8 + array(LINES),
+        codecs.BOM_UTF8 + b"\n".join(LINES),
+        array(LINES[:1]) + array(LINES[1:]),
     ],
-    ids=["array", "comma after the last line", "carriage returns", "brackets in lines", "ndjson", "empty lines"],
+    ids=[
+        "array",
+        "comma after the last line",
+        "carriage returns",
+        "brackets in lines",
+        "ndjson",
+        "empty lines",
+        "byte order mark",
+        "byte order mark of ndjson",
+        "two arrays",
+    ],
 )
 def test_every_entity_is_a_line_whatever_stands_around(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "dump.json"
@@ -122,6 +136,23 @@ def test_a_compressed_file_that_breaks_off_is_truncated(pack: Any, tmp_path: Pat
     path = tmp_path / "dump.json"
     path.write_bytes(b"".join(pack(part) for part in (b"[\n", b"\n".join(LINES)))[:-15])
     assert reasons(read(path))[-1] == "truncated_dump"
+
+
+def test_what_stands_behind_a_damage_of_gzip_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json.gz"
+    members = [gzip.compress(part) for part in (b"[\n", b",\n".join(LINES), b"\n]")]
+    broken = members[1][:-8] + bytes(8)
+    path.write_bytes(members[0] + broken + members[2])
+    assert reasons(read(path)) == ["line_cut", "damaged_gzip", "truncated_dump"]
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress])
+def test_garbage_behind_an_array_cuts_nothing_off_and_garbage_within_does(pack: Any, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes(pack(array(LINES)) + b"garbage")
+    assert reasons(read(path)) == ["trailing_garbage"]
+    path.write_bytes(pack(array(LINES)[:-3]) + b"garbage")
+    assert reasons(read(path))[-2:] == ["trailing_garbage", "truncated_dump"]
 
 
 def test_a_line_without_end_is_given_up_and_the_next_one_read(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from kbsource.wikidata.manifest import EntityCounts, read_wikidata_manifest
 from kbsource.wikidata.verify import verify_wikidata
 from pipelines.cli import main
 from tests.support.builds import contents, rows
-from tests.support.entities import array, item, item_snak, make, statement, terms
+from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.real_data import real_path
 
 BROKEN = b'{"type":"item","id":"Q7","labels":{"en":{"lang'
@@ -219,6 +219,7 @@ def _set(table: pa.Table, column: str, value: Any) -> pa.Table:
     [
         ("items", "item_id", "Q4", "duplicate_entity"),
         ("items", "item_id", "X4", "entity_law"),
+        ("items", "item_id", "Q4294967296", "entity_law"),
         ("items", "label", None, "entity_law"),
         ("items", "n_statements", 7, "counts"),
         ("sitelinks", "item_id", "Q6", "counts"),
@@ -228,7 +229,10 @@ def _set(table: pa.Table, column: str, value: Any) -> pa.Table:
         ("statements", "snak", "novalue", "entity_law"),
         ("statements", "value_type", "number", "entity_law"),
         ("statements", "value", "5", "entity_law"),
+        ("statements", "value", "Q1-F1", "entity_law"),
+        ("statements", "value", "Q99999999999", "entity_law"),
         ("statements", "value", "Q77", "classes_disagree"),
+        ("statements", "entity_id", "Q4294967296", "entity_law"),
         ("statements", "year", 1900, "entity_law"),
         ("classes", "distance", 3, "classes_disagree"),
         ("rejected", "reason", "bad_luck", "counts"),
@@ -240,6 +244,27 @@ def test_verify_finds_rows_that_were_changed(
     copy = shutil.copytree(whole, tmp_path / "release")
     _rewrite(copy, table, lambda read: _set(read, column, value))
     assert rule in {finding.rule for finding in verify_wikidata(str(copy)).findings}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("month", 13), ("day", 0), ("precision", 15), ("latitude", float("nan")), ("longitude", -361.0)],
+)
+def test_verify_finds_parts_of_values_that_cannot_be(column: str, value: float, tmp_path: Path) -> None:
+    year = {
+        "time": "+1952-03-11T00:00:00Z",
+        "precision": 11,
+        "calendarmodel": "http://www.wikidata.org/entity/Q1985727",
+    }
+    place = {"latitude": 1.5, "longitude": 2.5, "globe": "http://www.wikidata.org/entity/Q2"}
+    given = ("time", year) if column in ("month", "day", "precision") else ("globecoordinate", place)
+    dump = tmp_path / "dump.json"
+    dump.write_bytes(array([item("Q1", snak("P1", "any", *given))]))
+    make(dump, output=tmp_path / "release")
+    _rewrite(tmp_path / "release", "statements", lambda read: _set(read, column, value))
+    found = verify_wikidata(str(tmp_path / "release")).findings
+    assert [finding.rule for finding in found] == ["entity_law"]
+    assert f"{column} not from" in found[0].example
 
 
 def test_verify_finds_files_that_are_missing_changed_or_more(release: Path, tmp_path: Path) -> None:
