@@ -16,7 +16,7 @@ REASONS: dict[str, str] = {
     "invalid_characters": "characters that XML forbids",
     "invalid_field": "an id, a namespace or a time that is not one, a field of an entity that has another form",
     "line_cut": "a line of a Wikidata dump is broken off by damage of the file",
-    "line_too_large": "a line of a Wikidata dump without an end in sight",
+    "line_too_large": "a line, of a Wikidata dump or of page views, without an end in sight",
     "malformed_json": "a line of a Wikidata dump that is not JSON, or not an object",
     "malformed_statement": "an entity with a statement that lacks what every statement has",
     "malformed_xml": "tags that do not match",

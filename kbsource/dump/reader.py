@@ -130,7 +130,9 @@ def describe_missing_end(tail: bytes, damage: str | None, *, has_root: bool, pre
     name = f"{prefix}:" if prefix else ""
     if damage == "truncated":
         return "the compressed file ends in the middle"
-    if damage in ("damaged_block", "damaged_gzip") or not has_root:
+    if damage == "damaged_gzip":
+        return "nothing behind the damage can be decoded"
+    if damage == "damaged_block" or not has_root:
         return ""
     last_page = tail.rfind(f"<{name}page".encode("ascii"))
     if re.search(rf"</{name}mediawiki\s*>".encode("ascii"), tail[last_page + 1 :]):
