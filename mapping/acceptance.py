@@ -31,7 +31,7 @@ _COMPARES: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d*\.?\d+)|(?P<word>[A-Za-z_]+)|(?P<sign>>=|<=|[<>()]))")
+_TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)|(?P<word>[A-Za-z_]+)|(?P<sign>>=|<=|[<>()]))")
 _DEEPEST = 50
 
 

@@ -1,4 +1,4 @@
-"""A question and its answer as one declarative sentence, and a triple as one, for a model that judges sentences.
+"""A question and its answer as one declarative sentence, for a model that judges sentences.
 
 Rules without a parser: what they cannot turn for certain is quoted. *Who wrote Hamlet?* and *Shakespeare* give
 *Shakespeare wrote Hamlet.*; *When did the war end?* and *1945* give *The answer to the question "When did the war
@@ -9,76 +9,32 @@ from __future__ import annotations
 
 import re
 
-# After these the subject follows, and the verb would have to be moved: who did she marry.
-_INVERTS = frozenset("am can could did do does may might must shall should will would".split())
-# What and which ask for a thing of a kind just as often; before these they stand for the whole subject.
-_COPULAS = frozenset("are has had have is was were".split())
-_SUBJECT = re.compile(r"(?P<wh>who|what|which)(?:'s| (?P<verb>[^ ]+))(?P<rest> .+)?", re.IGNORECASE)
-# Who was Lincoln shot by: the gap is at the end.
-_STRANDED = re.compile(r"\s(?:about|at|by|for|from|in|of|on|to|with)$", re.IGNORECASE)
+from mapping.sentences import sentence_spans
+from mapping.subject_questions import Clause, Number, subject_clause
 
-SEPARATOR = " [SEP] "
-"""Parts subject and relation of a slot-filling query. Source: section 3 of the KILT paper."""
+_LONGEST_SUBJECT = 12
+"""Words of an answer that takes the place of a question word; longer ones mostly are sentences."""
 
-RELATIONS: dict[str, str] = {
-    "author": "{s} was written by {o}.",
-    "award received": "{s} received the award {o}.",
-    "capital": "The capital of {s} is {o}.",
-    "cast member": "{o} is a member of the cast of {s}.",
-    "child": "{o} is a child of {s}.",
-    "composer": "{s} was composed by {o}.",
-    "conflict": "{s} took part in {o}.",
-    "continent": "{s} is located in {o}.",
-    "country": "{s} is located in {o}.",
-    "country of citizenship": "{s} is a citizen of {o}.",
-    "country of origin": "{s} is from {o}.",
-    "creator": "{s} was created by {o}.",
-    "date of birth": "{s} was born on {o}.",
-    "date of death": "{s} died on {o}.",
-    "developer": "{s} was developed by {o}.",
-    "director": "{s} was directed by {o}.",
-    "discoverer or inventor": "{s} was discovered or invented by {o}.",
-    "educated at": "{s} is an alumnus of {o}.",
-    "employer": "{s} works for {o}.",
-    "father": "{o} is the father of {s}.",
-    "founded by": "{s} was founded by {o}.",
-    "genre": "{s} is of the genre {o}.",
-    "has part": "{s} has {o} as a part.",
-    "headquarters location": "{s} has its headquarters in {o}.",
-    "inception": "{s} was founded in {o}.",
-    "instance of": "{s} is a {o}.",
-    "instrument": "{s} played {o}.",
-    "located in the administrative territorial entity": "{s} is located in {o}.",
-    "manufacturer": "{s} is made by {o}.",
-    "member of": "{s} is a member of {o}.",
-    "member of political party": "{s} is a member of the political party {o}.",
-    "member of sports team": "{s} played for {o}.",
-    "mother": "{o} is the mother of {s}.",
-    "named after": "{s} is named after {o}.",
-    "occupation": "{s} works or worked as a {o}.",
-    "owned by": "{s} is owned by {o}.",
-    "parent taxon": "{s} belongs to {o}.",
-    "part of": "{s} is a part of {o}.",
-    "performer": "{s} was performed by {o}.",
-    "place of birth": "{s} was born in {o}.",
-    "place of burial": "{s} is buried in {o}.",
-    "place of death": "{s} died in {o}.",
-    "position held": "{s} held the position of {o}.",
-    "position played on team / speciality": "{s} plays as {o}.",
-    "producer": "{s} was produced by {o}.",
-    "production company": "{s} was produced by {o}.",
-    "publication date": "{s} was published in {o}.",
-    "publisher": "{s} was published by {o}.",
-    "record label": "{s} is signed to or released by {o}.",
-    "religion": "{s} belongs to the religion {o}.",
-    "residence": "{s} lived in {o}.",
-    "screenwriter": "{s} was written by {o}.",
-    "sibling": "{o} is a sibling of {s}.",
-    "sport": "{s} plays the sport {o}.",
-    "spouse": "{s} is married to {o}.",
-    "subclass of": "{s} is a kind of {o}.",
-}
-"""English label of a Wikidata property -> sentence about subject and object."""
+_MARKS = "?？؟"
+_ASKS = re.compile(
+    r"\b(?:who|whom|whose|what|which|when|where|why|how)\b"
+    r"|^(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b",
+    re.IGNORECASE,
+)
+_BEGINS_ASKING = re.compile(rf"(?:[a-z]+ )?(?:{_ASKS.pattern})", re.IGNORECASE)
+_QUOTED = re.compile(r"""["“«](?P<inner>[^"“”«»]*)["”»]""")
+_ENDED = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
+_ABBREVIATED = re.compile(
+    r"(?:(?:\w\.)+\w|\b[A-Z]|\b(?:jr|sr|inc|ltd|co|corp|bros|st|dr|mt|etc|no|vs))\.$", re.IGNORECASE
+)
+# Such an answer says how or when, or is no name of anything.
+_NO_SUBJECT = re.compile(
+    r"(?:about|after|as|at|because|before|between|by|during|for|from|if|in|near|of|on|over|since|that|through|to|under"
+    r"|until|when|where|while|with)(?:\s|$)|(?:yes|no|none|true|false|unknown)$",
+    re.IGNORECASE,
+)
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_LIST = re.compile(r"[^,]+(?:, [^,]+)*,? (?:and|&) [^,]+")
 
 
 def state_answer(question: str, answer: str) -> str:
@@ -89,35 +45,72 @@ def state_answer(question: str, answer: str) -> str:
     >>> state_answer("Where was Lincoln born?", "Hodgenville")
     'The answer to the question "Where was Lincoln born?" is Hodgenville.'
     """
-    question = " ".join(question.split())
-    answer = " ".join(answer.split()).rstrip(".")
-    body = question.rstrip("?. ")
-    found = _SUBJECT.fullmatch(body)
-    if found is None or not _asks_for_subject(found, body):
-        asked = question if question.endswith("?") else f"{body}?"
-        return f'The answer to the question "{asked}" is {answer}.'
-    return f"{answer} {found['verb'] or 'is'}{found['rest'] or ''}."
+    question, answer = unquoted(" ".join(question.split())), without_stop(" ".join(answer.split()))
+    clause = subject_clause(without_stop(question.rstrip(f"{_MARKS} ")))
+    if clause is None or not _takes(clause, answer):
+        return ended(f'The answer to the question "{_asked(question)}" is {answer}')
+    subject = answer[0].upper() + answer[1:] if answer.split()[0].islower() else answer  # bTV stays as it is
+    return ended(f"{subject} {clause.words}")
 
 
-def _asks_for_subject(found: re.Match[str], body: str) -> bool:
-    verb = (found["verb"] or "is").lower()
-    if verb in _INVERTS or _STRANDED.search(body):
-        return False
-    if found["rest"] is None:
-        return found["wh"].lower() == "who" and verb not in _COPULAS
-    return found["wh"].lower() == "who" or verb in _COPULAS
+def ended(text: str) -> str:
+    """Gives a sentence with its full stop, unless it has an end already.
 
-
-def state_triple(query: str, obj: str) -> str | None:
-    """Gives a sentence for a slot-filling query, ``subject [SEP] relation``, and its object; None for another query.
-
-    >>> state_triple("Abraham Lincoln [SEP] place of birth", "Hodgenville")
-    'Abraham Lincoln was born in Hodgenville.'
-    >>> state_triple("Halvane Isles [SEP] anthem", "Song of the Tide")
-    'The anthem of Halvane Isles is Song of the Tide.'
+    >>> ended("He lives in Washington, D.C."), ended("It is")
+    ('He lives in Washington, D.C.', 'It is.')
     """
-    subject, separator, relation = (part.strip() for part in query.rpartition(SEPARATOR))
-    if not separator or not subject or not relation:
-        return None
-    template = RELATIONS.get(relation.lower(), "The {r} of {s} is {o}.")
-    return template.format(s=subject, r=relation, o=obj.strip().rstrip("."))
+    return text if _ENDED.search(text) else f"{text}."
+
+
+def without_stop(text: str) -> str:
+    """Gives a phrase without the full stop behind it; that of an abbreviation stays.
+
+    >>> without_stop("Paris."), without_stop("Washington, D.C."), without_stop("Wait ...")
+    ('Paris', 'Washington, D.C.', 'Wait ...')
+    """
+    if text.endswith("..") or _ABBREVIATED.search(text):
+        return text
+    return text.removesuffix(".").rstrip()
+
+
+def unquoted(text: str) -> str:
+    """Gives a text without the quotation marks around all of it."""
+    found = _QUOTED.fullmatch(text)
+    return text if found is None else found["inner"].strip()
+
+
+def _asked(question: str) -> str:
+    """Gives a question with its mark; what does not ask, such as an order or a title, stays as it is."""
+    if question.rstrip(")\"'”’!")[-1:] in _MARKS or not _ASKS.search(question):
+        return question
+    if question.endswith("."):
+        bare = without_stop(question)
+        return f"{bare}?" if _BEGINS_ASKING.match(bare) else question
+    return f"{question}?"
+
+
+def _takes(clause: Clause, answer: str) -> bool:
+    """Says whether an answer may be the subject of a clause."""
+    plain = _NUMBER_COMMA.sub("", answer)
+    if (
+        not plain
+        or len(plain.split()) > _LONGEST_SUBJECT
+        or len(sentence_spans(plain)) != 1
+        or _NO_SUBJECT.match(plain)
+        or (_ENDED.search(plain) and not _ABBREVIATED.search(plain))
+        or ";" in plain
+        or " / " in plain
+        or ("," in plain and not _LIST.fullmatch(plain))
+        or (clause.is_name_for and plain.startswith(("a ", "an ", "A ", "An ")))
+    ):
+        return False
+    return clause.number is None or clause.number == _number(plain)
+
+
+def _number(answer: str) -> Number | None:
+    """Gives the number of an answer; None where it could be either."""
+    if _LIST.fullmatch(answer):
+        return "plural"
+    # A plural, or a name: the Steelers, Chris Evans.
+    is_open = answer.endswith("s") and not answer.endswith(("ss", "us", "is"))
+    return None if is_open and answer.split()[0].lower() not in ("a", "an") else "singular"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from mapping.declarative import state_answer, state_triple
+from mapping.declarative import state_answer
 from mapping.records import Evidence, Example
 from mapping.sources.base import PARTIAL, EvidenceKey
+from mapping.triples import state_triple
 
 HYPOTHESES: tuple[HypothesisKind, ...] = ("claim", "answer", "triple", "evidence")
 HypothesisKind = Literal["claim", "answer", "triple", "evidence"]
@@ -26,6 +27,8 @@ DATASET_HYPOTHESES: dict[str, HypothesisKind] = {
 """Dataset -> what is judged; the others' answers are talk or titles, so there the evidence is."""
 
 _REFUTES = frozenset(("refutes", "refuted", "refute"))
+# Of such a claim the dataset says nothing.
+_OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
 
 
 class Hypothesis(NamedTuple):
@@ -66,9 +69,12 @@ def _made(given: str | None, answer: str | None, kind: HypothesisKind) -> Hypoth
     if given is None or not given.strip() or kind == "evidence":
         return None
     if kind == "claim":
-        is_refuted = answer is not None and answer.lower() in _REFUTES
+        verdict = "" if answer is None else answer.strip().lower()
+        if verdict in _OPEN:
+            return None
+        is_refuted = verdict in _REFUTES
         return Hypothesis(" ".join(given.split()), kind, "contradiction" if is_refuted else "entailment")
-    if answer is None or not answer.strip():
+    if answer is None or not answer.strip(" \t\r\n."):
         return None
     text = state_triple(given, answer) if kind == "triple" else state_answer(given, answer)
     return None if text is None else Hypothesis(text, kind)

@@ -187,7 +187,7 @@ def decide(
         key
         for key, evidence in iter_evidence(example)
         if EVIDENCE_SPAN in (evidence.meta or {})
-        and _is_by_paragraph(placed[key].score, _highest_by_paragraph(example, key, policy, threshold))
+        and _is_by_paragraph(placed[key], _highest_by_paragraph(example, key, policy, threshold))
     )
     faults = {key: _evidence_fault(place, key in by_paragraph, policy, threshold) for key, place in placed.items()}
     partial = tuple(index for index in range(len(example.partial)) if faults[PARTIAL, index] is None)
@@ -223,9 +223,12 @@ def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, th
     return inf if policy.highlights == "paragraphs" or key[0] == PARTIAL else threshold
 
 
-def _is_by_paragraph(score: float | None, highest: float) -> bool:
+def _is_by_paragraph(place: Placed, highest: float) -> bool:
+    if place.is_accepted is not None:
+        # The rule says what was found; paragraphs are then only named where there never are characters.
+        return place.is_accepted and highest == inf
     # A score of 0 names a likely place, not one that was found.
-    return score is not None and 0 < score < highest
+    return place.score is not None and 0 < place.score < highest
 
 
 def _evidence_fault(place: Placed, is_by_paragraph: bool, policy: Policy, threshold: float) -> str | None:

@@ -12,7 +12,11 @@ from mapping.sentences import sentence_spans
 
 CONTEXT_SENTENCES = 2
 """On either side of a span."""
-_WORD = re.compile(r"\w+")
+# Scripts that have no blanks between words: there a letter counts as a word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 class Premise(NamedTuple):

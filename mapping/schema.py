@@ -44,7 +44,7 @@ SPAN = [
     _field("end_element", pa.int32(), "element where it ends", nullable=True),
     _field("end_char", pa.int32(), "one past the last code point in that element's text", nullable=True),
     _field("score", pa.float64(), "BLEU, 0.0 to 1.0", nullable=True),
-    _field("match", pa.string(), "exact | normalised | bleu", nullable=True),
+    _field("match", pa.string(), "exact | normalised | bleu | rescued", nullable=True),
     _field("text", pa.string(), "the text of the span", nullable=True),
 ]
 

@@ -1,8 +1,9 @@
 """Text -> sentences with true offsets, by rules that need no model.
 
 A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and the quotation marks and brackets that close behind it) where
-white space and something that can begin a sentence follow; behind ``。``, ``！`` and ``？`` wherever they stand; at a
-line break. A full stop behind an abbreviation or an initial ends none.
+white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and the stops of Arabic, Urdu,
+Hindi, Armenian, Amharic and Burmese wherever they stand; at a line break. A full stop behind an abbreviation or an
+initial ends none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import re
 
 _CLOSERS = "\"'”’»)\\]}"
-_END = re.compile(rf"(?P<stop>[.!?…]+)[{_CLOSERS}]*(?=\s)|[。！？]+[」』）”’]*|\n")
+# A row of stops is looked at once and as a whole: there are rows of thousands of dots.
+_END = re.compile(
+    rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b]++[」』）”’»]*+|\n"
+)
 _OPENERS = "\"'“‘«([{¿¡—–-"
 # Before a full stop these rarely end a sentence; compared in lower case. English, with a few of other languages.
 _ABBREVIATIONS = frozenset(
@@ -42,7 +46,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _ends(text: str, found: re.Match[str]) -> bool:
-    follows = text[found.end() :][:2].lstrip() or text[found.end() : found.end() + 20].lstrip()
+    follows = text[found.end() : found.end() + 2].lstrip() or text[found.end() : found.end() + 20].lstrip()
     if follows and not (follows[0] in _OPENERS or not follows[0].islower()):
         return False
     if found["stop"] != ".":

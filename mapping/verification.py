@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kbsource.records import Page
+from mapping.declarative import ended
 from mapping.entailment import Verdict
 from mapping.hypotheses import Hypothesis
 from mapping.premises import PageSentence, Premise, likely_sentences, span_premise
@@ -124,26 +125,34 @@ def questions(
     if n_sentences:
         for one in likely_sentences(page, hypothesis.text, elements=elements, n_most=n_sentences):
             # Alone, so that its neighbours are not taken for it; a page's pronouns mostly stand for its title.
-            head = f"{page.title}. "
+            head = f"{ended(page.title)} "
             yield Question(hypothesis, Premise(head + one.text, (len(head), len(head) + len(one.text))), one)
 
 
-def choose(verdicts: Sequence[tuple[Question, Verdict | None]]) -> int | None:
+def choose(verdicts: Sequence[tuple[Question, Verdict | None]], taken: Sequence[bool] | None = None) -> int | None:
     """Gives the place of the question whose text stands for the evidence: of a better sentence, else of the span.
 
     A sentence takes the span's place where what the dataset says is at least ``RESCUE_FLOOR`` probable by it, and more
-    so than by the span. Of equal ones the first. None where there is neither.
+    so than by the span. Of several the likeliest, of equal ones the first. None where there is neither.
+
+    Args:
+        verdicts: what a model says, of the span first where there is one.
+        taken: whether the rule of --accept takes the text of each. What it takes goes before what it does not, and
+            gives way to nothing that it does not. None without a rule.
     """
     first = 0 if verdicts and verdicts[0][0].sentence is None else None
-    best, highest = first, -1.0
-    if first is not None and verdicts[0][1] is not None:
-        highest = support(verdicts[0][1], verdicts[0][0].hypothesis) or 0.0
+    of_span = -1.0
+    best, highest = first, (False, -1.0)
+    if first is not None:
+        if verdicts[0][1] is not None:
+            of_span = support(verdicts[0][1], verdicts[0][0].hypothesis) or 0.0
+        highest = (taken is not None and taken[0], of_span)
     for place, (question, verdict) in enumerate(verdicts):
-        if question.sentence is None or verdict is None:
+        found = None if question.sentence is None or verdict is None else support(verdict, question.hypothesis)
+        if found is None or found < RESCUE_FLOOR or found <= of_span:
             continue
-        found = support(verdict, question.hypothesis)
-        if found is not None and found >= RESCUE_FLOOR and found > highest:
-            best, highest = place, found
+        if (rank := (taken is not None and taken[place], found)) > highest:
+            best, highest = place, rank
     return best
 
 
@@ -240,9 +249,10 @@ def _disagreement(kind: str, score: float | None, threshold: float) -> str | Non
 
 def _strength(one: Mapping[str, Any]) -> tuple[Any, ...]:
     kind = _DISAGREEMENTS.index(one["disagreement"])
-    entailment = one["entailment"] or 0.0
-    doubt = -entailment if one["disagreement"] == "supported_only" else entailment
-    return (kind, -(one["contradiction"] or 0.0), doubt, *(one[name] for name in ("ordinal", "output", "evidence")))
+    entailment, contradiction = one["entailment"] or 0.0, one["contradiction"] or 0.0
+    is_support = one["disagreement"] == "supported_only"
+    strength = (-entailment, contradiction) if is_support else (-contradiction, entailment)
+    return (kind, *strength, *(one[name] for name in ("ordinal", "output", "evidence")))
 
 
 def band(score: float | None) -> str:

@@ -178,14 +178,16 @@ def _judged(
     settled: dict[tuple[int, int, int], _Settled], staging: str, number: int, job: MapJob
 ) -> dict[tuple[int, int, int], _Settled]:
     """Gives evidences with what a model says of them, and with the verdict of the job's rule."""
+    rule = None if job.accept is None else read_rule(job.accept)
     if job.hypothesis is not None:
-        for key, (verified, span_columns) in read_standing(staging, number, storage_for(staging)).items():
+        scores = {key: one.placed.score for key, one in settled.items()}
+        standing = read_standing(staging, number, storage_for(staging), scores=scores, rule=rule)
+        for key, (verified, span_columns) in standing.items():
             row = settled[key].row
             if span_columns is not None:
                 row = (*row[:FIRST_SPAN_COLUMN], *span_columns, *row[END_SPAN_COLUMN:])
             settled[key] = replace(_read(row), verified=verified)
-    if job.accept is not None:
-        rule = read_rule(job.accept)
+    if rule is not None:
         for key, one in settled.items():
             if one.placed.score is not None:
                 is_accepted = rule.holds(one.verified.signals(one.placed.score))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kbsource.files import Storage
 from kbsource.staging import read_batches, staged_rows
+from mapping.acceptance import Rule
 from mapping.entailment import ModelOptions, Pair, Refused, Verdict
 from mapping.entailment_model import open_model
 from mapping.hypotheses import Hypothesis
@@ -40,6 +41,7 @@ QUESTIONS = pa.schema(
 )
 """The columns of the span are null where the question is about the span that was found."""
 _N_FIXED = 9
+_SCORE = QUESTIONS.get_field_index("score")
 ANSWERS = pa.schema([*(pa.field(name, pa.float64()) for name in Verdict._fields), pa.field("refusal", pa.string())])
 
 
@@ -113,8 +115,23 @@ def judge_here(staging: str, n_chunks: int, options: ModelOptions) -> None:
         write_answers(staging, chunk, {number: model.judge(pairs) for (_, number), pairs in read_pairs(staging, chunk)})
 
 
-def read_standing(staging: str, chunk: int, storage: Storage) -> dict[tuple[int, int, int], Standing]:
-    """Gives what stands for the evidences of a chunk that questions were asked about."""
+def read_standing(
+    staging: str,
+    chunk: int,
+    storage: Storage,
+    *,
+    scores: Mapping[tuple[int, int, int], float | None],
+    rule: Rule | None,
+) -> dict[tuple[int, int, int], Standing]:
+    """Gives what stands for the evidences of a chunk that questions were asked about.
+
+    Args:
+        staging: folder.
+        chunk: its number.
+        storage: of the folder.
+        scores: BLEU of the spans that were found.
+        rule: says which spans are kept; None without.
+    """
     questions = (
         row
         for batch in read_batches(storage, staged(staging, "questions", chunk))
@@ -126,19 +143,26 @@ def read_standing(staging: str, chunk: int, storage: Storage) -> dict[tuple[int,
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
     )
     answered = zip(questions, answers, strict=True)
-    return {key: _standing(list(group)) for key, group in groupby(answered, key=lambda one: one[0][:3])}
+    return {
+        key: _standing(list(group), scores[key], rule) for key, group in groupby(answered, key=lambda one: one[0][:3])
+    }
 
 
-def _standing(group: list[tuple[tuple[Any, ...], tuple[Any, ...]]]) -> Standing:
+def _standing(group: list[tuple[tuple[Any, ...], tuple[Any, ...]]], score: float | None, rule: Rule | None) -> Standing:
     judged = [(_question(row), None if answer[3] is not None else Verdict(*answer[:3])) for row, answer in group]
-    place = choose(judged)
+    verified = [
+        Verified(question.hypothesis, verdict, answer[3], question.sentence is not None)
+        for (question, verdict), (_, answer) in zip(judged, group, strict=True)
+    ]
+    taken = None
+    if rule is not None:
+        of_each = (row[_SCORE] if one.is_rescued else score for one, (row, _) in zip(verified, group, strict=True))
+        taken = [rule.holds(one.signals(bleu)) for one, bleu in zip(verified, of_each, strict=True)]
+    place = choose(judged, taken)
     if place is None:
         # Sentences were asked about alone, and none says it.
         return Standing(NOT_VERIFIED._replace(hypothesis=judged[0][0].hypothesis), None)
-    question, verdict = judged[place]
-    is_rescued = question.sentence is not None
-    verified = Verified(question.hypothesis, verdict, group[place][1][3], is_rescued)
-    return Standing(verified, group[place][0][_N_FIXED:] if is_rescued else None)
+    return Standing(verified[place], group[place][0][_N_FIXED:] if verified[place].is_rescued else None)
 
 
 def _question(row: tuple[Any, ...]) -> Question:

@@ -28,6 +28,7 @@ GOOD = {"bleu": 0.7, "entailment": 0.2, "neutral": 0.1, "contradiction": 0.7}
         ("not bleu>=0.9 and entailment<=0.5", True),
         ("not (bleu>=0.5 and entailment>=0.1)", False),
         ("NOT Bleu >= 1 OR bleu < 0", True),
+        ("not not bleu>=.5and(entailment<1.)", True),
     ],
 )
 def test_a_rule_holds(rule: str, holds: bool) -> None:
@@ -43,6 +44,10 @@ def test_a_rule_holds(rule: str, holds: bool) -> None:
         ("bleu==0.5", "column 5 one of >= > <= < is expected, found '='"),
         ("bleu>=1.5", "column 7 a number from 0 to 1 is expected, found '1.5'"),
         ("bleu>=-1", "column 7 a number from 0 to 1 is expected, found '-'"),
+        ("bleu>=٠.٥", "column 7 a number from 0 to 1 is expected, found '٠'"),
+        ("bleu>=0.5.5", "column 10 'and', 'or' or the end is expected, found '.5'"),
+        ("bleu>=0.5, entailment>=0.5", "column 10 'and', 'or' or the end is expected, found ','"),
+        ("bleu ≥ 0.5", "column 6 one of >= > <= < is expected, found '≥'"),
         ("bleu>=0.5 entailment>=0.5", "column 11 'and', 'or' or the end is expected, found 'entailment'"),
         ("(bleu>=0.5", "column 11 ')' is expected"),
         ("bleu>=0.5)", "column 10 'and', 'or' or the end"),

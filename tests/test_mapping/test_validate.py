@@ -157,7 +157,8 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
         return (*known, "s", 1, 0, 1, 12, 1.0, "exact", text, *place, True)
 
     write_table(
-        [row("a", text), row("b", f"{text} and quite a lot more")],
+        # two evidences of the first record ended in the same place
+        [row("a", "another text"), row("a", text), row("b", f"{text} and quite a lot more")],
         "alignments",
         output=str(tmp_path),
         file=table_path("alignments", 0, 1),

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from kbsource.records import Element, Page
 from mapping.entailment import Verdict
 from mapping.hypotheses import Hypothesis
 from mapping.premises import PageSentence, Premise
@@ -16,6 +17,7 @@ from mapping.verification import (
     VerificationCounts,
     Verified,
     choose,
+    questions,
     verification_text,
 )
 
@@ -88,6 +90,40 @@ def test_without_a_span_only_a_sentence_that_says_it_stands() -> None:
     assert choose([]) is None
 
 
+@pytest.mark.parametrize(
+    ("span", "sentences", "taken", "chosen"),
+    [
+        # what the rule takes does not give way to what it does not
+        (OPEN, [YES], [True, False], 0),
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [True, False, True], 2),
+        (OPEN, [YES], [True, True], 1),
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [False, False, True], 2),
+        # where it takes nothing the likeliest stands
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [False, False, False], 1),
+        (YES, [Verdict(0.6, 0.2, 0.2)], [False, True], 0),
+        (None, [YES], [True, False], 0),
+    ],
+)
+def test_what_the_rule_takes_goes_first(
+    span: Verdict | None, sentences: list[Verdict], taken: list[bool], chosen: int
+) -> None:
+    judged = [(question(None), span), *((question(place), one) for place, one in enumerate(sentences))]
+
+    assert choose(judged, taken) == chosen
+
+
+def test_a_sentence_stands_behind_its_title_which_ends_once() -> None:
+    texts = ("It is a city.", "It has two rivers.")
+    elements = tuple(Element("paragraph", 0, None, "", (), one) for one in texts)
+    empty: tuple[()] = ()
+    page = Page(1, "Arlin, A.C.", None, False, 1, None, "", "", elements, *(empty,) * 7, "ok")  # type: ignore[arg-type]
+
+    found = list(questions(page, None, Hypothesis("It has rivers.", "claim"), elements=(0, 1), n_sentences=9))
+
+    assert [one.premise.text for one in found] == [f"Arlin, A.C. {text}" for text in texts]
+    assert [one.premise.text[slice(*one.premise.core)] for one in found] == list(texts)
+
+
 def counted(rows: list[tuple[Verified, float | None]]) -> VerificationCounts:
     counts = VerificationCounts()
     for ordinal, (one, score) in enumerate(rows):
@@ -133,6 +169,17 @@ def test_contradictions_come_first() -> None:
         ("e3", "not_supported"),
         ("e4", "supported_only"),
     ]
+
+
+def test_the_strongest_disagreements_come_first_in_each_kind() -> None:
+    surer, less = Verdict(0.99, 0.01, 0.0), Verdict(0.6, 0.1, 0.3)
+    denied, doubted = Verdict(0.3, 0.1, 0.6), Verdict(0.0, 0.01, 0.99)
+    rows = [(verified(SAYS, less), 0.1), (verified(SAYS, surer), 0.1)]
+    rows += [(verified(SAYS, denied), 0.9), (verified(SAYS, doubted), 0.9), (verified(SAYS, OPEN), 0.9)]
+
+    found = counted(rows).to_json()["disagreements"]
+
+    assert [one["example_id"] for one in found] == ["e3", "e2", "e4", "e1", "e0"]
 
 
 def test_counts_of_chunks_add_up_to_those_of_the_whole() -> None:

@@ -148,6 +148,23 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MapSu
     assert verified.manifest["model"]["backend"] == "onnx"
 
 
+def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
+    options: VerifyOptions, release: Path, tmp_path: Path
+) -> None:
+    text = "the only home of the Ullane lantern beetle was lost when whalers came from far away"
+    source_file = write_records(tmp_path / "own.jsonl", [asked("near", f"who {LAKE}", "It", text)])
+    rules = {"span": "bleu>=0.2 and entailment>=0", "sentence": "entailment>=0.9"}
+
+    found = {
+        name: map_mini(tmp_path / name, release, "jsonl", source_file, verify=options, accept=rule)
+        for name, rule in rules.items()
+    }
+
+    rows = {name: table(Path(one.output), "alignments")[0] for name, one in found.items()}
+    assert [(row["match"], row["is_written"]) for row in rows.values()] == [("bleu", True), ("rescued", True)]
+    assert rows["span"]["score"] >= 0.2 > rows["sentence"]["score"]
+
+
 def test_any_runner_gives_the_same_bytes(
     verified: MapSummary, source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:
