@@ -105,11 +105,15 @@ class PairEncoder:
         found = self._tokenizer(pair.premise, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         offsets: list[tuple[int, int]] = found["offset_mapping"]
         start, end = pair.core or (0, len(pair.premise))
-        first = next((number for number, (_, stop) in enumerate(offsets) if stop > start), len(offsets) - 1)
+        in_core = next((number for number, (_, stop) in enumerate(offsets) if stop > start), len(offsets) - 1)
         last = next((number for number, (begin, _) in enumerate(offsets) if begin >= end), len(offsets))
-        first, last = _window(first, max(last, first + 1), n_room, len(offsets))
+        first, last = _window(in_core, max(last, in_core + 1), n_room, len(offsets))
+        # A later piece of a word is no token by itself: alone it may come out as many.
+        words = found.word_ids()
+        while 0 < first < in_core and words[first] == words[first - 1]:
+            first += 1
         premise = pair.premise[offsets[first][0] : offsets[last - 1][1]]
-        # Away from its neighbours a piece may come out a token longer: the tokenizer has the last word.
+        # Away from its neighbours the text may come out a token longer: the tokenizer has the last word.
         row = self._tokenizer(premise, pair.hypothesis, truncation="only_first", max_length=self._max_tokens)
         return dict(row)
 

@@ -179,6 +179,21 @@ def test_a_premise_is_cut_farthest_from_its_core(tmp_path: Path, core: str | Non
     assert found == (premise, "v w x y z")
 
 
+def test_a_premise_begins_with_a_whole_word(tmp_path: Path) -> None:
+    from transformers import BertTokenizerFast
+
+    write_tokenizer(tmp_path)
+    with (tmp_path / "vocab.txt").open("a", encoding="utf-8") as vocabulary:
+        vocabulary.write("##umbrella\n")
+    tokenizer = BertTokenizerFast(vocab=str(tmp_path / "vocab.txt"))
+    # Of four tokens that fit, the first would be the later piece of a word, which by itself has eight.
+    pair = Pair("a xumbrella b c d e", "v w x y z", (12, 15))
+
+    found = encoded_text(PairEncoder(tokenizer, max_tokens=12, batch_pairs=8), tokenizer, pair)
+
+    assert found == ("b c d", "v w x y z")
+
+
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return write_tokenizer(tmp_path_factory.mktemp("tokenizer"))
