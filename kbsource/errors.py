@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import re
+from traceback import walk_tb
 
 _AGAIN = "and run the same command again: what this run left behind is removed first."
 _REMEDIES = {
@@ -17,6 +19,8 @@ _REMEDIES = {
     errno.ENOENT: "It was there when the work began. Put it back, see that all machines have it under this name, "
     f"{_AGAIN}",
 }
+# Arrow's functions that read, Reader.open and read_table among them.
+_READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
 
 
 class SetupError(Exception):
@@ -40,7 +44,20 @@ class RecordError(Exception):
         self.detail = detail
 
 
-def lasting_fault(error: OSError) -> str | None:
-    """Gives what is wrong with the machine and how to mend it; None for a fault that may pass when tried again."""
-    remedy = _REMEDIES.get(error.errno or 0)
+def lasting_fault(error: OSError | ValueError) -> str | None:
+    """Gives what is wrong with the machine or with a table, and how to mend it; None for any other fault, one that may
+    pass when tried again among them."""
+    if _is_damage(error):
+        return (
+            f"A table is not as it was written ({error}). Check what was given: kbsource verify says which file it is."
+        )
+    remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
     return None if remedy is None else f"{error}. {remedy}"
+
+
+def _is_damage(error: OSError | ValueError) -> bool:
+    """Says whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return False
+    codes = (frame.f_code for frame, _ in walk_tb(error.__traceback__))
+    return any("pyarrow" in one.co_filename and _READS.search(one.co_name) for one in codes)

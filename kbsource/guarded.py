@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
             answer = {"done": function(message["task"], beat)}
         except SetupError as error:
             answer = {"setup_error": str(error)}
-        except OSError as error:
+        except (OSError, ValueError) as error:
             fault = lasting_fault(error)
             if fault is None:
                 raise

@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except OSError as error:
+    except (OSError, ValueError) as error:
         fault = lasting_fault(error)
         if fault is None:
             raise

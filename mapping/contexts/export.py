@@ -31,7 +31,7 @@ from mapping.evaluation.qampari_files import Joined
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
 from mapping.passages.corpus import read_corpus, table_files
 from mapping.qampari.crowd_tasks import read_questions
-from mapping.qampari.release_files import read_form
+from mapping.qampari.release_files import check_files, read_form
 from mapping.qampari.rows import SPLITS
 from mapping.tables import table_path, write_table
 
@@ -81,6 +81,7 @@ def export_contexts(
     """
     told = note or _say_nothing
     qampari, form = read_form(files.qampari, storage)
+    check_files(files.qampari, qampari, storage)
     corpus = read_corpus(files.passages, storage)
     _check_one_source(files, qampari, corpus)
     check_output(output, storage)

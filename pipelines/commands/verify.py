@@ -41,7 +41,10 @@ def _run(args: argparse.Namespace) -> int:
         if is_output(args.release):
             report = verify_output(args.release, kb=args.kb, on_progress=see)
         elif args.kb is not None and LocalStorage().exists(join(args.release, MANIFEST)):
-            raise SetupError(f"{args.release}: --kb is for QAMPARI releases and passages; leave it out.")
+            raise SetupError(
+                f"{args.release}: --kb is for QAMPARI releases and passages, and the manifest here is of neither, or "
+                "damaged; leave it out."
+            )
         elif is_wikidata_release(args.release, LocalStorage()):
             report = verify_wikidata(args.release, on_progress=see)
         else:

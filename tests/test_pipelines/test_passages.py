@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,24 @@ def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, kb: Path, corp
         (again / file).write_text("x")
     cut_release(again, kb, cut=CUT, formats=FORMS)
     assert contents(again) == contents(corpus)
+
+
+def test_a_damaged_release_is_told_without_a_traceback(
+    tmp_path: Path, kb: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(kb, tmp_path / "kb")
+    pages = next((tmp_path / "kb" / "pages").iterdir())
+    content = bytearray(pages.read_bytes())
+    content[-60:-20] = b"\xff" * 40
+    pages.write_bytes(content)
+
+    code = main(["passages", "--kb", str(tmp_path / "kb"), "--output", str(tmp_path / "corpus")])
+
+    told = capfd.readouterr().err
+    assert code == 1
+    assert "kbsource verify" in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
 def test_nothing_is_written_over(corpus: Path, kb: Path) -> None:
