@@ -21,8 +21,9 @@ from benchmarks.synthetic.encyclopaedia import SITE, write_encyclopaedia
 
 SIZES = (2_000, 20_000, 100_000)
 FLAT_KB = 1.0
-"""Memory counts as flat when what the driver has of its own grows by no more a page: that is what is stated for numbers
-of items and pages, facts, and the questions that are kept."""
+"""Memory counts as flat when what the driver has of its own grows by no more a page from the last size but one to the
+last. About 40 bytes a page are stated: its place, its item, a byte for each fact and question. The rest is bounded:
+what waits to be spilt, and the row group that is written."""
 
 
 def measure(*, sizes: tuple[int, ...] = SIZES, options: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -42,8 +43,9 @@ def measure(*, sizes: tuple[int, ...] = SIZES, options: tuple[str, ...] = ()) ->
         usage = kbsource([*command, *options], folder / "qampari.log")
         report = json.loads((output / "report.json").read_text("utf-8"))
         rows.append({"pages": n_pages, **_figures(report, usage), "release_sha256": release_digest(output)})
-    growth = (rows[-1]["peak_driver_own_mb"] - rows[0]["peak_driver_own_mb"]) * 1000
-    growth /= max(1, rows[-1]["pages"] - rows[0]["pages"])
+    before, last = rows[max(0, len(rows) - 2)], rows[-1]
+    growth = (last["peak_driver_own_mb"] - before["peak_driver_own_mb"]) * 1000
+    growth /= max(1, last["pages"] - before["pages"])
     return {"machine": machine(), "runs": rows, "driver_growth_kb_a_page": growth, "flat": growth <= FLAT_KB}
 
 

@@ -14,6 +14,8 @@ from kbsource.release.manifest import FileEntry
 from mapping.schema import SCHEMA_VERSION, TABLES
 
 GROUP_ROWS = 1 << 14
+_ROWS_AT_ONCE = 32
+"""Rows as Python has them, many times as large as in a batch."""
 _COMPRESSION_LEVEL = 3
 
 
@@ -51,11 +53,9 @@ def write_table(
     with atomic_write(storage, join(output, file)) as raw:
         sink = HashingWriter(raw)
         with pq.ParquetWriter(sink, written, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
-            for group in _groups(rows, group_rows):
-                values = zip(zip(*group, strict=True), written.types, strict=True)
-                batch = pa.RecordBatch.from_arrays([pa.array(one, kind) for one, kind in values], schema=written)
-                writer.write_batch(batch, row_group_size=batch.num_rows)
-                n_rows += batch.num_rows
+            source = iter(rows)
+            while n_written := _write_group(islice(source, group_rows), writer, written):
+                n_rows += n_written
     return FileEntry(file, n_rows, sink.n_bytes, sink.hexdigest())
 
 
@@ -63,6 +63,22 @@ def _groups(rows: Iterable[Sequence[Any]], n_rows: int) -> Iterator[list[Sequenc
     source = iter(rows)
     while group := list(islice(source, n_rows)):
         yield group
+
+
+def _write_group(rows: Iterator[Sequence[Any]], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
+    """Writes rows as a row group, if there are any; gives their number."""
+    pieces = [_batch(piece, schema) for piece in _groups(rows, _ROWS_AT_ONCE)]
+    if not pieces:
+        return 0
+    batch = pa.concat_batches(pieces)
+    del pieces
+    writer.write_batch(batch, row_group_size=batch.num_rows)
+    return int(batch.num_rows)
+
+
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=schema)
 
 
 def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import compress, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +16,23 @@ from kbsource.spill import BucketSpill
 from kbsource.staging import read_batches, staged_rows
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.classes import Numbers, item_numbers
-from mapping.qampari.evidence import Sought, number_names, text_names, year_names
+from mapping.qampari.evidence import Sought
 from mapping.qampari.facts import values_of
-from mapping.qampari.joins import N_BUCKETS, compositions
+from mapping.qampari.joins import compositions
 from mapping.qampari.names import ItemNames, ItemPages, write_names
-from mapping.qampari.questions import COMPOSITION, CompositionQuery, order_key
+from mapping.qampari.ordered import N_BUCKETS, KeySample, open_spill
+from mapping.qampari.questions import COMPOSITION, CompositionQuery
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
 from pipelines.qampari_considered import Considerations
 from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
-from pipelines.qampari_simple import ItemSet, SimpleKept, number_lists
+from pipelines.qampari_kept import KeptCompositions, KeptSimple, composition_key, composition_rows
+from pipelines.qampari_simple import ItemSet, mapped_numbers, number_lists
+from pipelines.qampari_values import ValueKind, Values, value_kinds
 
 _ROWS_AT_ONCE = 1024
 _FACTS_AT_ONCE = 1 << 13
-ValueKind = Literal["item", "year", "number", "text"]
-_KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}
-"""By datatype of the property or type of the value."""
-
 _PAIRS = pa.schema(
     [
         pa.field("base", pa.int64(), nullable=False),
@@ -52,97 +51,22 @@ _FACT_KEY = ["subject", "property", "value"]
 _NUMBERED = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("query", "place", "fact")])
 
 
-class ValueName(NamedTuple):
-    """What a value is called.
-
-    Attributes:
-        names: best first; none for a value that pages are full of, such as a number of two digits.
-        page_id, title: of its page; None without one.
-        item_id: of Wikidata; None for values of other kinds.
-    """
-
-    names: tuple[str, ...]
-    page_id: int | None = None
-    title: str | None = None
-    item_id: str | None = None
-
-
-class CompositionKept(NamedTuple):
-    """A composition that passed the filter.
-
-    Attributes:
-        query: what is asked.
-        base: number of its base among the simple queries that were kept.
-        subjects, values, facts: of the validated pairs, by subject, then value.
-        n_pairs: all pairs.
-    """
-
-    query: CompositionQuery
-    base: int
-    subjects: Numbers
-    values: pa.StringArray
-    facts: Numbers
-    n_pairs: int
-
-
 class Compositions(NamedTuple):
     """The compositions that passed.
 
     Attributes:
-        kept: in the order of ``questions.order_key``. Memory: some 30 bytes a pair, and 1 kB a question.
+        kept: in their order.
         proofs: of their facts, those about values.
         values: what the values are called.
     """
 
-    kept: Sequence[CompositionKept]
+    kept: KeptCompositions
     proofs: Proofs
     values: Values
 
 
-class Values:
-    """What values are called.
-
-    Args:
-        names: of the values that are items.
-        kinds: of the properties.
-    """
-
-    def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:
-        self._names = names
-        self._kinds = kinds
-
-    def take(self, values: Sequence[tuple[str, str]]) -> list[ValueName]:
-        """Gives what values are called, each given with its property; in their order."""
-        kinds = [self._kinds.get(property_id, "text") for property_id, _ in values]
-        items = [int(value[1:]) for kind, (_, value) in zip(kinds, values, strict=True) if kind == "item"]
-        named = self._names.rows(np.array(items, np.int64))
-        found = []
-        for kind, (_, value) in zip(kinds, values, strict=True):
-            if kind == "item":
-                found.append(ValueName(*named[int(value[1:])], value))
-            elif kind == "year":
-                found.append(ValueName(year_names(int(value))))
-            else:
-                found.append(ValueName(number_names(value) if kind == "number" else text_names(value)))
-        return found
-
-
-def value_kinds(tables: WikidataTables, property_ids: Collection[str]) -> dict[str, ValueKind]:
-    """Gives the kind of the values of properties: by their datatype; where the dump lacks a property by the values."""
-    kinds: dict[str, ValueKind] = {}
-    for batch in tables.batches("properties", ("property_id", "datatype")):
-        for property_id, datatype in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            kinds[property_id] = _KINDS.get(datatype, "text")
-    if lacking := pa.array(sorted(set(property_ids) - kinds.keys()), pa.string()):
-        for batch in tables.batches("statements", ("property_id", "value_type")):
-            chosen = batch.filter(pc.and_(pc.is_in(batch["property_id"], lacking), pc.is_valid(batch["value_type"])))
-            for property_id, value_type in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
-                kinds.setdefault(property_id, _KINDS.get(value_type, "text"))
-    return kinds
-
-
 def validate_compositions(
-    bases: Sequence[SimpleKept],
+    bases: KeptSimple,
     relations: Relations,
     tables: WikidataTables,
     pages: ItemPages,
@@ -179,58 +103,61 @@ def validate_compositions(
     names = ItemNames(names_path, items)
     values = Values(names, kinds)
     n_queries = sum(batch.num_rows for batch in read_batches(LocalStorage(), asked))
-    with BucketSpill(os.path.join(scratch, "numbered"), _NUMBERED, n_buckets=N_BUCKETS) as numbered:
+    with open_spill(os.path.join(scratch, "numbered"), _NUMBERED) as numbered:
         with (
             FactStage("compositions", runs, pages) as stage,
-            BucketSpill(os.path.join(scratch, "placed"), _PLACED, n_buckets=N_BUCKETS) as placed,
+            open_spill(os.path.join(scratch, "placed"), _PLACED) as placed,
         ):
             _spill_pairs(asked, placed)
             has_page = _add_facts(placed, numbered, stage, n_queries, relations, names, values)
         runs.progress.note(f"compositions: {stage.n_facts:,} facts, {stage.n_searches:,} looks into pages")
         is_found = stage.search()
-        needed = np.zeros(stage.n_facts, np.bool_)
+        needed = stage.needed()
+        sample = KeySample()
         for one in _with_facts(asked, numbered, n_queries):
             is_said = one.is_base_validated(bases) & is_found[one.facts]
             if one.may_keep(is_said, answer_filter):
                 needed[one.facts[is_said]] = True
+                sample.add(composition_key(one.property_id, one.base))
         is_proved = stage.prove(needed)
-        kept = []
-        for one in _with_facts(asked, numbered, n_queries):
-            query = CompositionQuery(one.property_id, bases[one.base].query)
-            is_base = one.is_base_validated(bases)
-            is_said, is_right = is_base & is_found[one.facts], is_base & is_proved[one.facts]
-            n_all, n_right = len(one.facts), int(is_right.sum())
-            n_distinct = one.n_distinct(is_right)
-            is_judged = one.may_keep(is_said, answer_filter)
-            outcome = "too_few_found"
-            if is_judged:
-                outcome = answer_filter.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
-            considerations.add(
-                QueryRow(
-                    COMPOSITION,
-                    query.key,
-                    query.property_ids,
-                    (query.base.entity_id,),
-                    query.base.type_label,
-                    n_all,
-                    int(has_page[one.facts].sum()),
-                    int(is_said.sum()),
-                    n_right if is_judged else None,
-                    outcome,
+        path = os.path.join(folder, "kept.arrow")
+        with composition_rows(scratch, sample) as kept:
+            for one in _with_facts(asked, numbered, n_queries):
+                query = CompositionQuery(one.property_id, bases.query(one.base))
+                is_base = one.is_base_validated(bases)
+                is_said, is_right = is_base & is_found[one.facts], is_base & is_proved[one.facts]
+                n_all, n_right = len(one.facts), int(is_right.sum())
+                n_distinct = one.n_distinct(is_right)
+                is_judged = one.may_keep(is_said, answer_filter)
+                outcome = "too_few_found"
+                if is_judged:
+                    outcome = answer_filter.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
+                considerations.add(
+                    QueryRow(
+                        COMPOSITION,
+                        query.key,
+                        query.property_ids,
+                        (query.base.entity_id,),
+                        query.base.type_label,
+                        n_all,
+                        int(has_page[one.facts].sum()),
+                        int(is_said.sum()),
+                        n_right if is_judged else None,
+                        outcome,
+                    )
                 )
-            )
-            if outcome == KEPT:
-                said = pa.array(one.values, pa.string()).filter(pa.array(is_right))
-                right = one.subjects[is_right], said, one.facts[is_right]
-                kept.append(CompositionKept(query, one.base, *right, n_all))
+                if outcome == KEPT:
+                    said = list(compress(one.values, is_right))
+                    row = one.property_id, one.base, one.subjects[is_right], said, one.facts[is_right], n_all
+                    kept.add(composition_key(one.property_id, one.base), row)
+            kept.write(path)
     considerations.count_stage("compositions", stage)
-    kept.sort(key=lambda one: order_key(one.query))
-    return Compositions(kept, stage.proofs(), values)
+    return Compositions(KeptCompositions(path, bases), stage.proofs(), values)
 
 
 def _stage_asked(
     path: str,
-    bases: Sequence[SimpleKept],
+    bases: KeptSimple,
     relations: Relations,
     tables: WikidataTables,
     kinds: Mapping[str, ValueKind],
@@ -253,7 +180,7 @@ def _stage_asked(
                 items.add(np.array([int(value[1:]) for value in said], np.int64))
             if sink.n_pending == _ROWS_AT_ONCE:
                 sink.flush()
-    return items.sorted()
+    return mapped_numbers(items.sorted(), os.path.join(os.path.dirname(path), "items.npy"))
 
 
 def _spill_pairs(asked: str, placed: BucketSpill) -> None:
@@ -331,7 +258,7 @@ class _Composed(NamedTuple):
     values: list[str]
     facts: Numbers
 
-    def is_base_validated(self, bases: Sequence[SimpleKept]) -> Flags:
+    def is_base_validated(self, bases: KeptSimple) -> Flags:
         """Says which of the subjects are validated answers of the base query."""
         return np.isin(self.subjects, bases[self.base].validated())
 

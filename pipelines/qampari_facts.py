@@ -20,6 +20,7 @@ from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
 from mapping.qampari.names import ItemPages
+from mapping.qampari.ordered import N_BUCKETS
 from mapping.qampari.records import ProofText
 from pipelines.buckets import bucket_groups
 from pipelines.progress import Done, Progress, beats_of
@@ -29,11 +30,11 @@ from pipelines.qampari_staging import (
     FACT_ROWS,
     FACTS_A_CHUNK,
     MIN_TASK_ROWS,
-    N_BUCKETS,
     WANTED,
     WORDS,
     QampariJob,
     buckets_of,
+    fact_flags,
     found_facts,
     numbered,
     wanted_spill,
@@ -100,7 +101,7 @@ class Runs(NamedTuple):
 class FactStage:
     """Facts of one kind, numbered from 0 as they are added. A context: the facts are written when it ends well.
 
-    Memory: with those who use it four bytes a fact, which of them are found, needed and proved.
+    Flags of all facts, which of them are found, needed and proved, are mapped files.
 
     Args:
         name: of the kind; a folder in the staging folder.
@@ -205,6 +206,10 @@ class FactStage:
         self.counts.update(found=int(is_found.sum()), candidates=n_candidates)
         return is_found
 
+    def needed(self) -> Flags:
+        """Gives a flag for each fact, to be set for those that are worth a model's time."""
+        return fact_flags(self.folder, "needed", self.n_facts)
+
     def prove(self, needed: Flags) -> Flags:
         """Has the facts judged that are needed; says which are proved.
 
@@ -219,7 +224,7 @@ class FactStage:
             tasks.append({"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": chunk})
         if tasks:
             self._prove(tasks, int(needed.sum()))
-        proved = np.zeros(self.n_facts, np.bool_)
+        proved = fact_flags(self.folder, "proved", self.n_facts)
         for task in tasks:
             path = numbered(self.folder, "proofs", task["number"])
             self.counts.update(read_json(LocalStorage(), path.removesuffix("arrow") + "json"))

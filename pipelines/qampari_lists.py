@@ -9,9 +9,11 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.beat import Beat
+from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, atomic_write
 from kbsource.release.columns import batch_to_pages
 from kbsource.staging import read_batches, read_json, staged_rows, write_json
@@ -31,12 +33,14 @@ from pipelines.qampari_staging import QampariJob, numbered
 from pipelines.qampari_tasks import LISTS
 
 _QUESTIONS_AT_ONCE = 256
+_SUBSETS = (TABLE_SIMPLE, TABLE_COMPOSITION)
 
 
 def read_lists(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:
     """Stages the usable tables of one pages file, those of a page in a line, and counts why others are left out."""
     left_out: Counter[str] = Counter()
     counts: Counter[str] = Counter()
+    wrong_keys: list[str] = []
     folder, number = os.path.join(task["staging"], "lists"), task["number"]
     path = os.path.join(job.kb, job.pages[number])
     keys = {(title, table): column for title, table, column in job.key_columns}
@@ -50,14 +54,18 @@ def read_lists(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:
             if rows:
                 table = file.read_row_group(group, use_threads=False).take(rows).combine_chunks()
                 for page in (one for batch in table.to_batches() for one in batch_to_pages(batch)):
-                    tables, reasons = list_tables(page, key_columns=keys or None, least_rows=job.least_rows)
+                    try:
+                        tables, reasons = list_tables(page, key_columns=keys or None, least_rows=job.least_rows)
+                    except SetupError as error:  # for the driver: what a task raises is laid to the data
+                        wrong_keys.append(str(error))
+                        continue
                     counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
                     counts["key_columns"] += sum((page.title, one) in keys for one in range(len(page.tables)))
                     left_out.update(reasons)
                     if tables:
                         sink.write(orjson.dumps(tables, default=tuple, option=orjson.OPT_APPEND_NEWLINE))
             beat.done(pages=len(titles), n_bytes=len(titles))
-    values = {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items()))}
+    values = {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items())), "wrong": wrong_keys}
     write_json(LocalStorage(), numbered(folder, "tables", number, "json"), values)
 
 
@@ -69,35 +77,44 @@ class _Lists(NamedTuple):
 
 
 class TableQuestions:
-    """Questions about tables, on disk: simple ones, then compositions, each by page in the order of the release.
-
-    Attributes:
-        candidates: each question as it may be drawn, in this order.
-    """
+    """Questions about tables, on disk: simple ones, then compositions, each by page in the order of the release."""
 
     def __init__(self, staging: str) -> None:
-        self.candidates: list[Candidate] = []
         self._folder = os.path.join(staging, "tables")
+        self._counts = dict.fromkeys(_SUBSETS, 0)
+
+    def __len__(self) -> int:
+        """Gives their number."""
+        return sum(self._counts.values())
 
     def __iter__(self) -> Iterator[Question]:
-        for subset in dict.fromkeys(one.subset for one in self.candidates):
-            for batch in read_batches(LocalStorage(), self._path(subset)):
-                yield from (question_of_row(row).question for row in batch.to_pylist())
+        """Gives all."""
+        for _, batch in self._batches():
+            yield from (question_of_row(row).question for row in batch.to_pylist())
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Gives all as they may be drawn."""
+        for subset, batch in self._batches():
+            yield from (Candidate(key, subset) for key in batch["key"].to_pylist())
+
+    def _batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for subset, n_questions in self._counts.items():
+            if n_questions:
+                for batch in read_batches(LocalStorage(), self._path(subset)):
+                    yield subset, batch
 
     def write(self, made: Iterable[Question]) -> None:
         """Takes the questions, once."""
         storage = LocalStorage()
-        by_subset: dict[str, list[Candidate]] = {TABLE_SIMPLE: [], TABLE_COMPOSITION: []}
         with ExitStack() as stack:
             sinks = {
-                subset: stack.enter_context(staged_rows(storage, self._path(subset), QUESTIONS)) for subset in by_subset
+                subset: stack.enter_context(staged_rows(storage, self._path(subset), QUESTIONS)) for subset in _SUBSETS
             }
             for one in made:
-                by_subset[one.subset].append(Candidate(one.key, one.subset))
+                self._counts[one.subset] += 1
                 sinks[one.subset].add(question_row(DrawnQuestion(one, None, None, None)))
                 if sinks[one.subset].n_pending == _QUESTIONS_AT_ONCE:
                     sinks[one.subset].flush()
-        self.candidates = [one for candidates in by_subset.values() for one in candidates]
 
     def _path(self, subset: str) -> str:
         return os.path.join(self._folder, f"{subset}.arrow")
@@ -107,7 +124,8 @@ def find_lists(runs: Runs) -> dict[str, dict[str, int]]:
     """Stages the tables of all list pages; gives how many pages and tables there are, and why tables are left out.
 
     Raises:
-        DataError: a key column is none of its table.
+        DataError: a task could not be done.
+        SetupError: a key column is none of its table.
     """
     n_files = len(runs.job.pages)
     tasks = [{"kind": LISTS, "staging": runs.staging, "number": number} for number in range(n_files)]
@@ -166,12 +184,19 @@ def validate_tables(
 
 
 def _lists_counts(staging: str, n_files: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Gives what the tasks counted.
+
+    Raises:
+        SetupError: one met a key column that is none of its table.
+    """
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for number in range(n_files):
         values = read_json(LocalStorage(), numbered(os.path.join(staging, "lists"), "tables", number, "json"))
         counts.update(values["counts"])
         left_out.update(values["left_out"])
+        if values["wrong"]:
+            raise SetupError(values["wrong"][0])
     return dict(sorted(counts.items())), dict(sorted(left_out.items()))
 
 

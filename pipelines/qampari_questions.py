@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+import os
+from collections.abc import Iterator
+from itertools import groupby, islice
 
 import numpy as np
 
-from mapping.qampari.joins import PairAnswers, intersections
+from mapping.qampari.classes import Numbers
+from mapping.qampari.joins import intersections
 from mapping.qampari.names import ItemName
 from mapping.qampari.questions import (
     COMPOSITION,
@@ -23,54 +24,66 @@ from mapping.qampari.records import ProofText, Question, QuestionAnswer, Questio
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
-from pipelines.qampari_compositions import CompositionKept, Compositions
+from pipelines.qampari_compositions import Compositions
 from pipelines.qampari_considered import Considerations
-from pipelines.qampari_simple import SimpleKept, SimpleQueries
-
-
-class IntersectionKept(NamedTuple):
-    """An intersection.
-
-    Attributes:
-        query: what is asked.
-        pair: the two queries, by number among the simple ones, with the answers.
-    """
-
-    query: IntersectionQuery
-    pair: PairAnswers
+from pipelines.qampari_kept import (
+    CompositionKept,
+    KeptIntersections,
+    KeptSimple,
+    SimpleKept,
+    intersection_key,
+    intersection_rows,
+)
+from pipelines.qampari_simple import SimpleQueries
 
 
 def find_intersections(
-    simple: Sequence[SimpleKept], *, answer_filter: AnswerFilter, considerations: Considerations, scratch: str
-) -> list[IntersectionKept]:
-    """Gives the intersections of simple queries, by the numbers of the two. All of their answers are validated."""
-    families = {family: number for number, family in enumerate(dict.fromkeys(one.query[:2] for one in simple))}
-    queries = ((number, families[one.query[:2]], one.validated()) for number, one in enumerate(simple))
-    kept = []
-    for pair in intersections(queries, scratch=scratch, least=answer_filter.least):
-        query = IntersectionQuery(simple[pair.first].query, simple[pair.second].query)
-        n_answers = len(pair.subjects)
-        outcome = answer_filter.outcome(n_answers, n_answers)
-        entities = (query.first.entity_id, query.second.entity_id)
-        considerations.add(
-            QueryRow(
-                INTERSECTION,
-                query.key,
-                query.property_ids,
-                entities,
-                query.first.type_label,
-                n_answers,
-                None,
-                n_answers,
-                n_answers,
-                outcome,
+    simple: KeptSimple, *, answer_filter: AnswerFilter, considerations: Considerations, folder: str, scratch: str
+) -> KeptIntersections:
+    """Gives the intersections of simple queries. All of their answers are validated.
+
+    Args:
+        simple: the queries.
+        answer_filter: what is kept.
+        considerations: takes what became of each query.
+        folder: takes the file of those that are kept.
+        scratch: local folder for scratch files.
+    """
+    path = os.path.join(folder, "kept.arrow")
+    os.makedirs(folder, exist_ok=True)
+    with intersection_rows(scratch, len(simple)) as kept:
+        for pair in intersections(_with_families(simple), scratch=scratch, least=answer_filter.least):
+            query = IntersectionQuery(simple.query(pair.first), simple.query(pair.second))
+            n_answers = len(pair.subjects)
+            outcome = answer_filter.outcome(n_answers, n_answers)
+            entities = (query.first.entity_id, query.second.entity_id)
+            considerations.add(
+                QueryRow(
+                    INTERSECTION,
+                    query.key,
+                    query.property_ids,
+                    entities,
+                    query.first.type_label,
+                    n_answers,
+                    None,
+                    n_answers,
+                    n_answers,
+                    outcome,
+                )
             )
-        )
-        if outcome == KEPT:
-            # A copy: what is kept of a bucket must not keep the bucket.
-            kept.append(IntersectionKept(query, pair._replace(subjects=pair.subjects.copy())))
-    kept.sort(key=lambda one: one.pair[:2])
-    return kept
+            if outcome == KEPT:
+                # A copy: what is kept of a bucket must not keep the bucket.
+                kept.add(intersection_key(pair.first, pair.second), pair._replace(subjects=pair.subjects.copy()))
+        kept.write(path)
+    return KeptIntersections(path, simple)
+
+
+def _with_families(simple: KeptSimple) -> Iterator[tuple[int, int, Numbers]]:
+    """Gives number, family and validated answers of queries; those of one property and value stand together."""
+    numbered = enumerate(simple)
+    for family, (_, members) in enumerate(groupby(numbered, key=lambda one: one[1].query[:2])):
+        for number, one in members:
+            yield number, family, one.validated()
 
 
 def simple_questions(simple: SimpleQueries, relations: Relations) -> Iterator[Question]:
@@ -95,9 +108,7 @@ def simple_questions(simple: SimpleQueries, relations: Relations) -> Iterator[Qu
         )
 
 
-def intersection_questions(
-    kept: Sequence[IntersectionKept], simple: SimpleQueries, relations: Relations
-) -> Iterator[Question]:
+def intersection_questions(kept: KeptIntersections, simple: SimpleQueries, relations: Relations) -> Iterator[Question]:
     """Gives the questions of intersections, in their order."""
     for query, pair in kept:
         both = simple.kept[pair.first], simple.kept[pair.second]
@@ -153,7 +164,7 @@ def _composed(
     one: CompositionKept, base: SimpleKept, found: Compositions, simple: SimpleQueries, *, all_proofs: bool
 ) -> Iterator[QuestionAnswer]:
     by_value: dict[str, list[tuple[int, int]]] = {}
-    for subject, value, fact in zip(one.subjects.tolist(), one.values.to_pylist(), one.facts.tolist(), strict=True):
+    for subject, value, fact in zip(one.subjects.tolist(), one.values, one.facts.tolist(), strict=True):
         by_value.setdefault(value, []).append((subject, fact))
     chosen = {value: ways if all_proofs else ways[:1] for value, ways in by_value.items()}
     subjects = np.array([subject for ways in chosen.values() for subject, _ in ways], np.int64)

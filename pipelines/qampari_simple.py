@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -17,16 +17,18 @@ from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
 from mapping.qampari.joins import SimpleAnswers
 from mapping.qampari.names import ItemNames, ItemPages, write_names
-from mapping.qampari.questions import SIMPLE, SimpleQuery, order_key
+from mapping.qampari.ordered import KeySample
+from mapping.qampari.questions import SIMPLE, SimpleQuery
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
 from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
+from pipelines.qampari_facts import FactStage, Proofs, Runs
+from pipelines.qampari_kept import KeptSimple, simple_key, simple_rows
 
 _ROWS_AT_ONCE = 1024
 _SUBJECTS_AT_ONCE = 1 << 14
-_NUMBERS_AT_ONCE = 1 << 20
+_NUMBERS_AT_ONCE = 1 << 16
 
 
 def _lists(*names: str) -> list[pa.Field]:
@@ -44,64 +46,41 @@ _ASKED = pa.schema(
 _STAGED = pa.schema([*_ASKED, *_lists("facts"), pa.field("n_with_page", pa.int64(), nullable=False)])
 
 
-class SimpleKept(NamedTuple):
-    """A simple query that passed the filter.
-
-    Attributes:
-        query: what is asked.
-        subjects: all of its answers by number, ascending.
-        facts: the fact of each.
-        is_validated: which of them are.
-    """
-
-    query: SimpleQuery
-    subjects: Numbers
-    facts: Numbers
-    is_validated: Flags
-
-    def validated(self) -> Numbers:
-        """Gives the validated answers."""
-        return self.subjects[self.is_validated]
-
-    def facts_of(self, subjects: Numbers) -> Numbers:
-        """Gives the fact of each of some answers."""
-        return self.facts[np.searchsorted(self.subjects, subjects)]
-
-
 class SimpleQueries(NamedTuple):
     """The simple queries that passed.
 
     Attributes:
-        kept: in the order of ``questions.order_key``. Memory: 17 bytes an answer, and 0.6 kB a question.
+        kept: in their order.
         proofs: of their facts.
         names: of their answers and entities.
     """
 
-    kept: Sequence[SimpleKept]
+    kept: KeptSimple
     proofs: Proofs
     names: ItemNames
 
 
 class ItemSet:
-    """Numbers of items, each once. Memory: 8 bytes each, and as much again while they are added."""
+    """Numbers of items, each once. Memory: 8 bytes each, and some more while they are added."""
 
     def __init__(self) -> None:
         self._known = np.empty(0, np.int64)
-        self._added: list[Numbers] = []
+        self._added = np.empty(_NUMBERS_AT_ONCE, np.int64)
         self._n_added = 0
 
     def add(self, numbers: Numbers) -> None:
         """Takes numbers."""
-        self._added.append(numbers)
+        if self._n_added + len(numbers) > len(self._added):
+            n_known = len(self.sorted())
+            self._added = np.empty(max(_NUMBERS_AT_ONCE, n_known // 4, len(numbers)), np.int64)
+        self._added[self._n_added : self._n_added + len(numbers)] = numbers
         self._n_added += len(numbers)
-        if self._n_added > max(_NUMBERS_AT_ONCE, len(self._known)):
-            self.sorted()
 
     def sorted(self) -> Numbers:
         """Gives all of them, ascending."""
-        if self._added:
-            self._known = np.unique(np.concatenate([self._known, *self._added]))
-            self._added, self._n_added = [], 0
+        if self._n_added:
+            self._known = np.unique(np.concatenate([self._known, np.unique(self._added[: self._n_added])]))
+            self._n_added = 0
         return self._known
 
 
@@ -139,30 +118,40 @@ def validate_simple(
         _stage_facts(asked, staged, stage, relations, names, considerations)
     runs.progress.note(f"simple: {stage.n_facts:,} facts, {stage.n_searches:,} looks into pages")
     is_found = stage.search()
-    needed = np.zeros(stage.n_facts, np.bool_)
+    needed = stage.needed()
+    sample = KeySample()
     for row in _read(staged):
         facts = row["facts"]
         if answer_filter.keeps(min(int(is_found[facts].sum()), answer_filter.most), len(facts)):
             needed[facts] = True
+            sample.add(simple_key(row["property_id"], row["entity_id"]))
     is_proved = stage.prove(needed)
-    kept = []
-    for row in _read(staged):
-        query = SimpleQuery(row["property_id"], row["entity_id"], row["type_label"])
-        facts = row["facts"]
-        n_found, is_validated = int(is_found[facts].sum()), is_proved[facts]
-        n_validated: int | None = None
-        if answer_filter.keeps(min(n_found, answer_filter.most), len(facts)):
-            n_validated = int(is_validated.sum())
-            outcome = answer_filter.outcome(n_validated, len(facts))
-        else:
-            outcome = "too_few_found"
-        considerations.add(_considered(query, len(facts), outcome, row["n_with_page"], n_found, n_validated))
-        if outcome == KEPT:
-            # Copies: what is kept of a batch must not keep the batch.
-            kept.append(SimpleKept(query, row["subjects"].copy(), facts.copy(), is_validated))
+    path = os.path.join(stage.folder, "kept.arrow")
+    with simple_rows(scratch, sample) as kept:
+        for row in _read(staged):
+            query = SimpleQuery(row["property_id"], row["entity_id"], row["type_label"])
+            facts = row["facts"]
+            n_found, is_validated = int(is_found[facts].sum()), is_proved[facts]
+            n_validated: int | None = None
+            if answer_filter.keeps(min(n_found, answer_filter.most), len(facts)):
+                n_validated = int(is_validated.sum())
+                outcome = answer_filter.outcome(n_validated, len(facts))
+            else:
+                outcome = "too_few_found"
+            considerations.add(_considered(query, len(facts), outcome, row["n_with_page"], n_found, n_validated))
+            if outcome == KEPT:
+                # Copies: what is kept of a batch must not keep the batch.
+                kept.add(simple_key(*query[:2]), (*query, row["subjects"].copy(), facts.copy(), is_validated))
+        kept.write(path)
     considerations.count_stage("simple", stage)
-    kept.sort(key=lambda one: order_key(one.query))
-    return SimpleQueries(kept, stage.proofs(), names)
+    return SimpleQueries(KeptSimple(path), stage.proofs(), names)
+
+
+def mapped_numbers(numbers: Numbers, path: str) -> Numbers:
+    """Gives numbers back as a mapped file."""
+    np.save(path, numbers, allow_pickle=False)
+    mapped: Numbers = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped
 
 
 def _stage_asked(
@@ -179,7 +168,7 @@ def _stage_asked(
             items.add(np.array([int(query.entity_id[1:])], np.int64))
             if sink.n_pending == _ROWS_AT_ONCE:
                 sink.flush()
-    return items.sorted()
+    return mapped_numbers(items.sorted(), os.path.join(os.path.dirname(path), "items.npy"))
 
 
 def _considered(

@@ -7,8 +7,11 @@
         facts/00003.arrow             what is to be proved, ``FACTS_A_CHUNK`` a file
         wanted/0012.arrows            what pages are searched for, by where in the release the page lies
         found/00012.arrow, .json      sentences that may say a fact, a batch of one chunk; the batches' chunks
+        found.npy, needed.npy, proved.npy   a byte a fact, the driver's own
         needed/00003.npy              which facts of a chunk are worth a model's time
         proofs/00003.arrow, .json     facts of a chunk that are proved; counts
+    simple/ compositions/ intersections/
+        kept.arrow                    queries that passed, see ``pipelines.qampari_kept``
     names/                            what items are called, see ``mapping.qampari.names``
     lists/tables/00012.jsonl, .json   tables of list pages, by part of the release; counts
 
@@ -32,10 +35,9 @@ from kbsource.spill import BucketSpill
 from kbsource.staging import read_json, staged_rows, write_json
 from mapping.entailment import ModelOptions
 from mapping.qampari.evidence import Candidate
+from mapping.qampari.ordered import N_BUCKETS, open_spill
 
 FACTS_A_CHUNK = 1 << 14
-N_BUCKETS = 256
-"""Parts of a release that facts are sorted by: all that is looked for in a page is in one."""
 MIN_TASK_ROWS = 2_000
 """Rows that make a task of their own worth while."""
 ANSWER_PAGE, ENTITY_PAGE = 0, 1
@@ -128,14 +130,15 @@ def numbered(folder: str, kind: str, number: int, suffix: str = "arrow") -> str:
 
 
 def buckets_of(positions: npt.NDArray[np.int64], n_pages: int) -> npt.NDArray[np.int64]:
-    """Gives the buckets of the pages at positions among all pages of a release."""
+    """Gives the buckets of the pages at positions among all pages of a release: all that is looked for in a page is in
+    one."""
     buckets: npt.NDArray[np.int64] = positions * N_BUCKETS // n_pages
     return buckets
 
 
 def wanted_spill(folder: str) -> BucketSpill:
     """Opens what pages are searched for, to be added to or read."""
-    return BucketSpill(os.path.join(folder, "wanted"), WANTED, n_buckets=N_BUCKETS)
+    return open_spill(os.path.join(folder, "wanted"), WANTED, N_BUCKETS)
 
 
 def write_found(rows: Iterator[tuple[Any, ...]], path: str) -> None:
@@ -184,9 +187,17 @@ def read_found(folder: str, chunk: int) -> dict[int, list[tuple[Any, ...]]]:
     return found
 
 
+def fact_flags(folder: str, name: str, n_facts: int) -> npt.NDArray[np.bool_]:
+    """Gives a flag for each fact, none of them set: a file that is mapped, since there may be any number of facts."""
+    path = os.path.join(folder, f"{name}.npy")
+    os.makedirs(folder, exist_ok=True)
+    flags: npt.NDArray[np.bool_] = np.lib.format.open_memmap(path, "w+", np.bool_, (n_facts,))
+    return flags
+
+
 def found_facts(folder: str, n_facts: int) -> tuple[npt.NDArray[np.bool_], int]:
     """Says of all facts whether anything was found, and gives the number of all that was."""
-    has_any = np.zeros(n_facts, np.bool_)
+    has_any = fact_flags(folder, "found", n_facts)
     n_found = 0
     storage = LocalStorage()
     numbers_alone = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[FOUND.get_field_index("fact")])

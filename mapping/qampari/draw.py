@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from mapping.qampari.ordered import N_BUCKETS, OrderedRows, even_edges
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     Candidate,
@@ -21,6 +25,16 @@ from mapping.qampari.selection import (
 from mapping.sources.base import Split
 
 _TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
+_DIGITS = 15
+"""Hexadecimal digits of a sha256 that a number of 63 bits holds."""
+_WAITING = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in ("digest", "key", "subset")),
+        pa.field("property_ids", pa.list_(pa.string()), nullable=False),
+        pa.field("place", pa.int64(), nullable=False),
+    ]
+)
+"""Candidates for training; ``digest`` is what they are ordered by, then ``key`` and ``subset``."""
 
 
 class Drawn(NamedTuple):
@@ -30,39 +44,93 @@ class Drawn(NamedTuple):
     split: Split | None
 
 
+_OUTCOMES = (
+    Drawn(None, None),
+    Drawn("train", None),
+    Drawn("test", None),
+    Drawn("train", "train"),
+    Drawn("test", "dev"),
+    Drawn("test", "test"),
+)
+"""All that can become of a question."""
+
+
+class Draws:
+    """What became of questions, in the order in which they came. Memory: a byte each."""
+
+    def __init__(self) -> None:
+        self._numbers = bytearray()
+
+    def __len__(self) -> int:
+        """Gives the number of questions."""
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Drawn]:
+        """Gives what became of each."""
+        return (_OUTCOMES[number] for number in self._numbers)
+
+    def append(self, drawn: Drawn) -> None:
+        """Takes what becomes of the next question, as far as is known."""
+        self._numbers.append(_OUTCOMES.index(drawn))
+
+    def __setitem__(self, place: int, drawn: Drawn) -> None:
+        """Takes what became of a question, by its place."""
+        self._numbers[place] = _OUTCOMES.index(drawn)
+
+
 def draw_questions(
-    candidates: Sequence[Candidate], relations: Iterable[str], *, sizes: SampleSizes, seed: str, mixed: Mixed
-) -> dict[tuple[str, str], Drawn]:
-    """Gives side and split of each question, by subset and key.
+    candidates: Iterable[Candidate],
+    relations: Iterable[str],
+    *,
+    sizes: SampleSizes,
+    seed: str,
+    mixed: Mixed,
+    scratch: str,
+    n_buckets: int = N_BUCKETS,
+) -> Draws:
+    """Gives side and split of each question, in the order of the candidates.
 
     First the pool is drawn on the test side and halved; what is left of the training side, and of the questions about
-    tables, is drawn for training.
+    tables, is drawn for training. The order of the candidates changes nothing of what becomes of them.
 
     Args:
-        candidates: every question that passed the filter, each once, in any order.
+        candidates: every question that passed the filter, each once, in any order; read once.
         relations: simple ones, of which half are for testing.
         sizes: how many are drawn.
         seed: of every draw.
         mixed: see ``selection.side_of``.
+        scratch: local folder for scratch files, 200 bytes a question.
+        n_buckets: memory holds one of those that wait to be drawn for training.
     """
     sides = split_relations(relations, seed)
-    drawn = {(one.subset, one.key): Drawn(side_of(one, sides, mixed=mixed), None) for one in candidates}
+    draws = Draws()
+    edges = even_edges(16**_DIGITS, n_buckets)
+    with OrderedRows(os.path.join(scratch, "draw"), _WAITING, edges, ties=("digest", "key", "subset")) as waiting:
 
-    def side(one: Candidate) -> Side | None:
-        return drawn[one.subset, one.key].side
+        def of_test_side() -> Iterator[Candidate]:
+            for place, one in enumerate(candidates):
+                side = side_of(one, sides, mixed=mixed)
+                # Those about tables that the pool has no room for are for training, which has no limit for them.
+                draws.append(Drawn("train", "train") if one.subset in _TABLES else Drawn(side, None))
+                if side == "test":
+                    yield one._replace(place=place)
+                elif side == "train":
+                    digest, _ = draw_key(one, seed, "train")
+                    row = digest, one.key, one.subset, one.property_ids, place
+                    waiting.add(int(digest[:_DIGITS], 16), row)
 
-    pool = draw_pool((one for one in candidates if side(one) == "test"), sizes, seed)
-    halves: Mapping[Split, list[Candidate]] = dict(zip(("dev", "test"), halve_pool(pool, seed), strict=True))
-    for split, half in halves.items():
-        for one in half:
-            drawn[one.subset, one.key] = Drawn("test", split)
-    for one in candidates:
-        if one.subset in _TABLES and drawn[one.subset, one.key].split is None:
-            drawn[one.subset, one.key] = Drawn("train", None)
-    waiting = sorted(
-        (one for one in candidates if side(one) == "train"),
-        key=lambda one: (draw_key(one, seed, "train"), one.subset),
-    )
-    for one in draw_train(waiting, sizes):
-        drawn[one.subset, one.key] = Drawn("train", "train")
-    return drawn
+        dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
+        for one in dev:
+            draws[one.place] = Drawn("test", "dev")
+        for one in test:
+            draws[one.place] = Drawn("test", "test")
+        for one in draw_train(_in_order(waiting), sizes):
+            draws[one.place] = Drawn("train", "train")
+    return draws
+
+
+def _in_order(waiting: OrderedRows) -> Iterator[Candidate]:
+    for batch in waiting.batches():
+        _, *columns = (column.to_pylist() for column in batch.columns)
+        for key, subset, property_ids, place in zip(*columns, strict=True):
+            yield Candidate(key, subset, tuple(property_ids), place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -78,13 +79,22 @@ def values_of(tables: WikidataTables, subjects: Numbers, property_ids: Collectio
     wanted = pa.array(sorted(property_ids), pa.string())
     for batch in _whole_items(tables):
         batch = batch.filter(pc.is_in(batch["property_id"], wanted))
-        batch = batch.filter(pa.array(np.isin(item_numbers(batch["entity_id"]), subjects)))
+        batch = batch.filter(pa.array(_are_among(subjects, item_numbers(batch["entity_id"]))))
         current = _current(batch)
         texts = _texts(current)
         is_kept = pc.and_(pc.is_valid(texts), _is_first_or_many(current))
         current, texts = current.filter(is_kept), texts.filter(is_kept)
         columns = [item_numbers(current["entity_id"]), item_numbers(current["property_id"])]
         yield pa.RecordBatch.from_arrays([*map(pa.array, columns), texts], schema=VALUES)
+
+
+def _are_among(ascending: Numbers, numbers: Numbers) -> npt.NDArray[np.bool_]:
+    """Says which numbers are among many others, without a copy of these."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    found: npt.NDArray[np.bool_] = ascending[at] == numbers
+    return found
 
 
 def _texts(batch: pa.RecordBatch) -> pa.Array:

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from kbsource.spill import BucketSpill
 from mapping.qampari.classes import ClassTypes, Numbers
 from mapping.qampari.facts import FACTS, VALUES
+from mapping.qampari.ordered import N_BUCKETS, open_spill
 from mapping.qampari.questions import SimpleQuery
 from mapping.qampari.relations import Relations
 
-N_BUCKETS = 256
 LEAST_ANSWERS = 5
 MOST_SUBJECTS = 3000
 """Queries with more subjects are skipped. Source: the released code of QAMPARI."""
@@ -96,7 +96,7 @@ def simple_answers(
     Returns:
         By bucket of the value, then value, property, and types in the order of the relation.
     """
-    with BucketSpill(os.path.join(scratch, "facts"), FACTS, n_buckets=n_buckets) as spill:
+    with open_spill(os.path.join(scratch, "facts"), FACTS, n_buckets) as spill:
         for batch in facts:
             spill.add(batch, batch["value"].to_numpy() % n_buckets)
         spill.flush()
@@ -157,8 +157,8 @@ def intersections(
     Returns:
         By bucket of the first query, then first, second; each unordered pair once, ``first`` < ``second``.
     """
-    with BucketSpill(os.path.join(scratch, "pairs"), _PAIRS, n_buckets=n_buckets) as pairs:
-        with BucketSpill(os.path.join(scratch, "answers"), _SIZED, n_buckets=n_buckets) as answers:
+    with open_spill(os.path.join(scratch, "pairs"), _PAIRS, n_buckets) as pairs:
+        with open_spill(os.path.join(scratch, "answers"), _SIZED, n_buckets) as answers:
             sized = (((number, family, len(subjects)), subjects) for number, family, subjects in queries)
             _spill_answers(sized, answers, _SIZED, n_buckets)
             for bucket in range(n_buckets):
@@ -223,10 +223,10 @@ def compositions(
     Returns:
         By bucket of the query, then query, property.
     """
-    with BucketSpill(os.path.join(scratch, "joined"), _PAIRED, n_buckets=n_buckets) as joined:
+    with open_spill(os.path.join(scratch, "joined"), _PAIRED, n_buckets) as joined:
         with (
-            BucketSpill(os.path.join(scratch, "bases"), _BASES, n_buckets=n_buckets) as answers,
-            BucketSpill(os.path.join(scratch, "values"), VALUES, n_buckets=n_buckets) as of_subjects,
+            open_spill(os.path.join(scratch, "bases"), _BASES, n_buckets) as answers,
+            open_spill(os.path.join(scratch, "values"), VALUES, n_buckets) as of_subjects,
         ):
             based = (((number, int(name[1:])), subjects) for number, name, subjects in queries)
             _spill_answers(based, answers, _BASES, n_buckets)

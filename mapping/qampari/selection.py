@@ -28,6 +28,9 @@ OUTCOMES: dict[str, str] = {
 }
 """What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
 
+_SPARE = 256
+"""Candidates that are held beyond those that can be drawn, before they are put in order."""
+
 Side = Literal["train", "test"]
 Mixed = Literal["train", "drop"]
 
@@ -129,11 +132,13 @@ class Candidate(NamedTuple):
         key: of its query; unique within the subset.
         subset: one of ``SUBSETS``.
         property_ids: the relations that it rests on; none for tables.
+        place: where it stands among all questions, for those who draw to find it again.
     """
 
     key: str
     subset: str
     property_ids: tuple[str, ...] = ()
+    place: int = 0
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
@@ -178,29 +183,42 @@ def draw_pool(candidates: Iterable[Candidate], sizes: SampleSizes, seed: str) ->
     as can be; the others are drawn alike. A subset that has too few gives all.
 
     Args:
-        candidates: of the test side, in any order, each once; memory holds as many of each relation as are drawn.
+        candidates: of the test side, in any order, each once; memory holds few more of each relation than are drawn.
         sizes: how many.
         seed: of the draw.
     """
-    hands: defaultdict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    hands: defaultdict[tuple[str, str], _Hand] = defaultdict(_Hand)
     for one in candidates:
         # Everything that can be drawn is among the first of its hand.
         hand = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""]
-        hand.append(one)
-        if len(hand) >= 2 * sizes.pool[one.subset] + 1024:
-            _keep_first(hand, sizes.pool[one.subset], seed)
-    for (subset, _), hand in hands.items():
-        _keep_first(hand, sizes.pool[subset], seed)
+        hand.take(draw_key(one, seed, "pool"), one, sizes.pool[one.subset])
     pool: list[Candidate] = []
     for subset in SUBSETS:
         names = sorted((name for found, name in hands if found == subset), key=lambda one: (len(one), one))
-        pool += _deal([hands[subset, name] for name in names], sizes.pool[subset])
+        pool += _deal([hands[subset, name].first(sizes.pool[subset]) for name in names], sizes.pool[subset])
     return pool
 
 
-def _keep_first(hand: list[Candidate], n: int, seed: str) -> None:
-    hand.sort(key=lambda one: draw_key(one, seed, "pool"))
-    del hand[n:]
+class _Hand:
+    """Candidates with what they are ordered by, of which the first few are wanted."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[tuple[str, str], Candidate]] = []
+        self._end: tuple[str, str] | None = None
+
+    def take(self, key: tuple[str, str], candidate: Candidate, n: int) -> None:
+        """Takes a candidate, unless it is known not to be among the first ``n``."""
+        if self._end is None or key < self._end:
+            self._held.append((key, candidate))
+            if len(self._held) == n + _SPARE:
+                self.first(n)
+                self._end = self._held[-1][0] if n else ("", "")
+
+    def first(self, n: int) -> list[Candidate]:
+        """Gives the first ``n`` in order, and holds no others any more."""
+        self._held.sort()
+        del self._held[n:]
+        return [one for _, one in self._held]
 
 
 def _deal(hands: list[list[Candidate]], n: int) -> list[Candidate]:

@@ -151,6 +151,12 @@ def _run(args: argparse.Namespace) -> int:
         for name in ("least_entailment", *MODEL_FLAGS):
             if getattr(args, name) is not None:
                 raise SetupError(f"--{name.replace('_', '-')} is for a model, and --model is none; leave one out.")
+    if args.no_tables:
+        for name in ("key_columns", "redirect_aliases"):
+            if getattr(args, name):
+                raise SetupError(
+                    f"--{name.replace('_', '-')} is for questions about tables, and --no-tables makes none."
+                )
     options = QampariOptions(
         kb=args.kb,
         wikidata=args.wikidata,
@@ -209,7 +215,10 @@ def funnel_lines(report: dict[str, Any]) -> list[str]:
     for subset in SUBSETS:
         counts = report["funnel"].get(subset, {})
         names = ("queries", "answers", "answers_with_page", "answers_aligned", "answers_validated", "kept")
-        rows.append((subset, *(f"{counts.get(name, 0):,}" for name in names)))
+        cells = [f"{counts.get(name, 0):,}" for name in names]
+        if subset == INTERSECTION:
+            cells[names.index("answers_with_page")] = "-"  # nobody looks: the answers are validated already
+        rows.append((subset, *cells))
     lines = _columns(rows)
     for subset in SUBSETS:
         counts = report["funnel"].get(subset, {})

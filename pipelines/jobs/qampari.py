@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -45,6 +45,7 @@ from pipelines.progress import Progress
 from pipelines.qampari_compositions import validate_compositions
 from pipelines.qampari_considered import Considerations
 from pipelines.qampari_facts import Reading, Runs
+from pipelines.qampari_kept import Kept
 from pipelines.qampari_lists import TableQuestions, find_lists, validate_tables
 from pipelines.qampari_questions import (
     composition_questions,
@@ -196,13 +197,17 @@ class _Making:
             found = validate_compositions(simple.kept, relations, tables, pages, scratch=scratch, **shared)
             note(f"compositions: {len(found.kept):,} questions")
             pairs = find_intersections(
-                simple.kept, answer_filter=options.answer_filter, considerations=considerations, scratch=scratch
+                simple.kept,
+                answer_filter=options.answer_filter,
+                considerations=considerations,
+                folder=os.path.join(runs.staging, "intersections"),
+                scratch=scratch,
             )
             note(f"intersections: {len(pairs):,} questions")
             listed = TableQuestions(runs.staging)
             if options.has_tables:
                 listed = validate_tables(pages, seed=options.seed, has_redirects=options.redirect_aliases, **shared)
-                note(f"tables: {len(listed.candidates):,} questions")
+                note(f"tables: {len(listed):,} questions")
 
         def questions() -> Iterator[Question]:
             return chain(
@@ -212,16 +217,21 @@ class _Making:
                 listed,
             )
 
-        candidates = [
-            *(Candidate(one.query.key, SIMPLE, one.query.property_ids) for one in simple.kept),
-            *(Candidate(one.query.key, COMPOSITION, one.query.property_ids) for one in found.kept),
-            *(Candidate(one.query.key, INTERSECTION, one.query.property_ids) for one in pairs),
-            *listed.candidates,
-        ]
-        drawn = draw_questions(candidates, enabled, sizes=options.sizes, seed=options.seed, mixed=options.mixed)
+        asked: dict[str, Kept] = {SIMPLE: simple.kept, COMPOSITION: found.kept, INTERSECTION: pairs}
+        candidates = (
+            Candidate(one.key, subset, one.property_ids) for subset, kept in asked.items() for one in kept.queries()
+        )
+        draws = draw_questions(
+            chain(candidates, listed.candidates()),
+            enabled,
+            sizes=options.sizes,
+            seed=options.seed,
+            mixed=options.mixed,
+            scratch=scratch,
+        )
         statistics = AnswerStatistics()
         files = write_release_files(
-            statistics.seen(_numbered(questions(), drawn)),
+            statistics.seen(_numbered(questions(), draws)),
             considerations.rows(),
             output=self._output,
             storage=self._storage,
@@ -267,11 +277,10 @@ def _check_tables(tables: WikidataTables) -> None:
         )
 
 
-def _numbered(questions: Iterator[Question], drawn: dict[tuple[str, str], Drawn]) -> Iterator[tuple[Any, ...]]:
+def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[tuple[Any, ...]]:
     """Gives questions with side, split and qid; numbers run through each split's file."""
     n_of: Counter[str] = Counter()
-    for one in questions:
-        side, split = drawn[one.subset, one.key]
+    for one, (side, split) in zip(questions, draws, strict=True):
         qid = None
         if split is not None:
             qid = qid_of(n_of[split], one.subset, split)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import Counter
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapping.qampari.draw import Drawn, draw_questions
@@ -34,9 +36,16 @@ def _draw(
     candidates: list[Candidate], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
 ) -> dict[tuple[str, str], Drawn]:
     sizes = SampleSizes(dict.fromkeys(SUBSETS, n), train)
-    return draw_questions(candidates, RELATIONS, sizes=sizes, seed=seed, mixed=mixed)
+    with tempfile.TemporaryDirectory() as scratch:
+        draws = draw_questions(
+            iter(candidates), RELATIONS, sizes=sizes, seed=seed, mixed=mixed, scratch=scratch, n_buckets=3
+        )
+        assert os.listdir(scratch) == []
+    assert len(draws) == len(candidates)
+    return {(one.subset, one.key): drawn for one, drawn in zip(candidates, draws, strict=True)}
 
 
+@settings(deadline=None)
 @given(
     st.permutations(_candidates(24)),
     st.integers(0, 40),

@@ -142,11 +142,12 @@ def test_the_pool_has_the_sizes_or_all_there_are() -> None:
     assert Counter(one.subset for one in pool) == {SIMPLE: 3, COMPOSITION: 4, TABLE_SIMPLE: 20}
 
 
-def test_many_candidates_are_drawn_as_if_all_were_held() -> None:
+@pytest.mark.parametrize("n", [0, 5, 1000])
+def test_many_candidates_are_drawn_as_if_all_were_held(n: int) -> None:
     candidates = _simple({"P1": 5000})
-    pool = draw_pool(candidates, _sizes(wikidata_simple=5), "seed")
+    pool = draw_pool(candidates, _sizes(wikidata_simple=n), "seed")
 
-    assert pool == sorted(candidates, key=lambda one: draw_key(one, "seed", "pool"))[:5]
+    assert pool == sorted(candidates, key=lambda one: draw_key(one, "seed", "pool"))[:n]
 
 
 SETS = st.lists(

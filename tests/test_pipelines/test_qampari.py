@@ -21,6 +21,7 @@ from mapping.qampari.released import parse_qid
 from mapping.qampari.rows import DrawnQuestion, query_of_row, question_of_row
 from mapping.qampari.selection import SampleSizes, split_relations
 from pipelines.cli import main
+from pipelines.commands.qampari import funnel_lines
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.options_qampari import QampariOptions
 from tests.support import mini_wikidata
@@ -190,6 +191,9 @@ def test_the_funnel_adds_up_to_the_queries(output: Path, made: QampariSummary, d
         sums = {name: sum(row[column] or 0 for row in own) for column, name in names.items()}
         assert counts == {"queries": len(own), **sums, **Counter(row["outcome"] for row in own)}
         assert report["questions"]["kept"][subset] == counts.get("kept", 0)
+    shown = {line.split()[0]: line.split()[1:] for line in funnel_lines(report)}
+    counts = report["funnel"][INTERSECTION]
+    assert shown[INTERSECTION][:3] == [str(counts["queries"]), str(counts["answers"]), "-"]
     of_split = Counter((one.split, one.question.subset) for one in drawn if one.split is not None)
     assert {
         (split, subset): n for split, found in report["questions"]["drawn"].items() for subset, n in found.items()
@@ -279,6 +283,19 @@ def test_key_columns_that_are_given_take_the_place_of_the_rule(
     with pytest.raises(SetupError, match=f"Key column {len(listed.columns)} of table {listed.number} of"):
         run_here(_options(world, tmp_path / "other", key_columns=str(keys)))
     assert not (tmp_path / "other" / "manifest.json").exists()
+
+
+def test_the_command_lays_a_wrong_key_column_to_the_set_up(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (listed, *_) = [table for page in open_release(world.kb) for table in list_tables(page)[0]]
+    keys, out = tmp_path / "keys.jsonl", tmp_path / "out"
+    keys.write_text(json.dumps({"title": listed.title, "table": listed.number, "column": 99}))
+    given = ["qampari", "--kb", str(world.kb), "--wikidata", str(world.wikidata), "--model", "none"]
+
+    assert main([*given, "--output", str(out), "--key-columns", str(keys)]) == 2
+    assert f"Key column 99 of table {listed.number} of {listed.title!r}: the table has" in capsys.readouterr().err
+    assert not (out / "manifest.json").exists()
 
 
 def test_the_manifest_says_what_it_was_made_from(world: World, output: Path) -> None:

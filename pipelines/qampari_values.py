@@ -1,0 +1,75 @@
+"""What the values of compositions are called: items, years, numbers, texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.wikidata.reader import WikidataTables
+from mapping.qampari.evidence import number_names, text_names, year_names
+from mapping.qampari.names import ItemNames
+
+ValueKind = Literal["item", "year", "number", "text"]
+_KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}
+"""By datatype of the property or type of the value."""
+
+
+class ValueName(NamedTuple):
+    """What a value is called.
+
+    Attributes:
+        names: best first; none for a value that pages are full of, such as a number of two digits.
+        page_id, title: of its page; None without one.
+        item_id: of Wikidata; None for values of other kinds.
+    """
+
+    names: tuple[str, ...]
+    page_id: int | None = None
+    title: str | None = None
+    item_id: str | None = None
+
+
+class Values:
+    """What values are called.
+
+    Args:
+        names: of the values that are items.
+        kinds: of the properties.
+    """
+
+    def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:
+        self._names = names
+        self._kinds = kinds
+
+    def take(self, values: Sequence[tuple[str, str]]) -> list[ValueName]:
+        """Gives what values are called, each given with its property; in their order."""
+        kinds = [self._kinds.get(property_id, "text") for property_id, _ in values]
+        items = [int(value[1:]) for kind, (_, value) in zip(kinds, values, strict=True) if kind == "item"]
+        named = self._names.rows(np.array(items, np.int64))
+        found = []
+        for kind, (_, value) in zip(kinds, values, strict=True):
+            if kind == "item":
+                found.append(ValueName(*named[int(value[1:])], value))
+            elif kind == "year":
+                found.append(ValueName(year_names(int(value))))
+            else:
+                found.append(ValueName(number_names(value) if kind == "number" else text_names(value)))
+        return found
+
+
+def value_kinds(tables: WikidataTables, property_ids: Collection[str]) -> dict[str, ValueKind]:
+    """Gives the kind of the values of properties: by their datatype; where the dump lacks a property by the values."""
+    kinds: dict[str, ValueKind] = {}
+    for batch in tables.batches("properties", ("property_id", "datatype")):
+        for property_id, datatype in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            kinds[property_id] = _KINDS.get(datatype, "text")
+    if lacking := pa.array(sorted(set(property_ids) - kinds.keys()), pa.string()):
+        for batch in tables.batches("statements", ("property_id", "value_type")):
+            chosen = batch.filter(pc.and_(pc.is_in(batch["property_id"], lacking), pc.is_valid(batch["value_type"])))
+            for property_id, value_type in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
+                kinds.setdefault(property_id, _KINDS.get(value_type, "text"))
+    return kinds
