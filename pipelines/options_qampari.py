@@ -32,6 +32,7 @@ class QampariOptions:
         most_subjects: that property and value may have.
         sentences_before: before the one that names something.
         least_entailment: probability that an accepted candidate is above.
+        most_specific_types: of typed questions about one thing with the same answers one is kept.
         least_rows: rows that a table needs.
         has_tables: questions are made of tables too.
         all_proofs: of a value that several subjects have, the proofs of all of them.
@@ -54,6 +55,7 @@ class QampariOptions:
     most_subjects: int = MOST_SUBJECTS
     sentences_before: int = N_BEFORE
     least_entailment: float = LEAST_ENTAILMENT
+    most_specific_types: bool = False
     least_rows: int = LEAST_ROWS
     has_tables: bool = True
     all_proofs: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from mapping.qampari.questions import SIMPLE, SimpleQuery
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
+from mapping.qampari.specific_types import wider_twins
 from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import FactStage, Proofs, Runs
+from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
 from pipelines.qampari_kept import KeptSimple, simple_key, simple_rows
 
 _ROWS_AT_ONCE = 1024
@@ -91,6 +92,7 @@ def validate_simple(
     pages: ItemPages,
     *,
     answer_filter: AnswerFilter,
+    breadths: Mapping[str, int] | None,
     considerations: Considerations,
     runs: Runs,
     scratch: str,
@@ -103,6 +105,8 @@ def validate_simple(
         tables: of Wikidata.
         pages: of the release.
         answer_filter: what is kept.
+        breadths: of ``type_breadths``: of the types of one property and value that have the same validated answers the
+            most specific is kept; None keeps all.
         considerations: takes what became of each query.
         runs: how tasks are run.
         scratch: local folder for scratch files.
@@ -128,16 +132,12 @@ def validate_simple(
     is_proved = stage.prove(needed)
     path = os.path.join(stage.folder, "kept.arrow")
     with simple_rows(scratch, sample) as kept:
-        for row in _read(staged):
+        for row, outcome in _with_outcomes(staged, is_found, is_proved, answer_filter, breadths):
             query = SimpleQuery(row["property_id"], row["entity_id"], row["type_label"])
             facts = row["facts"]
-            n_found, is_validated = int(is_found[facts].sum()), is_proved[facts]
-            n_validated: int | None = None
-            if answer_filter.keeps(min(n_found, answer_filter.most), len(facts)):
-                n_validated = int(is_validated.sum())
-                outcome = answer_filter.outcome(n_validated, len(facts))
-            else:
-                outcome = "too_few_found"
+            is_validated = is_proved[facts]
+            n_validated = None if outcome == "too_few_found" else int(is_validated.sum())
+            n_found = int(is_found[facts].sum())
             considerations.add(_considered(query, len(facts), outcome, row["n_with_page"], n_found, n_validated))
             if outcome == KEPT:
                 # Copies: what is kept of a batch must not keep the batch.
@@ -152,6 +152,32 @@ def mapped_numbers(numbers: Numbers, path: str) -> Numbers:
     np.save(path, numbers, allow_pickle=False)
     mapped: Numbers = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped
+
+
+def _with_outcomes(
+    staged: str, is_found: Flags, is_proved: Flags, answer_filter: AnswerFilter, breadths: Mapping[str, int] | None
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Gives the queries with what becomes of them; those of one property and value are looked at together."""
+    for _, rows in groupby(_read(staged), key=itemgetter("property_id", "entity_id")):
+        found = []
+        for row in rows:
+            facts = row["facts"]
+            is_near = answer_filter.keeps(min(int(is_found[facts].sum()), answer_filter.most), len(facts))
+            n_validated = int(is_proved[facts].sum())
+            found.append((row, answer_filter.outcome(n_validated, len(facts)) if is_near else "too_few_found"))
+        if breadths is not None:
+            twins = _wider(((row for row, outcome in found if outcome == KEPT)), is_proved, breadths)
+            found = [(row, "wider_type" if row["type_label"] in twins else outcome) for row, outcome in found]
+        yield from found
+
+
+def _wider(rows: Iterable[dict[str, Any]], is_proved: Flags, breadths: Mapping[str, int]) -> set[str]:
+    """Gives the types of queries with the same validated answers as one with a more specific type."""
+    typed = [
+        (row["type_label"], row["subjects"][is_proved[row["facts"]]]) for row in rows if row["type_label"] is not None
+    ]
+    is_wider = wider_twins(typed, breadths)
+    return {label for (label, _), wider in zip(typed, is_wider, strict=True) if wider}
 
 
 def _stage_asked(

@@ -25,6 +25,7 @@ OUTCOMES: dict[str, str] = {
     "too_few_validated": "too few validated answers",
     "too_many_validated": "too many validated answers",
     "share_too_low": "too small a share of its answers is validated",
+    "wider_type": "a query with a more specific type has the same validated answers (by option)",
 }
 """What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
 

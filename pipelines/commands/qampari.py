@@ -75,6 +75,11 @@ def _add_evidence_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="properties and values with more subjects are passed over (default: %(default)s)",
     )
+    add(
+        "--most-specific-types",
+        action="store_true",
+        help="of typed questions about one thing with the same answers keep the one with the most specific type",
+    )
     add("--all-proofs", action="store_true", help="of a value that several things have, the proofs of all of them")
     add("--no-tables", action="store_true", help="make no questions about the tables of list pages")
     add(
@@ -172,6 +177,7 @@ def _run(args: argparse.Namespace) -> int:
         ),
         mixed=args.mixed,
         most_subjects=args.most_subjects,
+        most_specific_types=args.most_specific_types,
         sentences_before=args.sentences_before,
         least_entailment=LEAST_ENTAILMENT if args.least_entailment is None else args.least_entailment,
         least_rows=args.least_rows,

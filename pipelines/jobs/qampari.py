@@ -21,6 +21,7 @@ import orjson
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, LocalStorage, atomic_write, join
 from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment_model import model_facts
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
@@ -36,6 +37,7 @@ from mapping.qampari.relations import Relations, load_relations
 from mapping.qampari.release_files import FORMAT, Form, write_release_files
 from mapping.qampari.released import page_url, qid_of
 from mapping.qampari.selection import Candidate
+from mapping.qampari.specific_types import type_breadths
 from mapping.qampari.statistics import AnswerStatistics
 from mapping.resolve import open_manifest
 from pipelines.clusters import DATAFLOW_RUNNER
@@ -121,6 +123,9 @@ class _Making:
                 f"{options.kb} does not know the Wikidata items of its pages; build it with --wikidata, or with "
                 "--page-props."
             )
+        check_sizes(options.kb, release.tables["pages"], self._storage)
+        for name in ("items", "statements", "classes"):
+            check_sizes(options.wikidata, tables.manifest.tables[name], self._storage)
         keys = () if options.key_columns is None else read_key_columns(options.key_columns, self._storage)
         if options.model is not None:
             model_facts(options.model)  # a model that is not there ends the job before hours of work
@@ -192,7 +197,8 @@ class _Making:
                 "considerations": considerations,
                 "runs": runs,
             }
-            simple = validate_simple(answers, relations, tables, pages, scratch=scratch, **shared)
+            breadths = type_breadths(types) if options.most_specific_types else None
+            simple = validate_simple(answers, relations, tables, pages, breadths=breadths, scratch=scratch, **shared)
             note(f"simple: {len(simple.kept):,} questions")
             found = validate_compositions(simple.kept, relations, tables, pages, scratch=scratch, **shared)
             note(f"compositions: {len(found.kept):,} questions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,17 @@ def test_given_files_are_inputs_of_the_manifest(world: World, tmp_path: Path) ->
     assert sorted(manifest["inputs"]) == ["kb", "key_columns", "relations", "wikidata"]
     assert manifest["options"]["answer_filter"] == {"least": 6, "most": 6, "share": 1.0}
     assert manifest["counts"]["kept"]["wikidata_simple"] == 1
+
+
+@pytest.mark.parametrize("name", ["pages", "items", "statements", "classes"])
+def test_a_file_that_was_cut_off_is_named_before_anything_is_written(
+    name: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = [str(shutil.copytree(one, tmp_path / one.name)) for one in (world.kb, world.wikidata)]
+    path = max(tmp_path.glob(f"*/{name}/*.parquet"))
+    path.write_bytes(path.read_bytes()[:-1])
+    given = ["--kb", copies[0], "--wikidata", copies[1], "--model", "none"]
+
+    assert main(["qampari", *given, "--output", str(tmp_path / "out")]) == 2
+    assert f"{path} has {path.stat().st_size} bytes" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

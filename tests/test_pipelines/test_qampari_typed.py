@@ -114,3 +114,31 @@ def test_intersections_are_of_validated_answers(queries: dict[str, QueryRow], qu
     assert (queries["P19__Q14"].n_answers, queries["P19__Q14"].n_validated) == (6, 5)
     assert [one.item_id for one in questions[key].answers] == [f"Q{number}" for number in range(300, 304)]
     assert questions[key].subset == INTERSECTION
+
+
+def test_of_types_with_the_same_validated_answers_the_most_specific_is_kept_by_option(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q1", "film")
+    maker.add("Q2", "painting", "P279 Q1")
+    # All that Q10 directed are paintings. So are all of Q11 that a page says of; of Q12 there is a film more.
+    for director, numbers in (("Q10", range(100, 105)), ("Q11", range(200, 206)), ("Q12", range(300, 306))):
+        maker.add(director, f"Ada {director}")
+        for number in numbers:
+            is_last = number % 100 == 5
+            said = f"Work {number} was directed by Ada {director}." if number != 205 else "It is a work."
+            own_class = "P31 Q1" if is_last else "P31 Q2"
+            maker.add(f"Q{number}", f"Work {number}", f"P57 {director}", own_class, page=[said])
+    world = maker.write(tmp_path / "world")
+
+    def outcomes(name: str, **options: Any) -> dict[str, str]:
+        made = run_here(options_for(world, tmp_path / name, **options))
+        kept = {row["key"] for row in rows(Path(made.output), "questions")}
+        found = {row["key"]: row["outcome"] for row in rows(Path(made.output), "queries")}
+        assert kept == {key for key, outcome in found.items() if outcome == "kept"}
+        assert all(row["n_validated"] is not None for row in rows(Path(made.output), "queries"))
+        return found
+
+    all_kept = {f"P57__{name}__{label}": "kept" for name in ("Q10", "Q11", "Q12") for label in ("film", "painting")}
+    assert outcomes("all") == all_kept
+    wider = {"P57__Q10__film": "wider_type", "P57__Q11__film": "wider_type"}
+    assert outcomes("specific", most_specific_types=True) == all_kept | wider
