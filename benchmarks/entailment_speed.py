@@ -49,7 +49,7 @@ SHAPES: dict[str, dict[str, int]] = {
 }
 """Of BERT-tiny, of MiniLM-L6, and of BERT- and RoBERTa-base."""
 KINDS = ("rescue", "spans")
-N_PAIRS = {"2 layers of 128": 1_000, "6 layers of 384": 256, "12 layers of 768": 64}
+N_PAIRS = {"2 layers of 128": 1_000, "6 layers of 384": 512, "12 layers of 768": 128}
 N_PIECES = 30_000
 """Of the tokenizer, as BERT's has."""
 ROUNDS = 3
