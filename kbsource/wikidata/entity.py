@@ -225,16 +225,18 @@ class EntityReader:
 
     def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> tuple[Sitelink, ...]:
         sites = self._sites
+        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
+        found = []
         try:
-            return tuple(
-                [
-                    Sitelink(site, _title(link["title"]))
-                    for site, link in sitelinks.items()
-                    if sites is None or site in sites
-                ]
-            )
+            for site, link in sitelinks.items():
+                if sites is None or site in sites:
+                    title = link["title"]
+                    if type(title) is not str or not title:
+                        raise TypeError(f"{brief(title)} is no title")
+                    found.append(new(Sitelink, (site, title)))
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
+        return tuple(found)
 
     def _statements(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[Columns, ...]:
         rows: list[Columns] = []
@@ -319,10 +321,4 @@ def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _text(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(f"{brief(value)} is no text")
-    return value
-
-
-def _title(value: Any) -> str:
-    if type(value) is not str or not value:
-        raise TypeError(f"{brief(value)} is no title")
     return value

@@ -254,7 +254,7 @@ def _add_entity(entity: Entity, tables: Mapping[str, _Rows]) -> None:
     )
     if entity.kind == "item":
         tables["items"].extend([(entity.entity_id, *terms, entity.n_sitelinks)])
-        tables["sitelinks"].extend([(entity.entity_id, *link) for link in entity.sitelinks])
+        tables["sitelinks"].extend([(entity.entity_id, site, title) for site, title in entity.sitelinks])
     else:
         tables["properties"].extend([(entity.entity_id, entity.datatype, *terms)])
     tables["statements"].extend(entity.statements)
