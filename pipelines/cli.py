@@ -90,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if fault is None:
             raise
         print(f"kbsource {command.name}: {fault}", file=sys.stderr)
-        return SETUP_FAULT
+        # What the system says has a number; a damaged table has none.
+        return SETUP_FAULT if isinstance(error, OSError) and error.errno else DATA_FAULT
     except KeyboardInterrupt:
         print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED

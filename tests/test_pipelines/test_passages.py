@@ -146,12 +146,15 @@ def test_a_damaged_release_is_told_without_a_traceback(
     content[-60:-20] = b"\xff" * 40
     pages.write_bytes(content)
 
-    code = main(["passages", "--kb", str(tmp_path / "kb"), "--output", str(tmp_path / "corpus")])
+    in_a_worker = main(["passages", "--kb", str(tmp_path / "kb"), "--output", str(tmp_path / "corpus")])
+    told_there = capfd.readouterr().err
+    here = main(["export-kilt", str(tmp_path / "kb"), "--output", str(tmp_path / "kilt.jsonl")])
+    told_here = capfd.readouterr().err
 
-    told = capfd.readouterr().err
-    assert code == 1
-    assert "kbsource verify" in told
-    assert "Traceback" not in told
+    assert (in_a_worker, here) == (1, 1)
+    assert "kbsource verify" in told_there
+    assert "kbsource verify" in told_here
+    assert "Traceback" not in told_there + told_here
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
