@@ -17,10 +17,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import orjson
+
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, base_name, join, sha256_of
 from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
-from kbsource.release.manifest import FileEntry, InputFile
+from kbsource.release.manifest import FileEntry, InputFile, Manifest
 from mapping.schema import TABLES
 
 FORMAT = "kbsource-alignment-1"
@@ -97,6 +99,16 @@ def commit_output(
         sink.write(manifest_bytes(values, form=form))
     storage.delete_tree(join(output, STAGING))
     storage.delete_tree(join(output, BUILDING))
+
+
+def release_facts(release: Manifest) -> dict[str, Any]:
+    """Gives what names a release."""
+    return {
+        "manifest": MANIFEST,
+        "manifest_sha256": orjson.loads(release.to_bytes())["manifest_sha256"],
+        "wiki": release.site.dbname,
+        "dump_date": release.dump.date,
+    }
 
 
 def input_files(paths: Iterable[str], storage: Storage) -> list[InputFile]:

@@ -24,13 +24,13 @@ from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST, stored_files
 from kbsource.release.manifest import FileEntry, Manifest
-from mapping.output import ALL_FORMAT, REPORT, check_output, manifest_bytes
+from mapping.output import ALL_FORMAT, REPORT, check_output, manifest_bytes, release_facts
 from mapping.overview import Aligned, overview_text, overview_values, page_values
 from mapping.resolve import open_manifest
 from mapping.sources import SOURCES
 from mapping.sources.base import Inputs
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.map_facts import alignment_facts, input_facts, release_facts
+from pipelines.map_facts import alignment_facts, input_facts
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
 from pipelines.storage import storage_for

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import orjson
-
 from kbsource.files import base_name
-from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Manifest, code_facts
 from mapping.entailment_model import model_facts
 from mapping.hypotheses import DATASET_HYPOTHESES, HypothesisKind
-from mapping.output import input_files
+from mapping.output import input_files, release_facts
 from mapping.policy import dataset_named
 from mapping.sources import SOURCES
 from mapping.tokens import tokeniser_name
@@ -69,14 +66,4 @@ def alignment_facts(
         "options": options.data_options(),
         "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(release.site.lang)},
         **({} if options.verify is None else {"model": model_facts(options.verify.model)}),
-    }
-
-
-def release_facts(release: Manifest) -> dict[str, Any]:
-    """Gives what names a release."""
-    return {
-        "manifest": MANIFEST,
-        "manifest_sha256": orjson.loads(release.to_bytes())["manifest_sha256"],
-        "wiki": release.site.dbname,
-        "dump_date": release.dump.date,
     }

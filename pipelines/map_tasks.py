@@ -7,6 +7,7 @@ from typing import Any
 
 from kbsource.beat import Beat
 from pipelines.map_staging import MapJob
+from pipelines.spacy_alone import import_spacy
 from pipelines.storage import storage_for
 
 SUGGEST, ALIGN, ASK, MERGE = "suggest", "align", "ask", "merge"
@@ -23,6 +24,7 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
     job = _job(task["staging"])
     # Only what the task needs is imported: the tokeniser's library takes seconds.
     if task["kind"] == ALIGN:
+        import_spacy()
         from pipelines.map_align import align_part
 
         align_part(task, job, beat)
@@ -31,6 +33,7 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
 
         suggest_part(task, job, beat)
     elif task["kind"] == ASK:
+        import_spacy()
         from pipelines.map_questions import ask_chunk
 
         ask_chunk(task["staging"], task["number"], job, beat)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.common import Command, facts_table, input_lines
+from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from mapping.locator import Locator
@@ -56,6 +57,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    import_spacy()
     from kbsource.errors import SetupError
     from mapping.locator import Locator
     from mapping.records import PageKey

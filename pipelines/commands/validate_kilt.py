@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipelines.commands.common import Command
+from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from mapping.places import Numbering
@@ -35,6 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    import_spacy()
     from kbsource.lookup import KnowledgeSource
     from mapping.validate import RULES, validate_kilt
     from pipelines.storage import storage_for

@@ -12,10 +12,9 @@ from typing import Any
 
 from kbsource.assembly import DataError
 from kbsource.release.manifest import Manifest, code_facts, read_manifest
-from mapping.output import begin_output, check_output, commit_output
+from mapping.output import begin_output, check_output, commit_output, release_facts
 from mapping.passages.corpus import COUNTS, FORMAT, ShardReport, join_lines
 from mapping.passages.forms import FORMS
-from pipelines.map_facts import release_facts
 from pipelines.options_passages import PassagesOptions
 from pipelines.passages_tasks import CUT, RUN_TASK, PassagesJob, parts_folder, read_shard_report
 from pipelines.progress import Done, Progress, beats_of

@@ -24,7 +24,7 @@ from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment_model import model_facts
-from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
+from mapping.output import REPORT, begin_output, check_output, commit_output, input_files, release_facts
 from mapping.qampari.classes import class_types, find_classes
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.facts import ENDED, simple_facts
@@ -41,7 +41,6 @@ from mapping.qampari.specific_types import type_breadths
 from mapping.qampari.statistics import AnswerStatistics
 from mapping.resolve import open_manifest
 from pipelines.clusters import DATAFLOW_RUNNER
-from pipelines.map_facts import release_facts
 from pipelines.options_qampari import QampariOptions
 from pipelines.progress import Progress
 from pipelines.qampari_compositions import validate_compositions
