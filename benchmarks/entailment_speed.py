@@ -23,7 +23,7 @@ from benchmarks.map_speed import real_release
 from benchmarks.slices import data_root
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.entailment import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Verdict
+from mapping.entailment import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Precision, Verdict
 from mapping.entailment_backends import count_threads
 from mapping.entailment_model import export_onnx, open_model
 from mapping.hypotheses import Hypothesis
@@ -46,10 +46,16 @@ SHAPES: dict[str, dict[str, int]] = {
         "num_attention_heads": 12,
         "intermediate_size": 3072,
     },
+    "24 layers of 1024": {
+        "num_hidden_layers": 24,
+        "hidden_size": 1024,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    },
 }
-"""Of BERT-tiny, of MiniLM-L6, and of BERT- and RoBERTa-base."""
+"""Of BERT-tiny, of MiniLM-L6, of BERT- and RoBERTa-base, and of BERT- and RoBERTa-large, as the default model is."""
 KINDS = ("rescue", "spans")
-N_PAIRS = {"2 layers of 128": 1_000, "6 layers of 384": 512, "12 layers of 768": 128}
+N_PAIRS = {"2 layers of 128": 1_000, "6 layers of 384": 512, "12 layers of 768": 128, "24 layers of 1024": 32}
 N_PIECES = 30_000
 """Of the tokenizer, as BERT's has."""
 ROUNDS = 3
@@ -126,17 +132,20 @@ def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> Non
     model.save_pretrained(folder)
 
 
-def naive(folder: Path, device: str, *, n_at_once: int | None = None) -> Callable[[Sequence[Pair]], list[Verdict]]:
+def naive(
+    folder: Path, device: str, *, n_at_once: int | None = None, precision: Precision = "float32"
+) -> Callable[[Sequence[Pair]], list[Verdict]]:
     """Gives what most scripts do: the pipeline of transformers.
 
     Args:
         folder: of the model.
         device: what it runs on.
         n_at_once: its ``batch_size``, over all pairs in one call; None to call it in a loop, one pair after the other.
+        precision: of the whole model.
     """
     from transformers import pipeline
 
-    classify = pipeline("text-classification", model=str(folder), device=device)
+    classify = pipeline("text-classification", model=str(folder), device=device, dtype=precision)
     settings = {"top_k": None, "truncation": "only_first", "max_length": MAX_TOKENS}
 
     def judge(pairs: Sequence[Pair]) -> list[Verdict]:
@@ -181,7 +190,11 @@ def measure(
         judges: dict[str, Callable[[Sequence[Pair]], Sequence[Any]]] = {
             "pipeline, pair by pair": naive(folder / "torch", device),
             f"pipeline, {BATCH_PAIRS} at once": naive(folder / "torch", device, n_at_once=BATCH_PAIRS),
+            "pipeline, pair by pair, bfloat16": naive(folder / "torch", device, precision="bfloat16"),
             "torch": open_model(ModelOptions(str(folder / "torch"), device=device)).judge,
+            "torch, bfloat16": open_model(
+                ModelOptions(str(folder / "torch"), device=device, precision="bfloat16")
+            ).judge,
             "onnx": open_model(ModelOptions(str(folder / "onnx"), backend="onnx", device="cpu")).judge,
         }
         if device != "cpu":

@@ -21,6 +21,8 @@ DECIMALS = 6
 
 BACKENDS: tuple[Backend, ...] = ("torch", "onnx")
 Backend = Literal["torch", "onnx"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+Precision = Literal["float32", "bfloat16"]
 
 REFUSALS: dict[str, str] = {
     "empty_hypothesis": "there is nothing to judge",
@@ -92,6 +94,8 @@ class ModelOptions:
         model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub.
         revision: branch, tag or commit on the hub; None for its default branch.
         backend: ``torch``, or ``onnx`` for the ``model.onnx`` that lies in the folder.
+        precision: of the numbers that matrix products take; ``bfloat16`` has three digits and is half as fast again, or
+            more, on processors that have instructions for it. PyTorch alone.
         device: ``auto`` (the first GPU, else the CPU), ``cpu``, ``cuda`` or ``cuda:N``.
         labels: what the model's outputs mean, in their order; None to read it from its config.
         max_tokens: longest pair, in tokens.
@@ -101,6 +105,7 @@ class ModelOptions:
     model: str = DEFAULT_MODEL
     revision: str | None = None
     backend: Backend = "torch"
+    precision: Precision = "float32"
     device: str = "auto"
     labels: tuple[str, ...] | None = None
     max_tokens: int = MAX_TOKENS
@@ -114,6 +119,10 @@ class ModelOptions:
         """
         if self.backend not in BACKENDS:
             raise SetupError(f"--backend {self.backend}: choose one of {', '.join(BACKENDS)}.")
+        if self.precision not in PRECISIONS:
+            raise SetupError(f"--precision {self.precision}: choose one of {', '.join(PRECISIONS)}.")
+        if self.precision != "float32" and self.backend != "torch":
+            raise SetupError(f"--precision {self.precision} is for --backend torch; an exported model has float32.")
         kind, _, number = self.device.partition(":")
         if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdecimal())):
             raise SetupError(f"--device {self.device}: give auto, cpu, cuda or cuda:N.")

@@ -9,12 +9,14 @@ import importlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kbsource.errors import SetupError
+from mapping.entailment import Precision
 from mapping.entailment_encoder import Arrays
 from mapping.entailment_shortcuts import keep_first_token, pack_weights
 
@@ -58,7 +60,7 @@ def load_library(name: str, *, purpose: str) -> Any:
 class TorchComputer:
     """Runs safetensors weights with PyTorch."""
 
-    def __init__(self, folder: str, device: str) -> None:
+    def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
         self._torch = load_library("torch", purpose="--backend torch")
         transformers = load_library("transformers", purpose="--backend torch")
@@ -72,8 +74,11 @@ class TorchComputer:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
         self._model = model.to(self.device).eval()
         keep_first_token(self._model)
+        self._dtype = getattr(self._torch, precision)
+        if precision != "float32":
+            _check_bfloat16(self._torch, self.device)
         if self.device == "cpu":
-            pack_weights(self._model, self._torch)
+            pack_weights(self._model, self._torch, dtype=self._dtype)
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
@@ -86,7 +91,9 @@ class TorchComputer:
 
     def _computed(self, arrays: Arrays) -> Outputs:
         torch = self._torch
-        with torch.inference_mode():
+        # On the CPU the layers that are worth it have their precision themselves.
+        lower = self.device != "cpu" and self._dtype != torch.float32
+        with torch.inference_mode(), torch.autocast("cuda", dtype=self._dtype) if lower else nullcontext():
             tensors = {name: torch.from_numpy(values).to(self.device) for name, values in arrays.items()}
             found: Outputs = self._model(**tensors).logits.float().cpu().numpy()
         return found
@@ -169,6 +176,18 @@ def _torch_device(torch: Any, device: str) -> str:
     if number >= torch.cuda.device_count():
         raise SetupError(f"--device {device}: torch sees {torch.cuda.device_count()} GPUs here. Use --device cpu.")
     return f"cuda:{number}"
+
+
+def _check_bfloat16(torch: Any, device: str) -> None:
+    if device == "cpu":
+        has = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+        packs = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        if has is None or not packs or not has():
+            raise SetupError(
+                "--precision bfloat16: this CPU, or this PyTorch, has no instructions for it. Use --precision float32."
+            )
+    elif not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise SetupError("--precision bfloat16: this GPU has no instructions for it. Use --precision float32.")
 
 
 def _onnx_device(runtime: Any, device: str) -> tuple[str, Any]:

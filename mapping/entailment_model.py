@@ -82,7 +82,11 @@ def open_model(options: ModelOptions) -> CrossEncoder:
         SetupError: the model, its labels, the backend or the device is not there, or not what is needed.
     """
     files = _read_files(options)
-    computer = (TorchComputer if options.backend == "torch" else OnnxComputer)(files.folder, options.device)
+    computer: Computer
+    if options.backend == "torch":
+        computer = TorchComputer(files.folder, options.device, options.precision)
+    else:
+        computer = OnnxComputer(files.folder, options.device)
     encoder = PairEncoder(
         files.tokenizer,
         max_tokens=files.max_tokens,
@@ -108,6 +112,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
         "model": os.path.basename(os.path.normpath(options.model)) if is_local else options.model,
         "weights_sha256": digest_of(weight_files(folder, options.backend)),
         "backend": options.backend,
+        "precision": options.precision,
         "labels": labels._asdict(),
         "max_tokens": max_tokens,
         "batch_pairs": options.batch_pairs,

@@ -38,11 +38,16 @@ def _first_tokens(_module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values[:, :1] for values in inputs)
 
 
-def pack_weights(model: Any, torch: Any) -> int:
+def pack_weights(model: Any, torch: Any, *, dtype: Any) -> int:
     """Lays the weights of large linear layers out anew, as oneDNN multiplies them fastest on this CPU.
 
     PyTorch's own compiler calls the same two operators, but they are no part of its documented interface: where they
     are missing, nothing is done.
+
+    Args:
+        model: with weights of float32.
+        torch: the library.
+        dtype: of the numbers that are multiplied. Sums, and all that lies between these layers, stay in float32.
 
     Returns:
         How many layers that are.
@@ -56,11 +61,12 @@ def pack_weights(model: Any, torch: Any) -> int:
 
         def __init__(self, linear: Any) -> None:
             super().__init__()
-            self.weight = operators._reorder_linear_weight(linear.weight.detach(), None)
-            self.bias = None if linear.bias is None else linear.bias.detach()
+            self.weight = operators._reorder_linear_weight(linear.weight.detach().to(dtype), None)
+            self.bias = None if linear.bias is None else linear.bias.detach().to(dtype)
 
         def forward(self, values: Any) -> Any:
-            return operators._linear_pointwise(values, self.weight, self.bias, "none", [], "")
+            found = operators._linear_pointwise(values.to(dtype), self.weight, self.bias, "none", [], "")
+            return found.to(values.dtype)
 
     places = [
         (owner, name)

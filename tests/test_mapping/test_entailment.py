@@ -92,6 +92,8 @@ def test_the_likeliest_label_is_named(verdict: Verdict, label: str) -> None:
         ({"device": "tpu"}, "--device tpu"),
         ({"device": "cpu:1"}, "--device cpu:1"),
         ({"device": "cuda:x"}, "--device cuda:x"),
+        ({"precision": "float16"}, "--precision float16"),
+        ({"precision": "bfloat16", "backend": "onnx"}, "--precision bfloat16 is for --backend torch"),
         ({"max_tokens": 7}, "--max-tokens is 7"),
         ({"batch_pairs": 0}, "--batch-pairs is 0"),
     ],

@@ -186,6 +186,14 @@ def test_a_gpu_gives_the_same_numbers(model: CrossEncoder, folder: Path) -> None
     assert apart(verdicts(model, PAIRS), verdicts(other, PAIRS)) <= 1e-4
 
 
+def test_a_gpu_has_bfloat16_for_all_layers(model: CrossEncoder, folder: Path) -> None:
+    gpu_or_skip()
+    lower = verdicts(open_model(ModelOptions(str(folder), device="cuda", precision="bfloat16")), PAIRS)
+
+    assert [one.label for one in lower] == [label for _, label in facts()]
+    assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
+
+
 @pytest.fixture(scope="module")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of RoBERTa's kind, as the default one is: pieces of bytes, no token types, other positions."""
@@ -271,6 +279,13 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def needs_bfloat16() -> None:
+    import torch
+
+    if not (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+        pytest.skip("needs a CPU with bfloat16")
+
+
 def outputs_of(model: Any) -> Any:
     import torch
 
@@ -300,7 +315,7 @@ def test_shortcuts_leave_the_outputs_of_any_model_alone(
     if is_shortened:
         last = model.base_model.encoder.layer[-1].intermediate
         last.register_forward_hook(lambda _module, inputs, _output: seen.append(inputs[0].shape[1]))
-    n_packed = pack_weights(model, torch)
+    n_packed = pack_weights(model, torch, dtype=torch.float32)
     after = outputs_of(model)
 
     assert is_shortened == (kind in FIRST_TOKEN_MODELS)
@@ -308,6 +323,47 @@ def test_shortcuts_leave_the_outputs_of_any_model_alone(
     assert n_packed == (n_layers if torch.backends.mkldnn.is_available() else 0)
     assert float((after - before).abs().max()) <= TOLERANCE * float(before.abs().max())
     assert float(before.std(dim=0).min()) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_bfloat16_moves_the_outputs_of_any_model_a_little(
+    kind: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    needs_bfloat16()
+    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, **{**ENCODER, **settings})).eval()
+    before = outputs_of(model)
+
+    pack_weights(model, torch, dtype=torch.bfloat16)
+    after = outputs_of(model)
+
+    assert after.dtype == torch.float32
+    assert 1e-4 < float((after - before).abs().max() / before.abs().max()) < 0.1
+
+
+def test_bfloat16_gives_the_same_labels_and_nearly_the_same_numbers(
+    model: CrossEncoder, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_bfloat16()
+    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
+
+    lower = verdicts(open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16")), PAIRS)
+
+    assert [one.label for one in lower] == [label for _, label in facts()]
+    assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
+
+
+def test_bfloat16_is_refused_where_the_processor_has_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+
+    with pytest.raises(SetupError, match="Use --precision float32"):
+        open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16"))
 
 
 def test_one_layer_is_computed_whole() -> None:
@@ -326,6 +382,6 @@ def test_small_layers_and_those_of_another_torch_stay_as_they_are() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(400, 400))
     without = SimpleNamespace(ops=SimpleNamespace(mkldnn=SimpleNamespace()))
 
-    assert pack_weights(model, without) == 0
-    assert pack_weights(model, torch) == torch.backends.mkldnn.is_available()
+    assert pack_weights(model, without, dtype=torch.float32) == 0
+    assert pack_weights(model, torch, dtype=torch.float32) == torch.backends.mkldnn.is_available()
     assert type(model[0]) is torch.nn.Linear
