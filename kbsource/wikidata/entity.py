@@ -1,7 +1,5 @@
 """A line of the JSON dump -> an Entity: its terms, sitelinks and statements as they are released.
 
-PHP writes an empty object as ``[]``; wherever the format has an object, an empty array is one.
-
 Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 """
 
@@ -9,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError
-from kbsource.wikidata.values import ID_NUMBER, RANKS, Columns, read_snak
+from kbsource.wikidata.containers import members, object_of
+from kbsource.wikidata.statements import Statement, StatementReader
+from kbsource.wikidata.values import ID_NUMBER
 
 MUL = "mul"
 """Language of labels and aliases that hold in all languages (names of people, titles)."""
@@ -42,10 +41,9 @@ NEEDED_QUALIFIERS = (
 """Qualifiers that decide when, for what and how surely a statement holds."""
 
 _ID = re.compile(rf"([A-Z])({ID_NUMBER})(?:-[A-Z][1-9]\d*)?", re.ASCII)
-_PROPERTY_ID = re.compile(rf"P{ID_NUMBER}", re.ASCII)
 _LETTERS = {"item": "Q", "property": "P"}
 _MAX_REVISION = (1 << 63) - 1
-_NO_QUALIFIERS: tuple[Any, ...] = (None, [], {})
+_ONLY_TEXT = frozenset([str])
 _NO_MEMORY = "Not enough memory"
 _KEY = re.compile(rb'"id":\s*"([A-Z][1-9]\d{0,9})"')
 _KEY_BYTES = 4096
@@ -58,15 +56,17 @@ class Term(NamedTuple):
     text: str
 
 
-class Sitelink(NamedTuple):
-    """A page about the item; a row of the table ``sitelinks`` but for the item."""
+class Sitelinks(NamedTuple):
+    """Pages about an item, as wikis and, at the same places, titles; rows of the table ``sitelinks``."""
 
-    site: str
-    title: str
+    sites: tuple[str, ...]
+    titles: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+NO_SITELINKS = Sitelinks((), ())
+
+
+class Entity(NamedTuple):
     """One entity, as far as it is released.
 
     Attributes:
@@ -80,7 +80,7 @@ class Entity:
         label: the one to show, None without one.
         sitelinks: to the chosen wikis.
         n_sitelinks: to all wikis.
-        statements: rows of the table ``statements``.
+        statements: in the order of the dump.
     """
 
     kind: str
@@ -92,35 +92,29 @@ class Entity:
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
     label: Term | None = None
-    sitelinks: tuple[Sitelink, ...] = ()
+    sitelinks: Sitelinks = NO_SITELINKS
     n_sitelinks: int = 0
-    statements: tuple[Columns, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
 
-class _Languages(dict[str, bool]):
-    """Whether a language is wanted: chosen, a variant of a chosen one (``en-gb`` of ``en``), or ``mul``."""
+class _Languages:
+    """Languages that are wanted: chosen ones, their variants (``en-gb`` of ``en``), and ``mul``."""
 
     def __init__(self, chosen: tuple[str, ...]) -> None:
-        super().__init__(dict.fromkeys((*chosen, MUL), True))
+        self._chosen = frozenset((*chosen, MUL))
         self._prefixes = tuple(f"{language}-" for language in chosen)
+        self._unwanted: set[str] = set()  # those met so far: most of the hundreds that an entity has
 
-    def __missing__(self, language: str) -> bool:
-        self[language] = found = language.startswith(self._prefixes)
-        return found
+    def wanted_of(self, languages: Iterable[str]) -> list[str]:
+        """Gives the wanted ones, in their order."""
+        unwanted = self._unwanted
+        return [language for language in languages if language not in unwanted and self._is_wanted(language)]
 
-
-class _Properties(dict[str, bool]):
-    """Whether a property is wanted. Where all are, what is no property raises RecordError ``malformed_statement``."""
-
-    def __init__(self, chosen: frozenset[str] | None) -> None:
-        super().__init__(dict.fromkeys(chosen or (), True))
-        self._takes_all = chosen is None
-
-    def __missing__(self, property_id: str) -> bool:
-        if self._takes_all and not _PROPERTY_ID.fullmatch(property_id):
-            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is no property")
-        self[property_id] = self._takes_all
-        return self._takes_all
+    def _is_wanted(self, language: str) -> bool:
+        if language in self._chosen or language.startswith(self._prefixes):
+            return True
+        self._unwanted.add(language)
+        return False
 
 
 class EntityReader:
@@ -141,10 +135,9 @@ class EntityReader:
             qualifiers: properties of the qualifiers that are wanted; None for all.
         """
         self._order = languages
-        self._languages = _Languages(languages)
+        self._wanted_of = _Languages(languages).wanted_of
         self._sites = sites
-        self._qualifiers = _Properties(qualifiers)
-        self._properties = _Properties(None)
+        self._statements = StatementReader(qualifiers)
 
     def read(self, line: bytes) -> Entity:
         """Gives the entity of a line, without the commas and brackets around it.
@@ -179,7 +172,7 @@ class EntityReader:
         if kind == "property" and type(datatype) is not str:
             raise RecordError("missing_field" if datatype is None else "invalid_field", f"datatype {brief(datatype)}")
         labels = self._terms(value, "labels")
-        sitelinks = _object(value, "sitelinks")
+        sitelinks = object_of(value, "sitelinks")
         return Entity(
             kind,
             entity_id,
@@ -192,87 +185,41 @@ class EntityReader:
             shown_term(labels, self._order),
             self._wanted_sitelinks(sitelinks),
             len(sitelinks),
-            self._statements(entity_id, _object(value, "claims")),
+            self._statements.read(entity_id, object_of(value, "claims")),
         )
 
     def _terms(self, value: Mapping[str, Any], name: str) -> tuple[Term, ...]:
-        wanted = self._languages
+        found = object_of(value, name)
         try:
             # The language is the key; inside, a fallback's own language may stand.
-            return tuple(
-                [
-                    Term(language, _text(term["value"]))
-                    for language, term in _object(value, name).items()
-                    if wanted[language]
-                ]
-            )
+            return tuple([Term(language, _text(found[language]["value"])) for language in self._wanted_of(found)])
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"{name}: {error!r}") from error
 
     def _aliases(self, value: Mapping[str, Any]) -> tuple[Term, ...]:
-        wanted = self._languages
+        found = object_of(value, "aliases")
         try:
             return tuple(
                 [
                     Term(language, _text(term["value"]))
-                    for language, terms in _object(value, "aliases").items()
-                    if wanted[language]
-                    for term in _list(terms)
+                    for language in self._wanted_of(found)
+                    for term in members(found[language])
                 ]
             )
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"aliases: {error!r}") from error
 
-    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> tuple[Sitelink, ...]:
-        sites = self._sites
-        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
-        found = []
+    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> Sitelinks:
+        wanted = self._sites
+        if wanted is not None:
+            sitelinks = {site: link for site, link in sitelinks.items() if site in wanted}
         try:
-            for site, link in sitelinks.items():
-                if sites is None or site in sites:
-                    title = link["title"]
-                    if type(title) is not str or not title:
-                        raise TypeError(f"{brief(title)} is no title")
-                    found.append(new(Sitelink, (site, title)))
-        except (KeyError, TypeError) as error:
-            raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
-        return tuple(found)
-
-    def _statements(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[Columns, ...]:
-        rows: list[Columns] = []
-        properties = self._properties
-        try:
-            for property_id, statements in claims.items():
-                for statement in _list(statements) if properties[property_id] else ():
-                    rank = statement["rank"]
-                    if rank not in RANKS:
-                        raise RecordError("malformed_statement", f"{property_id}: rank {brief(rank)}")
-                    qualifiers = statement.get("qualifiers")
-                    if not qualifiers and qualifiers not in _NO_QUALIFIERS:
-                        raise TypeError(f"qualifiers are {brief(qualifiers)}")
-                    rows.append(
-                        (
-                            entity_id,
-                            property_id,
-                            rank,
-                            *read_snak(statement["mainsnak"]),
-                            self._read_qualifiers(qualifiers) if qualifiers else (),
-                        )
-                    )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise RecordError("malformed_statement", f"{entity_id}: {error!r}") from error
-        return tuple(rows)
-
-    def _read_qualifiers(self, qualifiers: Mapping[str, Any]) -> tuple[Columns, ...]:
-        wanted = self._qualifiers
-        return tuple(
-            [
-                (property_id, *read_snak(snak))
-                for property_id, snaks in qualifiers.items()
-                if wanted[property_id]
-                for snak in _list(snaks)
-            ]
-        )
+            titles = tuple([link["title"] for link in sitelinks.values()])
+            if not all(titles) or not _ONLY_TEXT.issuperset(map(type, titles)):
+                raise TypeError
+        except (KeyError, TypeError):
+            raise RecordError("invalid_field", f"sitelinks: {_first_fault(sitelinks)!r}") from None
+        return Sitelinks(tuple(sitelinks), titles)
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
@@ -299,23 +246,16 @@ def _fits(found: re.Match[str], kind: str) -> bool:
     return True
 
 
-def _list(value: Any) -> Iterable[Any]:
-    """Gives the members of an array; PHP writes one with gaps as an object."""
-    if type(value) is list:
-        return value
-    if type(value) is dict:
-        return value.values()
-    raise TypeError(f"{brief(value)} is no array")
-
-
-def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Gives an object of the entity; missing, null and ``[]`` are empty ones."""
-    found = value.get(name)
-    if type(found) is dict:
-        return found
-    if found is None or found == []:
-        return {}
-    raise RecordError("invalid_field", f"{name} is a {type(found).__name__}")
+def _first_fault(sitelinks: Mapping[str, Any]) -> Exception:
+    """Gives what is wrong with the first sitelink that has no title."""
+    for link in sitelinks.values():
+        try:
+            title = link["title"]
+        except (KeyError, TypeError) as error:
+            return error
+        if type(title) is not str or not title:
+            return TypeError(f"{brief(title)} is no title")
+    raise AssertionError("every sitelink has a title")
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ nothing of what came before.
 from __future__ import annotations
 
 import codecs
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from kbsource.wikidata.entity import entity_key
 
 MAX_LINE_BYTES = 32 << 20
 """The longest line of Wikidata has about 5 MB."""
+READ_AHEAD_BYTES = 2 << 20
+_BAD_RECORD_BYTES = 1 << 11  # at most about
 _TAIL_BYTES = 1 << 12
 _AROUND = b" \t\r\n," + codecs.BOM_UTF8
 """What may stand around an entity, which begins and ends with a brace."""
@@ -180,6 +183,24 @@ def read_lines(
     reach(line_range.end)
 
 
+def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
+    """Yields the same, but takes some of them before the first of these is yielded: until they have ``ahead_bytes``.
+
+    Decompressing and parsing each want the processor's caches for themselves: to change between them at every line
+    costs time.
+    """
+    waiting: deque[Line | BadRecord] = deque()
+    n_bytes = 0
+    for line in lines:
+        waiting.append(line)
+        n_bytes += len(line.data) if isinstance(line, Line) else _BAD_RECORD_BYTES
+        if n_bytes >= ahead_bytes:
+            n_bytes = 0
+            while waiting:
+                yield waiting.popleft()
+    yield from waiting
+
+
 def _missing_end(tail: bytes, damage: str | None, *, is_array: bool) -> str:
     """Says in what way the file ends before it should; "" when it ends well, or with a damaged block."""
     if damage == "truncated":
@@ -221,21 +242,22 @@ class _Splitter:
             yield from self._close()
 
     def _read(self, piece: Piece) -> Iterator[Line | BadRecord]:
-        first, *others = piece.data.split(b"\n")
-        offset = piece.offset
-        if self._parts is not None:
-            yield from self._extend(first, offset)
-        for part in others:
+        start = 0
+        while True:
+            end = piece.data.find(b"\n", start)
+            if self._parts is not None:
+                part = piece.data[start:] if end < 0 else piece.data[start:end]
+                yield from self._extend(part, piece.offset if piece.is_block else piece.offset + start)
+            if end < 0:
+                return
             if self._parts is not None:
                 yield from self._close()
-            newline = offset if piece.is_block else offset + len(first)
+            newline = piece.offset if piece.is_block else piece.offset + end
             if newline >= self._end:
                 self._parts = None
                 return
-            offset = offset if piece.is_block else newline + 1
-            first = part
             self._parts, self._n_bytes = [], 0
-            yield from self._extend(part, offset)
+            start = end + 1
 
     def _extend(self, part: bytes, offset: int) -> Iterator[BadRecord]:
         """Adds to the open line; the line begins where its first byte does."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import Storage, join
-from kbsource.release.layout import MANIFEST
+from kbsource.release.layout import MANIFEST, no_release
 from kbsource.release.manifest import Code, FileEntry, IndexFile, InputFile, canonical_json, typed_value
 from kbsource.schema import SCHEMA_VERSION, WIKIDATA_TABLES
 
@@ -125,13 +125,13 @@ def read_wikidata_manifest(path: str, storage: Storage) -> WikidataManifest:
     """
     file_path = join(path, MANIFEST)
     if not storage.exists(file_path):
-        raise SetupError(f"{path}: no {MANIFEST}, so no finished release; make it with kbsource wikidata")
+        raise SetupError(f"{path}: {no_release(path, storage)}")
     with storage.open_read(file_path) as file:
         content = file.read()
     try:
         value = json.loads(content)
     except ValueError as error:
-        raise SetupError(f"{file_path}: not JSON ({error}); {_DAMAGED}") from error
+        raise DataError(f"{file_path}: not JSON ({error}); {_DAMAGED}") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
         found = value if isinstance(value, dict) else {}
         raise SetupError(
@@ -142,7 +142,7 @@ def read_wikidata_manifest(path: str, storage: Storage) -> WikidataManifest:
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
     manifest: WikidataManifest = typed_value(fields, WikidataManifest, file_path)
     if missing := sorted(set(WIKIDATA_TABLES) - set(manifest.tables)):
-        raise SetupError(f"{file_path}: table {missing[0]} is missing; {_DAMAGED}")
+        raise DataError(f"{file_path}: table {missing[0]} is missing; {_DAMAGED}")
     if manifest.to_bytes() != content:
-        raise SetupError(f"{file_path}: changed since it was written; {_DAMAGED}")
+        raise DataError(f"{file_path}: changed since it was written; {_DAMAGED}")
     return manifest

@@ -14,9 +14,10 @@ Everything depends on the range alone, so doing a range again is harmless.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,14 +27,15 @@ from kbsource.beat import Beat
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
-from kbsource.release.columns import encode
 from kbsource.release.manifest import FileEntry
-from kbsource.release.writer import parquet_schema
 from kbsource.schema import REJECTED
 from kbsource.staging import read_json, staged_rows, write_json
+from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
-from kbsource.wikidata.lines import Line
+from kbsource.wikidata.lines import Line, read_ahead
 from kbsource.wikidata.rolling import RollingFiles
+from kbsource.wikidata.statements import Statement
+from kbsource.wikidata.values import ENTITY, RANKS
 
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
 """Tables that the ranges of a dump give; the others are made of all of them."""
@@ -56,6 +58,8 @@ CLASS_EDGES = pa.schema(
 """Numbers of items; a value of P31 stands as its own superclass."""
 
 _INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
+_CLASS_PROPERTIES = frozenset([_INSTANCE_OF, _SUBCLASS_OF])
+_DEPRECATED = RANKS.index("deprecated")
 _DETAIL_CHARS = 1000
 
 
@@ -100,37 +104,34 @@ def staged_file(staging: str, kind: str, part: int) -> str:
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'parts' else 'arrow'}")
 
 
-class _Rows:
-    """Rows of one table, written a row group at a time."""
+class _Table:
+    """Columns of one table, written a row group at a time."""
 
-    def __init__(self, files: RollingFiles, table: str) -> None:
-        self._files = files
-        self._group_rows = GROUP_ROWS[table]
-        self._schema = parquet_schema(table)
-        self._is_statements = table == "statements"
-        self._rows: list[tuple[Any, ...]] = []
-        self.facts: Counter[str] = Counter()
+    def __init__(self, files: RollingFiles, group_rows: int, batch_of: Callable[[Columns], pa.RecordBatch]) -> None:
+        self._files, self._group_rows, self._batch_of = files, group_rows, batch_of
+        self._columns: list[list[Any]] = []
+        self._n_rows = 0
 
-    def extend(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Takes rows in the order of the table's columns."""
-        self._rows.extend(rows)
-        while len(self._rows) >= self._group_rows:
-            self._write(self._rows[: self._group_rows])
-            self._rows = self._rows[self._group_rows :]
+    def extend(self, columns: Columns) -> None:
+        """Takes rows, given as columns of one length."""
+        if not self._columns:
+            self._columns = [[] for _ in columns]
+        for own, more in zip(self._columns, columns, strict=True):
+            own.extend(more)
+        self._n_rows += len(columns[0])
+        while self._n_rows >= self._group_rows:
+            self._write(self._group_rows)
 
     def flush(self) -> None:
         """Writes what is pending; call it once after the last row."""
-        if self._rows:
-            self._write(self._rows)
-            self._rows = []
+        if self._n_rows:
+            self._write(self._n_rows)
 
-    def _write(self, rows: list[tuple[Any, ...]]) -> None:
-        columns = zip(zip(*rows, strict=True), self._schema, strict=True)
-        arrays = [encode(column, field.type) for column, field in columns]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        self._files.write(batch)
-        if self._is_statements:
-            self.facts += _statement_facts(batch)
+    def _write(self, n_rows: int) -> None:
+        self._files.write(self._batch_of([column[:n_rows] for column in self._columns]))
+        for column in self._columns:
+            del column[:n_rows]
+        self._n_rows -= n_rows
 
 
 def _statement_facts(batch: pa.RecordBatch) -> Counter[str]:
@@ -175,9 +176,21 @@ def write_part(
     rejects: Counter[str] = Counter()
     facts: Counter[str] = Counter()
     classes: set[int] = set()
+
+    def counted_statements(columns: Columns) -> pa.RecordBatch:
+        batch = statements_batch(columns)
+        facts.update(_statement_facts(batch))
+        return batch
+
     with ExitStack() as stack:
         files = {name: stack.enter_context(RollingFiles(output, name, part, storage)) for name in PARSED_TABLES}
-        tables = {name: _Rows(files[name], name) for name in PARSED_TABLES}
+        batches: dict[str, Callable[[Columns], pa.RecordBatch]] = {
+            "items": partial(row_batch, "items"),
+            "properties": partial(row_batch, "properties"),
+            "sitelinks": partial(plain_batch, "sitelinks"),
+            "statements": counted_statements,
+        }
+        tables = {name: _Table(files[name], GROUP_ROWS[name], batches[name]) for name in PARSED_TABLES}
         rejected, ids, edges = (
             stack.enter_context(staged_rows(storage, staged_file(staging, kind, part), schema))
             for kind, schema in (("rejected", REJECTED), ("ids", IDS), ("classes", CLASS_EDGES))
@@ -187,7 +200,7 @@ def write_part(
             rejected.add((bad.stage, bad.key, bad.reason, bad.detail[:_DETAIL_CHARS], bad.file, bad.offset))
             rejects[bad.reason] += 1
 
-        for ordinal, line in enumerate(lines, start=1):
+        for ordinal, line in enumerate(read_ahead(lines), start=1):
             counts["lines"] += 1
             if isinstance(line, BadRecord):
                 reject(line)
@@ -215,10 +228,12 @@ def write_part(
             facts["without_label"] += entity.label is None
             revision = -1 if entity.revision_id is None else entity.revision_id
             ids.add((ITEM if is_item else PROPERTY, entity.number, revision, ordinal))
-            for superclass in _class_values(entity, _SUBCLASS_OF) if is_item else ():
-                edges.add((entity.number, superclass))
-                classes.add(superclass)
-            classes.update(_class_values(entity, _INSTANCE_OF))
+            for property_id, class_ in _class_links(entity.statements):
+                if property_id == _INSTANCE_OF:
+                    classes.add(class_)
+                elif is_item:
+                    edges.add((entity.number, class_))
+                    classes.add(class_)
             for rows in (ids, edges):
                 if rows.n_pending >= IDS_AT_ONCE:
                     rows.flush()
@@ -234,14 +249,14 @@ def write_part(
         n_properties=counts["properties"],
         n_others=counts["others"],
         rejected=dict(sorted(rejects.items())),
-        facts=dict(sorted((facts + tables["statements"].facts).items())),
+        facts=dict(sorted((+facts).items())),
         tables={name: one.entries for name, one in files.items()},
     )
     write_json(storage, staged_file(staging, "parts", part), report.to_json())
     return report
 
 
-def _add_entity(entity: Entity, tables: Mapping[str, _Rows]) -> None:
+def _add_entity(entity: Entity, tables: Mapping[str, _Table]) -> None:
     language, text = entity.label or (None, None)
     terms = (
         text,
@@ -253,20 +268,20 @@ def _add_entity(entity: Entity, tables: Mapping[str, _Rows]) -> None:
         entity.revision_id,
     )
     if entity.kind == "item":
-        tables["items"].extend([(entity.entity_id, *terms, entity.n_sitelinks)])
-        tables["sitelinks"].extend([(entity.entity_id, site, title) for site, title in entity.sitelinks])
+        tables["items"].extend(([(entity.entity_id, *terms, entity.n_sitelinks)],))
+        if (links := entity.sitelinks).sites:
+            tables["sitelinks"].extend(([entity.entity_id] * len(links.sites), links.sites, links.titles))
     else:
-        tables["properties"].extend([(entity.entity_id, entity.datatype, *terms)])
-    tables["statements"].extend(entity.statements)
+        tables["properties"].extend(([(entity.entity_id, entity.datatype, *terms)],))
+    if entity.statements:
+        tables["statements"].extend(statement_columns(entity.entity_id, entity.statements))
 
 
-def _class_values(entity: Entity, property_id: str) -> Sequence[int]:
-    """Gives the numbers of the items that are values of a property, deprecated statements left out."""
-    return [
-        int(row[6][1:])
-        for row in entity.statements
-        if row[1] == property_id and row[5] == "entity" and row[2] != "deprecated" and row[6][:1] == "Q"
-    ]
+def _class_links(statements: Iterable[Statement]) -> Iterator[tuple[str, int]]:
+    """Gives the items that are values of P31 and P279, deprecated statements left out, with their property."""
+    for property_id, rank, (form, _, value, _), _ in statements:
+        if property_id in _CLASS_PROPERTIES and form == ENTITY and rank != _DEPRECATED and value and value[0] == "Q":
+            yield property_id, int(value[1:])
 
 
 def read_part(storage: Storage, staging: str, part: int) -> PartReport:

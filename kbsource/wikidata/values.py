@@ -1,4 +1,4 @@
-"""Snaks of the JSON dump -> columns of ``schema.VALUE``.
+"""Snaks of the JSON dump -> what the columns of ``schema.VALUE`` hold.
 
 Nothing is lost: a value of an unknown type, or not of the form that its type has, is kept as JSON under the type
 ``other``.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from reprlib import repr as brief
 from typing import Any
 
@@ -25,32 +26,66 @@ ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
 VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
 """Id of any entity; those of forms and senses begin with their lexeme's."""
 
-Columns = tuple[Any, ...]
-"""What stands in the columns of ``schema.VALUE`` from ``value_type`` on."""
+FORMS = (*(("value", value_type) for value_type in VALUE_TYPES), ("somevalue", None), ("novalue", None))
+"""What a snak can be: its kind and the type of its value."""
+ENTITY, _STRING, _TIME, _QUANTITY, _MONOLINGUAL, _COORDINATE, _OTHER, _SOMEVALUE, _NOVALUE = range(len(FORMS))
+_VALUELESS = {"somevalue": _SOMEVALUE, "novalue": _NOVALUE}
+OWN_COLUMNS = {
+    "monolingualtext": ("language",),
+    "quantity": ("unit", "lower", "upper"),
+    "time": ("year", "month", "day", "precision", "calendar"),
+    "globecoordinate": ("latitude", "longitude", "globe"),
+}
+"""Columns of ``schema.VALUE`` that only values of one type fill."""
 
-NO_VALUE: Columns = (None,) * 14
-_AFTER_VALUE: Columns = (None,) * 12
-_AFTER_QUANTITY: Columns = (None,) * 8
-_BEFORE_TIME: Columns = (None,) * 4
-_AFTER_TIME: Columns = (None,) * 3
-_BEFORE_GLOBE: Columns = (None,) * 9
+Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
+"""Place in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for each that is not there.
+
+A plain tuple: a dump has billions of them.
+"""
 
 # Years have been padded to 11 digits once, and have up to 16 in cosmology.
-_TIME = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII)
-_AMOUNT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_ENTITY_ID = re.compile(VALUE_ID, re.ASCII)
+_match_time = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
+_is_amount = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII).fullmatch
+_is_entity_id = re.compile(VALUE_ID, re.ASCII).fullmatch
 _MONTH_PRECISION, _DAY_PRECISION = 10, 11
+_NUMBERS = {f"{number:02}": number or None for number in range(32)}
+"""Months and days by their two digits; 00 is none."""
 _MAX_PRECISION = 14
 _MAX_DEGREES = 360
 """As in Wikibase: the longitudes of some globes run from 0 to 360."""
 _LETTERS = {"item": "Q", "property": "P", "lexeme": "L"}
 _CALENDARS = {"Q1985727": "gregorian", "Q1985786": "julian"}
+# One object for each text that every other snak repeats: of all others a row group would keep its own.
+_DATATYPES = {
+    name: name
+    for name in (
+        "commonsMedia",
+        "entity-schema",
+        "external-id",
+        "geo-shape",
+        "globe-coordinate",
+        "math",
+        "monolingualtext",
+        "musical-notation",
+        "quantity",
+        "string",
+        "tabular-data",
+        "time",
+        "url",
+        "wikibase-form",
+        "wikibase-item",
+        "wikibase-lexeme",
+        "wikibase-property",
+        "wikibase-sense",
+    )
+}
 # What a value of another form than its type has makes its reader raise.
 _FORM_FAULTS = (KeyError, TypeError, ValueError, AttributeError)
 
 
-def read_snak(snak: dict[str, Any]) -> Columns:
-    """Gives the columns of ``schema.VALUE`` for a snak.
+def read_snak(snak: dict[str, Any]) -> Snak:
+    """Gives what a snak says.
 
     Raises:
         RecordError: ``malformed_statement``.
@@ -58,12 +93,14 @@ def read_snak(snak: dict[str, Any]) -> Columns:
     try:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
-        if datatype is not None and type(datatype) is not str:
+        if type(datatype) is str:
+            datatype = _DATATYPES.get(datatype, datatype)
+        elif datatype is not None:
             raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
             if kind not in SNAKS:
                 raise RecordError("malformed_statement", f"snaktype {brief(kind)}")
-            return (kind, datatype, *NO_VALUE)
+            return _VALUELESS[kind], datatype, None, None
         datavalue = snak["datavalue"]
         type_ = datavalue["type"]
         value = datavalue["value"]
@@ -72,14 +109,13 @@ def read_snak(snak: dict[str, Any]) -> Columns:
     reader = _READERS.get(type_) if type(type_) is str else None
     if reader is not None:
         try:
-            return ("value", datatype, *reader(value))
+            return reader(datatype, value)
         except _FORM_FAULTS:
             pass
-    kept = orjson.dumps(datavalue, option=orjson.OPT_SORT_KEYS).decode()
-    return ("value", datatype, "other", kept, *_AFTER_VALUE)
+    return _OTHER, datatype, orjson.dumps(datavalue, option=orjson.OPT_SORT_KEYS).decode(), None
 
 
-def _read_entity(value: dict[str, Any]) -> Columns:
+def _read_entity(datatype: str | None, value: dict[str, Any]) -> Snak:
     # Dumps before 2016 have no "id", entities of later types no "numeric-id".
     found = value.get("id")
     if found is None:
@@ -87,62 +123,56 @@ def _read_entity(value: dict[str, Any]) -> Columns:
         if type(number) is not int:
             raise TypeError(number)
         found = f"{_LETTERS[value['entity-type']]}{number}"
-    if not _ENTITY_ID.fullmatch(found):
+    if not _is_entity_id(found):
         raise ValueError(found)
-    return ("entity", found, *_AFTER_VALUE)
+    return ENTITY, datatype, found, None
 
 
-def _read_string(value: str) -> Columns:
+def _read_string(datatype: str | None, value: str) -> Snak:
     if type(value) is not str:
         raise TypeError(value)
-    return ("string", value, *_AFTER_VALUE)
+    return _STRING, datatype, value, None
 
 
-def _read_time(value: dict[str, Any]) -> Columns:
+def _read_time(datatype: str | None, value: dict[str, Any]) -> Snak:
     written = value["time"]
-    found = _TIME.fullmatch(written)
+    found = _match_time(written)
     precision = value["precision"]
     if found is None or type(precision) is not int or not 0 <= precision <= _MAX_PRECISION:
         raise ValueError(written)
     year, month, day = found.groups()
     calendar = _entity_of(value["calendarmodel"])
-    return (
-        "time",
-        written,
-        *_BEFORE_TIME,
+    own = (
         int(year),
-        (int(month) or None) if precision >= _MONTH_PRECISION else None,
-        (int(day) or None) if precision >= _DAY_PRECISION else None,
+        _NUMBERS[month] if precision >= _MONTH_PRECISION else None,
+        _NUMBERS[day] if precision >= _DAY_PRECISION else None,
         precision,
         _CALENDARS.get(calendar, calendar),
-        *_AFTER_TIME,
     )
+    return _TIME, datatype, written, own
 
 
-def _read_quantity(value: dict[str, Any]) -> Columns:
-    unit = value["unit"]
-    return (
-        "quantity",
-        _amount(value["amount"]),
-        None,
+def _read_quantity(datatype: str | None, value: dict[str, Any]) -> Snak:
+    unit, amount = value["unit"], _amount(value["amount"])
+    own = (
         None if unit == "1" else _entity_of(unit),
         _bound(value.get("lowerBound")),
         _bound(value.get("upperBound")),
-        *_AFTER_QUANTITY,
     )
+    return _QUANTITY, datatype, amount, own
 
 
-def _read_monolingual(value: dict[str, Any]) -> Columns:
+def _read_monolingual(datatype: str | None, value: dict[str, Any]) -> Snak:
     language, text = value["language"], value["text"]
     if type(language) is not str or type(text) is not str:
         raise TypeError(value)
-    return ("monolingualtext", text, language, *_AFTER_VALUE[1:])
+    return _MONOLINGUAL, datatype, text, (language,)
 
 
-def _read_coordinate(value: dict[str, Any]) -> Columns:
+def _read_coordinate(datatype: str | None, value: dict[str, Any]) -> Snak:
     latitude, longitude = _degrees(value["latitude"]), _degrees(value["longitude"])
     globe = _entity_of(value["globe"])
-    return ("globecoordinate", f"{latitude!r},{longitude!r}", *_BEFORE_GLOBE, latitude, longitude, globe)
+    return _COORDINATE, datatype, f"{latitude!r},{longitude!r}", (latitude, longitude, globe)
 
 
 def _degrees(number: Any) -> float:
@@ -152,7 +182,7 @@ def _degrees(number: Any) -> float:
 
 
 def _amount(written: str) -> str:
-    if not _AMOUNT.fullmatch(written):
+    if not _is_amount(written):
         raise ValueError(written)
     return written.removeprefix("+")
 
@@ -161,15 +191,16 @@ def _bound(written: str | None) -> str | None:
     return None if written is None else _amount(written)
 
 
+@lru_cache(maxsize=1 << 12)
 def _entity_of(address: str) -> str:
     """Gives the id at the end of ``http://www.wikidata.org/entity/Q42``."""
     found = address.rsplit("/", 1)[-1]
-    if not _ENTITY_ID.fullmatch(found):
+    if not _is_entity_id(found):
         raise ValueError(address)
     return found
 
 
-_READERS: dict[str, Callable[[Any], Columns]] = {
+_READERS: dict[str, Callable[[str | None, Any], Snak]] = {
     "wikibase-entityid": _read_entity,
     "string": _read_string,
     "time": _read_time,

@@ -17,18 +17,17 @@ import pyarrow.parquet as pq
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, join
 from kbsource.release.findings import Finding, Findings
-from kbsource.release.layout import MANIFEST
+from kbsource.release.layout import MANIFEST, no_release
 from kbsource.release.table_checks import stored_schema
 from kbsource.release.verify import check_files
 from kbsource.schema import WIKIDATA_TABLES
 from kbsource.wikidata.assemble import closure_batch, distinct_edges
 from kbsource.wikidata.classes import class_closure
 from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, read_wikidata_manifest
-from kbsource.wikidata.values import ID_NUMBER, RANKS, SNAKS, VALUE_ID, VALUE_TYPES
+from kbsource.wikidata.value_laws import broken_values
+from kbsource.wikidata.values import ID_NUMBER, RANKS
 
 _ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = (rf"^{letter}{ID_NUMBER}$" for letter in ("Q", "P", "[QP]"))
-_VALUE_ID = f"^{VALUE_ID}$"
-_MONTH_PRECISION, _DAY_PRECISION = 10, 11
 
 Numbers = npt.NDArray[np.uint32]
 
@@ -73,7 +72,7 @@ def verify_wikidata(path: str, *, on_progress: Callable[[int, int], None] | None
     found = Findings()
     storage = LocalStorage()
     if not storage.exists(join(path, MANIFEST)):
-        raise SetupError(f"{path}: no {MANIFEST}, so there is no finished release to verify; make it first")
+        raise SetupError(f"{path}: {no_release(path, storage)}")
     try:
         manifest = read_wikidata_manifest(path, storage)
     except SetupError as error:
@@ -223,28 +222,9 @@ class _Checks:
             self._count("statements", keys.filter(is_id))
             yield from _class_pairs(batch)
 
-    def _check_values(self, file: str, keys: pa.Array, column: dict[str, Any]) -> None:
-        def check(is_broken: Any, what: str) -> None:
+    def _check_values(self, file: str, keys: pa.Array, columns: dict[str, Any]) -> None:
+        for is_broken, what in broken_values(columns):
             self._report(file, is_broken, keys, what)
-
-        type_, precision = column["value_type"], column["precision"]
-        check(pc.invert(pc.match_substring_regex(column["property_id"], _PROPERTY_ID)), "not a property")
-        check(pc.invert(pc.is_in(column["snak"], pa.array(SNAKS))), "not a kind of snak")
-        check(pc.and_(pc.is_valid(type_), pc.invert(pc.is_in(type_, pa.array(VALUE_TYPES)))), "not a type of value")
-        check(pc.not_equal(pc.is_valid(type_), pc.equal(column["snak"], "value")), "a value where none is, or none")
-        check(pc.not_equal(pc.is_valid(type_), pc.is_valid(column["value"])), "a type without value")
-        is_entity = pc.and_(pc.equal(type_, "entity"), pc.invert(pc.match_substring_regex(column["value"], _VALUE_ID)))
-        check(is_entity, "a value that is no id")
-        for name, types in _ONLY_OF.items():
-            is_own = pc.fill_null(pc.is_in(type_, pa.array(types)), False)
-            check(pc.and_(pc.is_valid(column[name]), pc.invert(is_own)), f"{name} of another type of value")
-            if name in _ALWAYS:
-                check(pc.and_(is_own, pc.is_null(column[name])), f"no {name}")
-        for name, (least, most) in _WITHIN.items():
-            is_within = pc.and_(pc.greater_equal(column[name], least), pc.less_equal(column[name], most))
-            check(pc.invert(is_within), f"{name} not from {least} to {most}")
-        for name, least in (("month", _MONTH_PRECISION), ("day", _DAY_PRECISION)):
-            check(pc.and_(pc.is_valid(column[name]), pc.less(precision, least)), f"a {name} beyond the precision")
 
     def _check_classes(self, edges: tuple[Numbers, Numbers]) -> None:
         stored = _Feed(batch for _, batch in self._batches("classes"))
@@ -266,32 +246,6 @@ class _Checks:
         expected = {reason: n for reason, n in self._manifest.totals.rejected.items() if n}
         if self._is_intact("rejected") and dict(reasons) != expected:
             self._found.add(MANIFEST, "counts", f"rejected by reason: {dict(reasons)}, expected {expected}")
-
-
-_ONLY_OF = {
-    "language": ["monolingualtext"],
-    "unit": ["quantity"],
-    "lower": ["quantity"],
-    "upper": ["quantity"],
-    "year": ["time"],
-    "month": ["time"],
-    "day": ["time"],
-    "precision": ["time"],
-    "calendar": ["time"],
-    "latitude": ["globecoordinate"],
-    "longitude": ["globecoordinate"],
-    "globe": ["globecoordinate"],
-}
-"""Columns that only values of some types fill."""
-_ALWAYS = frozenset({"language", "year", "precision", "calendar", "latitude", "longitude", "globe"})
-"""Those among them that every such value fills."""
-_WITHIN = {
-    "month": (1, 12),
-    "day": (1, 31),
-    "precision": (0, 14),
-    "latitude": (-360, 360),
-    "longitude": (-360, 360),
-}
 
 
 def _numbers(ids: pa.Array) -> Numbers:

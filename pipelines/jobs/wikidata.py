@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kbsource.assembly import DataError, check_rejects, dump_date
-from kbsource.errors import SetupError
-from kbsource.files import base_name, join, sha256_of
+from kbsource.assembly import check_rejects, dump_date
+from kbsource.errors import DataError, SetupError
+from kbsource.files import base_name, join
 from kbsource.release.commit import commit_files
 from kbsource.release.layout import MANIFEST, begin_release
-from kbsource.release.manifest import InputFile, code_facts
+from kbsource.release.manifest import code_facts
 from kbsource.wikidata.assemble import (
     entity_counts,
     find_superseded,
@@ -31,6 +31,7 @@ from kbsource.wikidata.assemble import (
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
 from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, sum_entity_counts
 from kbsource.wikidata.parts import PartReport, read_part
+from pipelines.input_hashes import InputHashes
 from pipelines.options_wikidata import WikidataOptions
 from pipelines.progress import Done, Progress, beats_of
 from pipelines.stages import Stages
@@ -98,14 +99,16 @@ class _Making:
             raise SetupError(
                 f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them."
             )
-        ranges = self._ranges(paths)
-        inputs = self._hash(paths)
-        staging = begin_release(output, storage)
-        job = WikidataJob(output, tuple(ranges), options.languages, options.sites, options.qualifiers)
-        job.write(staging, storage)
-        self._run_tasks(staging, ranges, {one.index: () for one in ranges})
-        reports = self._without_repeats(staging, ranges)
-        self._check_rejects(reports)
+        with InputHashes(paths, storage) as hashes:
+            ranges = self._ranges(paths)
+            staging = begin_release(output, storage)
+            job = WikidataJob(output, tuple(ranges), options.languages, options.sites, options.qualifiers)
+            job.write(staging, storage)
+            self._run_tasks(staging, ranges, {one.index: () for one in ranges})
+            reports = self._without_repeats(staging, ranges)
+            self._check_rejects(reports)
+            with self._progress.stage("check", hashes.done):
+                inputs = hashes.results()
         self._progress.note("classes: what is above every class")
         classes = write_classes(reports, storage, output=output, staging=staging)
         self._progress.note("finish: names, small tables and manifest")
@@ -135,19 +138,11 @@ class _Making:
         size = min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
         return plan_lines(paths, self._storage, range_bytes=self._options.range_bytes or size)
 
-    def _hash(self, paths: Sequence[str]) -> tuple[InputFile, ...]:
-        inputs: list[InputFile] = []
-        total = sum(self._storage.size(path) for path in paths)
-        with self._progress.stage("check", lambda: Done(sum(one.bytes for one in inputs), total)):
-            for path in paths:
-                inputs.append(InputFile(base_name(path), self._storage.size(path), sha256_of(self._storage, path)))
-        return tuple(inputs)
-
     def _run_tasks(self, staging: str, ranges: Sequence[LineRange], skipped: dict[int, tuple[int, ...]]) -> None:
         """Does ranges, leaving out some of their lines.
 
         Raises:
-            DataError: one could not be done.
+            SetupError: one could not be done; a DataError where its data are at fault.
         """
         tasks: list[dict[str, Any]] = [
             {"kind": ENTITIES, "staging": staging, "number": part, "skipped": list(ordinals)}

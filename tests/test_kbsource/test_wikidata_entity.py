@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from kbsource.errors import RecordError
-from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, Sitelink, Term, entity_key
+from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, Sitelinks, Term, entity_key
+from kbsource.wikidata.values import RANKS
 from tests.support.entities import item, item_snak, reader, statement, terms
 
 STATEMENT = b'{"id":"Q1","type":"item","claims":{"P1":[{"rank":"normal","mainsnak":{%s}}]}}'
@@ -57,7 +58,23 @@ def test_aliases_keep_the_order_of_the_dump() -> None:
 def test_sitelinks_are_those_of_chosen_wikis_and_all_are_counted() -> None:
     links = {"enwiki": {"site": "enwiki", "title": "Sea", "badges": []}, "dewiki": {"title": "Meer"}}
     found = read(item("Q1", sitelinks=links), sites=frozenset({"dewiki"}))
-    assert (found.sitelinks, found.n_sitelinks) == ((Sitelink("dewiki", "Meer"),), 2)
+    assert (found.sitelinks, found.n_sitelinks) == (Sitelinks(("dewiki",), ("Meer",)), 2)
+
+
+@pytest.mark.parametrize(
+    ("links", "detail"),
+    [
+        ({"a": {"title": ""}, "b": {}}, "'' is no title"),
+        ({"a": {}, "b": {"title": ""}}, "KeyError('title')"),
+        ({"a": {"title": "A"}, "b": {"title": [1]}, "c": "x"}, "[1] is no title"),
+        ({"a": {"title": "A"}, "b": "x"}, "string indices"),
+    ],
+)
+def test_of_sitelinks_without_a_title_the_first_is_named(links: dict[str, Any], detail: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        read(item("Q1", sitelinks=links))
+    assert detail in caught.value.detail
+    assert read(item("Q1", sitelinks=links), sites=frozenset("d")).n_sitelinks == len(links)
 
 
 @pytest.mark.parametrize("field", ["labels", "descriptions", "aliases", "sitelinks", "claims"])
@@ -77,19 +94,19 @@ def test_statements_have_rank_and_wanted_qualifiers() -> None:
         ]
     }
     rows = read(item("Q1", claims=claims), qualifiers=frozenset(NEEDED_QUALIFIERS)).statements
-    assert [(row[0], row[1], row[2], row[6]) for row in rows] == [
-        ("Q1", "P1", "preferred", "Q2"),
-        ("Q1", "P1", "deprecated", "Q3"),
+    assert [(property_id, RANKS[rank], snak[2]) for property_id, rank, snak, _ in rows] == [
+        ("P1", "preferred", "Q2"),
+        ("P1", "deprecated", "Q3"),
     ]
-    assert [(one[0], one[4]) for one in rows[0][-1]] == [("P580", "Q7")]
+    assert [[(property_id, snak[2]) for property_id, snak in row[-1]] for row in rows] == [[("P580", "Q7")], []]
     assert [one[0] for one in read(item("Q1", claims=claims)).statements[0][-1]] == ["P580", "P999"]
-    assert rows[1][-1] == ()
 
 
 def test_an_array_with_gaps_is_an_object_to_php_and_an_array_here() -> None:
     gapped = {"1": statement(item_snak("P1", "Q2"), qualifiers={"P9": {"2": item_snak("P9", "Q3")}})}
     found = read(item("Q1", claims={"P1": gapped}, aliases={"en": {"3": {"language": "en", "value": "sea"}}}))
-    assert [(row[6], row[-1][0][4]) for row in found.statements] == [("Q2", "Q3")]
+    ((_, _, main, ((_, qualifier),)),) = found.statements
+    assert (main[2], qualifier[2]) == ("Q2", "Q3")
     assert found.aliases == (Term("en", "sea"),)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from kbsource.wikidata.lines import Line, expand_dumps, plan_lines, read_lines
+from kbsource.wikidata.lines import Line, expand_dumps, plan_lines, read_ahead, read_lines
 from tests.support.entities import array
 
 LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}']
@@ -177,6 +178,28 @@ def test_progress_adds_up_to_the_file(tmp_path: Path) -> None:
     done: list[int] = []
     read(path, range_bytes=30, on_progress=done.append)
     assert sum(done) == path.stat().st_size
+
+
+@given(st.lists(st.integers(0, 40) | st.none(), max_size=30), st.integers(1, 50))
+def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
+    sizes: list[int | None], ahead_bytes: int
+) -> None:
+    bad = BadRecord("read", "", "line_cut", "", "dump", 0)
+    lines = [bad if size is None else Line(number, b"x" * size) for number, size in enumerate(sizes)]
+    taken: list[Line | BadRecord] = []
+
+    def source() -> Iterator[Line | BadRecord]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    given_back: list[Line | BadRecord] = []
+    for line in read_ahead(source(), ahead_bytes=ahead_bytes):
+        waiting = taken[len(given_back) : -1]
+        assert sum(len(one.data) for one in waiting if isinstance(one, Line)) < ahead_bytes
+        assert bad not in waiting  # it counts as more than fits
+        given_back.append(line)
+    assert given_back == lines
 
 
 def test_parts_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:

@@ -7,18 +7,22 @@ import pytest
 
 from kbsource.errors import RecordError
 from kbsource.schema import VALUE
-from kbsource.wikidata.values import read_snak
+from kbsource.wikidata.values import FORMS, OWN_COLUMNS, read_snak
 from tests.support.entities import item_snak, snak
 
-NAMES = [field.name for field in VALUE]
+NAMES = {field.name for field in VALUE}
 GREGORIAN, JULIAN = "http://www.wikidata.org/entity/Q1985727", "http://www.wikidata.org/entity/Q1985786"
 
 
 def filled(one: dict[str, Any]) -> dict[str, Any]:
     """Gives the columns of a snak that are not null."""
-    columns = read_snak(one)
-    assert len(columns) == len(NAMES)
-    return {name: value for name, value in zip(NAMES, columns, strict=True) if value is not None}
+    form, datatype, value, own = read_snak(one)
+    kind, value_type = FORMS[form]
+    columns = {"snak": kind, "datatype": datatype, "value_type": value_type, "value": value}
+    if own is not None:
+        columns |= zip(OWN_COLUMNS[value_type], own, strict=True)
+    assert columns.keys() <= NAMES
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 def time(written: str, precision: Any, calendar: str = GREGORIAN) -> dict[str, Any]:

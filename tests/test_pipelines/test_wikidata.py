@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.manifest import read_manifest
 from kbsource.wikidata.manifest import EntityCounts, read_wikidata_manifest
