@@ -39,6 +39,7 @@ class QampariOptions:
         redirect_aliases: titles that lead to a page are aliases of table answers.
         with_meta: records have ``meta``.
         is_released_case: proofs are written as in the released files.
+        is_released_wording: questions of compositions have the verbs of the released ones.
         worker_memory_bytes: memory that a working process may allocate.
     """
 
@@ -62,6 +63,7 @@ class QampariOptions:
     redirect_aliases: bool = False
     with_meta: bool = False
     is_released_case: bool = False
+    is_released_wording: bool = False
     worker_memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:

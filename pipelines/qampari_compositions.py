@@ -29,7 +29,7 @@ from pipelines.qampari_considered import Considerations
 from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
 from pipelines.qampari_kept import KeptCompositions, KeptSimple, composition_key, composition_rows
 from pipelines.qampari_simple import ItemSet, mapped_numbers, number_lists
-from pipelines.qampari_values import ValueKind, Values, value_kinds
+from pipelines.qampari_values import ValueKind, Values, answer_key, types_of_values, value_kinds
 
 _ROWS_AT_ONCE = 1024
 _FACTS_AT_ONCE = 1 << 13
@@ -114,7 +114,7 @@ def validate_compositions(
         is_found = stage.search()
         needed = stage.needed()
         sample = KeySample()
-        for one in _with_facts(asked, numbered, n_queries):
+        for one in _with_facts(asked, numbered, n_queries, values):
             is_said = one.is_base_validated(bases) & is_found[one.facts]
             if one.may_keep(is_said, answer_filter):
                 needed[one.facts[is_said]] = True
@@ -122,7 +122,7 @@ def validate_compositions(
         is_proved = stage.prove(needed)
         path = os.path.join(folder, "kept.arrow")
         with composition_rows(scratch, sample) as kept:
-            for one in _with_facts(asked, numbered, n_queries):
+            for one in _with_facts(asked, numbered, n_queries, values):
                 query = CompositionQuery(one.property_id, bases.query(one.base))
                 is_base = one.is_base_validated(bases)
                 is_said, is_right = is_base & is_found[one.facts], is_base & is_proved[one.facts]
@@ -170,13 +170,16 @@ def _stage_asked(
     for base in bases:
         items.add(base.subjects)
     properties = [one.property_id for one in relations.composition.values() if one.is_enabled]
-    rows = values_of(tables, items.sorted(), properties)
+    rows = values_of(tables, items.sorted(), properties, value_types=types_of_values(kinds, properties))
     queries = ((number, one.query.property_id, one.subjects) for number, one in enumerate(bases))
     with staged_rows(LocalStorage(), path, _PAIRS) as sink:
         for one in compositions(queries, rows, scratch=os.path.join(scratch, "compositions"), least=least):
             subjects, said = zip(*one.pairs, strict=True)
+            kind = kinds[one.property_id]
+            if len({answer_key(kind, value) for value in said}) < least:
+                continue
             sink.add((one.query, one.property_id, subjects, said))
-            if kinds.get(one.property_id) == "item":
+            if kind == "item":
                 items.add(np.array([int(value[1:]) for value in said], np.int64))
             if sink.n_pending == _ROWS_AT_ONCE:
                 sink.flush()
@@ -250,12 +253,13 @@ def _add_once(batch: pa.RecordBatch, stage: FactStage, relations: Relations, nam
 
 
 class _Composed(NamedTuple):
-    """A composition with the fact of each of its pairs."""
+    """A composition with the fact of each of its pairs, and the ``answer_key`` of their values."""
 
     base: int
     property_id: str
     subjects: Numbers
     values: list[str]
+    keys: list[str]
     facts: Numbers
 
     def is_base_validated(self, bases: KeptSimple) -> Flags:
@@ -264,16 +268,15 @@ class _Composed(NamedTuple):
 
     def n_distinct(self, is_chosen: Flags) -> int:
         """Gives the number of distinct values of chosen pairs."""
-        return len({value for value, chosen in zip(self.values, is_chosen, strict=True) if chosen})
+        return len(set(compress(self.keys, is_chosen)))
 
     def may_keep(self, is_said: Flags, answer_filter: AnswerFilter) -> bool:
-        """Says whether the query could be kept if all pairs were validated that a sentence may say, of which there can
-        be more than a question may have answers."""
+        """Says whether it could be kept if some of the pairs that a sentence may say were validated, or all of them."""
         n_values = min(self.n_distinct(is_said), answer_filter.most)
         return answer_filter.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(self.facts))) == KEPT
 
 
-def _with_facts(asked: str, numbered: BucketSpill, n_queries: int) -> Iterator[_Composed]:
+def _with_facts(asked: str, numbered: BucketSpill, n_queries: int, values: Values) -> Iterator[_Composed]:
     """Gives the queries in their order."""
     query, bucket = 0, -1
     facts: dict[int, Numbers] = {}
@@ -284,7 +287,8 @@ def _with_facts(asked: str, numbered: BucketSpill, n_queries: int) -> Iterator[_
             if bucket != query * N_BUCKETS // n_queries:
                 bucket = query * N_BUCKETS // n_queries
                 facts = _facts_by_query(numbered.read(bucket))
-            yield _Composed(base, property_id, subjects, said.values.to_pylist(), facts[query])
+            said = said.values.to_pylist()
+            yield _Composed(base, property_id, subjects, said, values.keys(property_id, said), facts[query])
             query += 1
 
 

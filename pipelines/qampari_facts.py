@@ -89,7 +89,7 @@ class Runs(NamedTuple):
         """Does tasks of one kind, which have so many units of work to do.
 
         Raises:
-            DataError: one could not be done.
+            SetupError: one could not be done; a DataError where its data are at fault.
         """
         kind = tasks[0]["kind"]
         with self.progress.stage(kind.replace("_", ", "), beats_of(self.staging, kind, total_bytes=total, unit=unit)):

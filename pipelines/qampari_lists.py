@@ -124,7 +124,7 @@ def find_lists(runs: Runs) -> dict[str, dict[str, int]]:
     """Stages the tables of all list pages; gives how many pages and tables there are, and why tables are left out.
 
     Raises:
-        DataError: a task could not be done.
+        SetupError: a task could not be done; a DataError where its data are at fault.
         SetupError: a key column is none of its table.
     """
     n_files = len(runs.job.pages)

@@ -134,7 +134,7 @@ def intersection_questions(kept: KeptIntersections, simple: SimpleQueries, relat
 
 
 def composition_questions(
-    found: Compositions, simple: SimpleQueries, relations: Relations, *, all_proofs: bool
+    found: Compositions, simple: SimpleQueries, relations: Relations, *, all_proofs: bool, as_released: bool
 ) -> Iterator[Question]:
     """Gives the questions of compositions, in their order.
 
@@ -143,6 +143,7 @@ def composition_questions(
         simple: their bases.
         relations: hold the words.
         all_proofs: where several subjects have a value, the proofs of all of them and not only those of the first.
+        as_released: see ``questions.composition_question``.
     """
     for one in found.kept:
         base, item = simple.kept[one.base], int(one.query.base.entity_id[1:])
@@ -150,7 +151,7 @@ def composition_questions(
         yield Question(
             COMPOSITION,
             one.query.key,
-            composition_question(relations, one.query, entity.text),
+            composition_question(relations, one.query, entity.text, as_released=as_released),
             one.query.property_ids,
             one.query.base.type_label,
             (entity,),
@@ -163,10 +164,11 @@ def composition_questions(
 def _composed(
     one: CompositionKept, base: SimpleKept, found: Compositions, simple: SimpleQueries, *, all_proofs: bool
 ) -> Iterator[QuestionAnswer]:
-    by_value: dict[str, list[tuple[int, int]]] = {}
-    for subject, value, fact in zip(one.subjects.tolist(), one.values, one.facts.tolist(), strict=True):
-        by_value.setdefault(value, []).append((subject, fact))
-    chosen = {value: ways if all_proofs else ways[:1] for value, ways in by_value.items()}
+    by_key: dict[str, tuple[str, list[tuple[int, int]]]] = {}
+    keys = found.values.keys(one.query.property_id, one.values)
+    for key, subject, value, fact in zip(keys, one.subjects.tolist(), one.values, one.facts.tolist(), strict=True):
+        by_key.setdefault(key, (value, []))[1].append((subject, fact))
+    chosen = {value: ways if all_proofs else ways[:1] for value, ways in by_key.values()}
     subjects = np.array([subject for ways in chosen.values() for subject, _ in ways], np.int64)
     of_values = found.proofs.take(fact for ways in chosen.values() for _, fact in ways)
     pairs = zip(simple.proofs.take(base.facts_of(subjects)), of_values, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Context, Decimal
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,17 @@ from mapping.qampari.names import ItemNames
 ValueKind = Literal["item", "year", "number", "text"]
 _KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}
 """By datatype of the property or type of the value."""
+_TYPES: dict[ValueKind, tuple[str, ...]] = {
+    "item": ("entity",),
+    "year": ("time",),
+    "number": ("quantity",),
+    "text": ("string", "monolingualtext"),
+}
+"""Types of the values of a kind."""
+
+
+_DIGITS = 127
+"""Most digits of a number in Wikibase."""
 
 
 class ValueName(NamedTuple):
@@ -33,6 +45,18 @@ class ValueName(NamedTuple):
     item_id: str | None = None
 
 
+def answer_key(kind: ValueKind, value: str) -> str:
+    """Gives what values of a kind are told apart by: numbers as such, however they are written, others as they are.
+
+    >>> answer_key("number", "1250.0") == answer_key("number", "1.25E+3"), answer_key("text", "1250.0")
+    (True, '1250.0')
+    """
+    if kind != "number":
+        return value
+    context = Context(prec=_DIGITS, traps=[])
+    return str(context.create_decimal(value).normalize(context) or Decimal())
+
+
 class Values:
     """What values are called.
 
@@ -44,6 +68,11 @@ class Values:
     def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:
         self._names = names
         self._kinds = kinds
+
+    def keys(self, property_id: str, values: Sequence[str]) -> list[str]:
+        """Gives the ``answer_key`` of each value of a property."""
+        kind = self._kinds.get(property_id, "text")
+        return [answer_key(kind, value) for value in values]
 
     def take(self, values: Sequence[tuple[str, str]]) -> list[ValueName]:
         """Gives what values are called, each given with its property; in their order."""
@@ -73,3 +102,11 @@ def value_kinds(tables: WikidataTables, property_ids: Collection[str]) -> dict[s
             for property_id, value_type in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
                 kinds.setdefault(property_id, _KINDS.get(value_type, "text"))
     return kinds
+
+
+def types_of_values(kinds: Mapping[str, ValueKind], property_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Gives the types that the values of properties have, of those whose kind is known.
+
+    A dump can hold others, such as what is left of a property's former datatype.
+    """
+    return {name: _TYPES[kinds[name]] for name in property_ids if name in kinds}

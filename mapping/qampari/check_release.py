@@ -108,7 +108,7 @@ class ReleaseChecks:
             try:
                 record = raw.parse()
                 qid = text_at(record, "qid")
-                n = _check_record(record, split)
+                n = check_record(record, split)
             except RecordError as error:
                 self._found.add(file, "record_law", f"line {raw.line}: {error.detail}")
                 continue
@@ -202,7 +202,7 @@ class ReleaseChecks:
         seen.add(number)
 
 
-def _check_record(record: Json, split: Split) -> int:
+def check_record(record: Json, split: Split) -> int:
     """Gives the number in the qid of a released question.
 
     Raises:

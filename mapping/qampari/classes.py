@@ -17,7 +17,7 @@ from kbsource.wikidata.reader import WikidataTables
 Numbers = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
 
-_LANGUAGES = ("en", "mul")
+_LANGUAGE, _ALL_LANGUAGES = "en", "mul"
 _INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
 _BITS = 64
 N_WORDS = 2
@@ -30,8 +30,8 @@ def find_classes(
 ) -> dict[str, str]:
     """Gives the class that each label means, without the labels that no class has.
 
-    It is the item with exactly this English label that is a class, that is, the value of P31 or P279 somewhere; of
-    several the one with most instances, then the one with the lower number.
+    It is the item with exactly this English label, or where it has none with this one in ``mul``, that is a class: the
+    value of P31 or P279 somewhere; of several the one with most instances, then the one with the lower number.
 
     Args:
         tables: of Wikidata.
@@ -63,7 +63,9 @@ def find_classes(
 def _labelled(batch: pa.RecordBatch, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
     terms, rows = pc.list_flatten(batch["labels"]), pc.list_parent_indices(batch["labels"])
     languages, texts = pc.struct_field(terms, "language"), pc.struct_field(terms, "text")
-    is_wanted = pc.and_(pc.is_in(languages, pa.array(_LANGUAGES)), pc.is_in(texts, pa.array(labels, pa.string())))
+    lacks_english = pc.invert(pc.is_in(rows, rows.filter(pc.equal(languages, _LANGUAGE))))
+    is_the_label = pc.or_(pc.equal(languages, _LANGUAGE), pc.and_(pc.equal(languages, _ALL_LANGUAGES), lacks_english))
+    is_wanted = pc.and_(is_the_label, pc.is_in(texts, pa.array(labels, pa.string())))
     ids = batch["item_id"].take(rows.filter(is_wanted))
     yield from zip(ids.to_pylist(), texts.filter(is_wanted).to_pylist(), strict=True)
 
@@ -108,30 +110,38 @@ def class_types(tables: WikidataTables, classes: Mapping[str, str]) -> ClassType
 
     Args:
         tables: of Wikidata.
-        classes: label -> item, as ``find_classes`` gives them.
+        classes: label -> item, as ``find_classes`` gives them; two labels may mean one item.
 
     Raises:
         SetupError: there are more types than masks have bits.
     """
     labels = tuple(classes)
-    ids = pa.array(classes.values(), pa.string())
+    types_of: defaultdict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(classes.values()):
+        types_of[one].append(number)
+    ids = pa.array(list(types_of), pa.string())
     if len(labels) > N_TYPES:
         raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
     pairs = []
     for batch in tables.batches("classes", ("class_id", "superclass_id")):
-        types = pc.index_in(batch["superclass_id"], ids)
-        under = batch.filter(pc.is_valid(types))
-        pairs.append((item_numbers(under["class_id"]), types.drop_null().to_numpy().astype(np.int64)))
-    return ClassTypes(labels, *_masks(pairs))
+        found = pc.index_in(batch["superclass_id"], ids)
+        under = batch.filter(pc.is_valid(found))
+        pairs.append((item_numbers(under["class_id"]), found.drop_null().to_numpy()))
+    return ClassTypes(labels, *_masks(pairs, list(types_of.values())))
 
 
-def _masks(pairs: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Masks]:
+def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: list[list[int]]) -> tuple[Numbers, Masks]:
+    """Gives the classes, ascending, and their masks, from classes and places in a list of the types of each place."""
+    words = np.zeros((len(types_of), N_WORDS), np.uint64)
+    for place, types in enumerate(types_of):
+        for one in types:
+            words[place, one // _BITS] |= np.uint64(1) << np.uint64(one % _BITS)
     parts = list(pairs)
     classes = np.concatenate([np.empty(0, np.int64), *(one for one, _ in parts)])
-    types = np.concatenate([np.empty(0, np.int64), *(one for _, one in parts)])
+    above = np.concatenate([np.empty(0, np.int32), *(one for _, one in parts)])
     numbers, places = np.unique(classes, return_inverse=True)
     masks = np.zeros((len(numbers), N_WORDS), np.uint64)
-    np.bitwise_or.at(masks, (places, types // _BITS), np.uint64(1) << (types % _BITS).astype(np.uint64))
+    np.bitwise_or.at(masks, places, words[above])
     return numbers, masks
 
 

@@ -31,7 +31,7 @@ from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.identity import stable_sha256
 from kbsource.release.manifest import FileEntry, code_facts
 from mapping.output import begin_output, check_output, commit_output
-from mapping.qampari.records import QuestionAnswer
+from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import Form, check_files, read_form
 from mapping.qampari.released import page_url
 from mapping.qampari.rows import DrawnQuestion, question_of_row
@@ -110,8 +110,9 @@ def read_questions(release: str, storage: Storage) -> Iterator[DrawnQuestion]:
 def validation_tasks(pool: Sequence[DrawnQuestion], options: TaskOptions) -> list[ValidationTask]:
     """Gives the answers to judge: question by question, within one in an order that tells nothing.
 
-    Answers are drawn until ``wrong_share`` of all tasks are wrong ones: for each, one of another question of the subset
-    is added to its question that shares no name with any right one, nor with what is asked about, if there is any.
+    Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong ones: for each, one of another question
+    of the subset is added to its question, as long as there is any, that shares neither name nor page with any right
+    one, nor with what is asked about.
 
     Args:
         pool: drawn questions of development and test set.
@@ -127,12 +128,17 @@ def validation_tasks(pool: Sequence[DrawnQuestion], options: TaskOptions) -> lis
     for one in pool:
         by_subset[one.question.subset].append(one)
     wrong: dict[str, ValidationTask] = {}
-    for task in sorted(tasks, key=lambda one: stable_sha256(options.seed, "wrong", one.task_id)):
-        if len(wrong) == n_wrong:
-            break
-        added = _wrong_answer(task, by_subset[task.asked.question.subset], options, wrong)
-        if added is not None:
-            wrong[added.task_id] = added
+    drawn = sorted(tasks, key=lambda one: stable_sha256(options.seed, "wrong", one.task_id))
+    while drawn and len(wrong) < n_wrong:
+        able = []
+        for task in drawn:
+            if len(wrong) == n_wrong:
+                break
+            added = _wrong_answer(task, by_subset[task.asked.question.subset], options, wrong)
+            if added is not None:
+                wrong[added.task_id] = added
+                able.append(task)
+        drawn = able
     order = {one.qid: number for number, one in enumerate(pool)}
     return sorted([*tasks, *wrong.values()], key=lambda one: (order[one.asked.qid], one.task_id))
 
@@ -147,8 +153,9 @@ def _wrong_answer(
     task: ValidationTask, others: Sequence[DrawnQuestion], options: TaskOptions, given: Container[str]
 ) -> ValidationTask | None:
     asked = task.asked
-    right = {name.casefold() for one in asked.question.answers for name in (one.text, *one.aliases)}
-    right |= {name.casefold() for one in asked.question.entities for name in (one.text, *one.aliases)}
+    things: list[QuestionAnswer | QuestionEntity] = [*asked.question.answers, *asked.question.entities]
+    right = {name.casefold() for one in things for name in (one.text, *one.aliases)}
+    pages = {one.title for one in things if one.title is not None}
     start = int(stable_sha256(options.seed, "other", task.task_id), 16)
     for step in range(len(others)):
         other = others[(start + step) % len(others)]
@@ -158,7 +165,9 @@ def _wrong_answer(
         for place in range(len(answers)):
             number = (start + place) % len(answers)
             answer = answers[number]
-            if right.isdisjoint(name.casefold() for name in (answer.text, *answer.aliases)):
+            if answer.title not in pages and right.isdisjoint(
+                name.casefold() for name in (answer.text, *answer.aliases)
+            ):
                 task_id = _task_id(options, asked, other, answer)
                 if task_id not in given:
                     return ValidationTask(task_id, asked, answer, f"{other.qid}__{number}", True)
@@ -167,7 +176,7 @@ def _wrong_answer(
 
 def validation_record(task: ValidationTask, form: Form) -> Json:
     """Gives what those who judge are shown."""
-    address = partial(page_url, form.host)
+    address = partial(_link, form.host)
     titles = [task.answer.title, *(one.title for one in task.answer.proofs)]
     return {
         "task_id": task.task_id,
@@ -177,6 +186,11 @@ def validation_record(task: ValidationTask, form: Form) -> Json:
         "links": [address(title) for title in dict.fromkeys(titles) if title is not None],
         "proofs": [{"text": one.text, "url": address(one.title)} for one in task.answer.proofs],
     }
+
+
+def _link(host: str, title: str) -> str:
+    """Gives an address that a browser opens; that of a release ends for it at a question mark."""
+    return page_url(host, title).replace("%", "%25").replace("?", "%3F")
 
 
 def key_record(task: ValidationTask) -> Json:

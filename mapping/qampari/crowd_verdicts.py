@@ -11,6 +11,7 @@ paraphrases
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -27,8 +28,9 @@ CORRECT, INCORRECT = "correct", "incorrect"
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",
+    "control_character": "a paraphrase with a character that is no text, such as NUL or escape",
     "duplicate_paraphrase": "the question was written anew before in this file",
-    "empty_paraphrase": "a paraphrase without text, or of several lines",
+    "empty_paraphrase": "a paraphrase without a letter or digit, or of several lines",
     "malformed_json": "a line that is not JSON",
     "missing_field": "a field that is needed is absent",
     "record_too_long": "a line of more than 64 MiB",
@@ -38,6 +40,9 @@ REASONS: dict[str, str] = {
     "wrong_type": "a value of another type than the field has",
 }
 """Why a line is left out: reason -> meaning."""
+
+_WORD = re.compile(r"[^\W_]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Reject = Callable[[BadRecord], None]
 
@@ -96,14 +101,14 @@ def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
 
 
 def read_paraphrases(path: str | None, asked: Collection[str], storage: Storage, reject: Reject) -> dict[str, str]:
-    """Gives the paraphrase of each question that has one; None for a path is a file without lines.
+    """Gives the paraphrase of each question that has one, with single blanks; None for a path is a file without lines.
 
     Raises:
         SetupError: the file cannot be read, or is one of something else.
     """
     found: dict[str, str] = {}
     for record in _usable(path, storage, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
-        found[record["qid"]] = record["paraphrase"].strip()
+        found[record["qid"]] = " ".join(record["paraphrase"].split())
     return found
 
 
@@ -113,8 +118,10 @@ def _check_paraphrase(asked: Collection[str], found: dict[str, str], record: Jso
         raise RecordError("unknown_question", f"{qid!r}")
     if qid in found:
         raise RecordError("duplicate_paraphrase", f"{qid!r}")
-    if len(paraphrase.strip().splitlines()) != 1:
+    if len(paraphrase.strip().splitlines()) != 1 or _WORD.search(paraphrase) is None:
         raise RecordError("empty_paraphrase", f"{qid!r}: {paraphrase[:80]!r}")
+    if _CONTROL.search(" ".join(paraphrase.split())) is not None:
+        raise RecordError("control_character", f"{qid!r}: {paraphrase[:80]!r}")
 
 
 def _usable(

@@ -23,8 +23,10 @@ LEAST_ALIAS_CHARS = 4
 N_BEFORE = 2
 """Sentences before the one that names something. Source: the paper; the released code has one."""
 
+_BLANKS = re.compile(r"[ \t\r\n\u00a0]+")
 _TITLES = frozenset(("title", "heading"))
 _LEAST_DIGITS = 3
+_MOST_DIGITS = 127  # of a number in Wikibase; none is written out that would be longer
 _GOES_ON = re.compile(r"\d[.,]\d")
 _WENT_BEFORE = re.compile(r"\d,\d")  # no point: 12.5.1954
 
@@ -71,12 +73,24 @@ def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[s
     Args:
         label: kept however short.
         aliases: (language, text); those in ``en`` and its variants (``en-gb``) of at least ``LEAST_ALIAS_CHARS``.
+
+    Returns:
+        Names as pages have them (``plain_text``).
     """
-    names = [label] if label else []
+    names = [plain_text(label or "")]
     for language, text in aliases:
-        if language.split("-")[0] == "en" and len(text) >= LEAST_ALIAS_CHARS:
-            names.append(text)
-    return tuple(dict.fromkeys(names))
+        if language.split("-")[0] == "en" and len(plain_text(text)) >= LEAST_ALIAS_CHARS:
+            names.append(plain_text(text))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def plain_text(text: str) -> str:
+    """Gives a text with the white space that texts of a knowledge source have: single blanks, none around it.
+
+    >>> plain_text(" No\u00a0break ")
+    'No break'
+    """
+    return _BLANKS.sub(" ", text).strip()
 
 
 def number_names(amount: str) -> tuple[str, ...]:
@@ -91,7 +105,7 @@ def number_names(amount: str) -> tuple[str, ...]:
         value = Decimal(amount)
     except InvalidOperation:
         return ()
-    if not value.is_finite() or sum(char.isdigit() for char in amount) < _LEAST_DIGITS:
+    if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
         return ()
     plain = f"{value:f}"
     short = plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -106,7 +120,7 @@ def year_names(year: int) -> tuple[str, ...]:
 
 def text_names(text: str) -> tuple[str, ...]:
     """Gives how a page may write a text: as it is; one of digits alone needs three of them."""
-    text = text.strip()
+    text = plain_text(text)
     if not text or (text.isdecimal() and len(text) < _LEAST_DIGITS):
         return ()
     return (text,)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from mapping.qampari.classes import N_WORDS, ClassTypes, Numbers, item_numbers
 ENDED = "P582"
 """Qualifier of statements that no longer hold: end time."""
 _INSTANCE_OF = 31
+_BLANKS = "[ \t\r\n\u00a0]+"
 _COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
 
 
@@ -65,20 +67,30 @@ def simple_facts(tables: WikidataTables, property_ids: Collection[str], types: C
         yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=FACTS)
 
 
-def values_of(tables: WikidataTables, subjects: Numbers, property_ids: Collection[str]) -> Iterator[pa.RecordBatch]:
+def values_of(
+    tables: WikidataTables,
+    subjects: Numbers,
+    property_ids: Collection[str],
+    *,
+    value_types: Mapping[str, Collection[str]] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Gives the values that some subjects have, as rows of VALUES; left out is what ``simple_facts`` leaves out.
 
-    Values are items, times (their year, before our era with a minus), amounts, strings and English texts. Of times and
-    amounts the first statement of a property counts, of the others all.
+    Values are items, times (their year, before our era with a minus), amounts, strings and English texts, both with
+    white space as pages have it (``evidence.plain_text``). Of times and amounts the first statement of a property
+    counts, of the others all.
 
     Args:
         tables: of Wikidata.
         subjects: numbers of items, ascending.
         property_ids: of the values.
+        value_types: by property the types that its values have; others are left out. None: any.
     """
     wanted = pa.array(sorted(property_ids), pa.string())
     for batch in _whole_items(tables):
         batch = batch.filter(pc.is_in(batch["property_id"], wanted))
+        if value_types is not None:
+            batch = batch.filter(_have_types(batch, value_types))
         batch = batch.filter(pa.array(_are_among(subjects, item_numbers(batch["entity_id"]))))
         current = _current(batch)
         texts = _texts(current)
@@ -97,6 +109,19 @@ def _are_among(ascending: Numbers, numbers: Numbers) -> npt.NDArray[np.bool_]:
     return found
 
 
+def _have_types(batch: pa.RecordBatch, value_types: Mapping[str, Collection[str]]) -> pa.Array:
+    """Says which values are of a type that their property has."""
+    properties_of: defaultdict[str, list[str]] = defaultdict(list)
+    for property_id, types in value_types.items():
+        for one in types:
+            properties_of[one].append(property_id)
+    fit = pa.array(np.zeros(batch.num_rows, np.bool_))
+    for one, properties in sorted(properties_of.items()):
+        is_type = pc.fill_null(pc.equal(batch["value_type"], one), False)
+        fit = pc.or_(fit, pc.and_(is_type, pc.is_in(batch["property_id"], pa.array(properties, pa.string()))))
+    return fit
+
+
 def _texts(batch: pa.RecordBatch) -> pa.Array:
     kind = batch["value_type"]
     is_english = pc.fill_null(pc.equal(batch["language"], "en"), False)
@@ -107,7 +132,8 @@ def _texts(batch: pa.RecordBatch) -> pa.Array:
             pc.and_(pc.equal(kind, "monolingualtext"), is_english),
         ),
     )
-    other = pc.if_else(is_said, batch["value"], pa.scalar(None, pa.string()))
+    plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["value"], _BLANKS, " "))
+    other = pc.if_else(is_said, plain, pa.scalar(None, pa.string()))
     return pc.if_else(pc.equal(kind, "time"), pc.cast(batch["year"], pa.string()), other)
 
 

@@ -155,7 +155,7 @@ def _named(terms: dict[str, Any] | None, page: PageOfItem | None) -> tuple[Any, 
 
 
 def _label(labels: list[dict[str, str]]) -> str | None:
-    by_language = {one["language"]: one["text"] for one in labels}
+    by_language = {one["language"]: one["text"] for one in labels if one["text"].strip()}
     variants = sorted(one for one in by_language if one.startswith("en-"))
     return next((by_language[one] for one in (*_LABEL_LANGUAGES, *variants) if one in by_language), None)
 

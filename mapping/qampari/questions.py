@@ -18,6 +18,7 @@ TABLE_SIMPLE, TABLE_COMPOSITION = "wikitables_simple", "wikitables_composition"
 SUBSETS = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE, TABLE_COMPOSITION)
 """Kinds of questions, by the names that released ones have."""
 
+# What the released code changes.
 _PLURAL = {"is": "are", "was": "were", "has": "have"}
 
 
@@ -132,21 +133,27 @@ def intersection_question(relations: Relations, query: IntersectionQuery, first:
     return f"{_head(relations, query.first)} {' and '.join(predicates)}?"
 
 
-def composition_question(relations: Relations, query: CompositionQuery, entity: str) -> str:
+def composition_question(
+    relations: Relations, query: CompositionQuery, entity: str, *, as_released: bool = False
+) -> str:
     """Gives the question of a composition, the verb behind "that" in the plural.
 
     Args:
         relations: hold the words.
         query: what is asked.
         entity: what the value of the base query is called.
+        as_released: of the verbs only is, was and has are put in the plural ("persons that works for X").
     """
     asked = relations.composition[query.property_id]
     relation = relations.simple[query.base.property_id]
     subjects = relation.plural if query.base.type_label is None else relations.word_for(query.base.type_label)
-    # Before the name is filled in, so that nothing of a name is taken for the verb.
-    verb, space, rest = relation.predicate.partition(" ")
-    predicate = f"{_PLURAL.get(verb, verb)}{space}{rest}".replace("{entity}", entity)
-    return f"{asked.ask} are the {asked.noun} {asked.link} {subjects} that {predicate}?"
+    predicate = relation.of_many
+    if predicate is None or as_released:
+        # Before the name is filled in, so that nothing of a name is taken for the verb.
+        verb, space, rest = relation.predicate.partition(" ")
+        predicate = f"{_PLURAL.get(verb, verb)}{space}{rest}"
+    said = predicate.replace("{entity}", entity)
+    return f"{asked.ask} are the {asked.noun} {asked.link} {subjects} that {said}?"
 
 
 def _head(relations: Relations, query: SimpleQuery) -> str:

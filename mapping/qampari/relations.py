@@ -35,6 +35,8 @@ class SimpleRelation:
         types: labels of the classes that answers are told apart by, in the order in which they are tried; empty where
             they are not.
         is_enabled: whether questions are made of it.
+        of_many: the predicate for several answers, with ``{entity}``; None where it changes by is, was or has at its
+            beginning alone.
     """
 
     property_id: str
@@ -46,6 +48,7 @@ class SimpleRelation:
     claim: str
     types: tuple[str, ...] = ()
     is_enabled: bool = True
+    of_many: str | None = None
 
     @property
     def is_typed(self) -> bool:
@@ -120,7 +123,7 @@ def load_relations(path: str | None = None) -> Relations:
     """
     file = Path(path) if path is not None else resources.files("mapping.qampari") / "relations.toml"
     try:
-        data = tomllib.loads(file.read_text("utf-8"))
+        data = tomllib.loads(file.read_text("utf-8-sig"))
     except FileNotFoundError as error:
         raise SetupError(f"{file}: no such file.") from error
     except OSError as error:
@@ -173,7 +176,7 @@ class _Reader:
         self, name: str, one: dict[str, Any], types: tuple[str, ...], wanted: tuple[str, ...]
     ) -> SimpleRelation:
         place = f"simple.{name}"
-        self._keys(place, one, {"label", "ask", "noun", "plural", "predicate", "claim", "enabled"})
+        self._keys(place, one, {"label", "ask", "noun", "plural", "predicate", "of_many", "claim", "enabled"})
         for label in types:
             self._known_type(f"types.{name}", label, wanted)
         ask = self._string(f"{place}.ask", one.get("ask"))
@@ -187,8 +190,10 @@ class _Reader:
             plural = _PERSONS
         predicate = self._template(f"{place}.predicate", one.get("predicate"), {"entity"})
         claim = self._template(f"{place}.claim", one["claim"], {"entity"}) if "claim" in one else predicate
+        of_many = self._template(f"{place}.of_many", one["of_many"], {"entity"}) if "of_many" in one else None
         label = self._string(f"{place}.label", one.get("label"))
-        return SimpleRelation(name, label, ask, noun, plural, predicate, claim, types, self._enabled(place, one))
+        is_enabled = self._enabled(place, one)
+        return SimpleRelation(name, label, ask, noun, plural, predicate, claim, types, is_enabled, of_many)
 
     def _composition(self, name: str, one: dict[str, Any], simple: SimpleRelation | None) -> CompositionRelation:
         place = f"composition.{name}"

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from kbsource.records import Page
+from mapping.caseless import fold_case
 from mapping.qampari.evidence import N_BEFORE, Candidate, number_names, text_names
 from mapping.qampari.list_tables import ListTable
 from mapping.sentences import sentence_spans
@@ -113,12 +114,12 @@ def _fact(table: ListTable, number: int, column: int | None) -> TableFact:
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """Gives the words of a list's name, in lower case, each once.
+    """Gives the words of a list's name, in lower case (``fold_case``), each once.
 
     >>> name_words("U.S. rail-roads of the 1850s, the")
     ('u.s', 'rail-roads', 'of', 'the', '1850s')
     """
-    return tuple(dict.fromkeys(_NAME_WORD.findall(name.lower())))
+    return tuple(dict.fromkeys(_NAME_WORD.findall(fold_case(name))))
 
 
 def parse_number(text: str) -> Decimal | None:

@@ -44,6 +44,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write proofs as the published files have them, each sentence in lower case but for its first letter",
     )
+    add(
+        "--released-wording",
+        action="store_true",
+        help="leave the verbs of compositions as the published questions have them: persons that works for X",
+    )
     add_run_arguments(parser)
 
 
@@ -186,6 +191,7 @@ def _run(args: argparse.Namespace) -> int:
         redirect_aliases=args.redirect_aliases,
         with_meta=args.with_meta,
         is_released_case=args.released_case,
+        is_released_wording=args.released_wording,
         worker_memory_bytes=args.worker_memory << 20,
     )
     flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
@@ -208,10 +214,25 @@ def summary_text(summary: QampariSummary) -> str:
         "",
         *_drawn_lines(report["questions"]),
         "",
+        *_nothing_kept(report),
         f"wall time {clock(summary.seconds)}",
         f"The release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}",
     ]
     return "\n".join(lines)
+
+
+def _nothing_kept(report: dict[str, Any]) -> list[str]:
+    """Gives why there may be no question at all; nothing where there is one."""
+    funnel = report["funnel"].values()
+    if any(counts.get("kept", 0) for counts in funnel):
+        return []
+    said = "No query became a question: the table queries/ has each of them, and what became of it."
+    if not any(counts.get("queries", 0) for counts in funnel):
+        said = (
+            "No query was found, so there is no question: nothing has enough subjects in Wikidata, and no list page "
+            "has a usable table. Are both releases whole, and of the same wiki?"
+        )
+    return [said, ""]
 
 
 def funnel_lines(report: dict[str, Any]) -> list[str]:

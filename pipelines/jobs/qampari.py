@@ -84,8 +84,8 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         progress: shows how far it has come.
 
     Raises:
-        DataError: a task could not be done.
-        SetupError: a file, an option or the output folder is wrong.
+        DataError: a task could not be done for its data.
+        SetupError: a file, an option or the output folder is wrong, or a task could not be done.
     """
     if f"--runner={DATAFLOW_RUNNER}" in flags:
         raise SetupError(
@@ -217,7 +217,9 @@ class _Making:
         def questions() -> Iterator[Question]:
             return chain(
                 simple_questions(simple, relations),
-                composition_questions(found, simple, relations, all_proofs=options.all_proofs),
+                composition_questions(
+                    found, simple, relations, all_proofs=options.all_proofs, as_released=options.is_released_wording
+                ),
                 intersection_questions(pairs, simple, relations),
                 listed,
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,6 @@ from mapping.entailment import Pair
 from mapping.qampari.evidence import (
     Candidate,
     Sought,
-    item_names,
     number_names,
     text_names,
     year_names,
@@ -105,10 +106,7 @@ class Known:
         found = {}
         for label in self._relations.wanted_types:
             named = [
-                item_id
-                for item_id, row in self._items.items()
-                if item_id in used
-                and any(one["language"] in ("en", "mul") and one["text"] == label for one in row["labels"])
+                item_id for item_id, row in self._items.items() if item_id in used and _english_label(row) == label
             ]
             if named:
                 found[label] = sorted(named, key=lambda one: (-n_instances[one], number_of(one)))[0]
@@ -131,7 +129,7 @@ class Known:
         for row in self._by_subject.get(subject, []):
             if row["property_id"] != property_id:
                 continue
-            kind, value = row["value_type"], row["value"]
+            kind, value = row["value_type"], _plain(row["value"])
             if kind == "time" and not found:
                 found.append(str(row["year"]))
             if kind == "quantity" and not found:
@@ -143,11 +141,13 @@ class Known:
 
     def item(self, item_id: str) -> Thing:
         page, row = self.page_of.get(item_id), self._items.get(item_id)
-        labels = {one["language"]: one["text"] for one in row["labels"]} if row else {}
+        labels = {one["language"]: _plain(one["text"]) for one in row["labels"]} if row else {}
         label = labels.get("en") or labels.get("mul")
-        label = label or next((labels[one] for one in sorted(labels) if one.startswith("en-")), None)
-        aliases = [(one["language"], one["text"]) for one in row["aliases"]] if row else []
-        return Thing(item_names(label or (page.title if page else None), aliases), page, item_id)
+        label = label or next((labels[one] for one in sorted(labels) if one.startswith("en-") and labels[one]), None)
+        label = label or (page.title if page else None)
+        aliases = [_plain(one["text"]) for one in row["aliases"] if re.match("en(-|$)", one["language"])] if row else []
+        names = [*([label] if label else []), *(one for one in aliases if len(one) > 3)]
+        return Thing(tuple(dict.fromkeys(names)), page, item_id)
 
     def value(self, property_id: str, value: str) -> Thing:
         kind = self._kinds[property_id]
@@ -156,6 +156,10 @@ class Known:
         if kind == "time":
             return Thing(year_names(int(value)))
         return Thing(number_names(value) if kind == "quantity" else text_names(value))
+
+    def answer(self, fact: Fact) -> str | Decimal:
+        """Gives what the value is told apart by: amounts are numbers."""
+        return Decimal(fact.value) if self._kinds[fact.property_id] == "quantity" else fact.value
 
     def found(self, fact: Fact) -> list[Candidate]:
         if fact not in self._candidates:
@@ -209,6 +213,16 @@ class Known:
 def _holds(row: dict[str, Any]) -> bool:
     has_ended = any(one["property_id"] == "P582" for one in row["qualifiers"])
     return row["value"] is not None and row["rank"] != "deprecated" and not has_ended
+
+
+def _plain(text: str) -> str:
+    return " ".join(one for one in re.split("[ \\t\\r\\n\u00a0]", text) if one)
+
+
+def _english_label(row: dict[str, Any]) -> str | None:
+    labels = {one["language"]: one["text"] for one in row["labels"]}
+    found: str | None = labels.get("en", labels.get("mul"))
+    return found
 
 
 def number_of(item_id: str) -> int:

@@ -222,7 +222,7 @@ class Oracle:
                     for subject in base.subjects
                     for value in sorted(set(self._known.values(subject, relation.property_id)))
                 ]
-                if len({one.value for one in facts}) < self._filter.least:
+                if len({self._known.answer(one) for one in facts}) < self._filter.least:
                     continue
                 query = CompositionQuery(relation.property_id, base.query)
                 right = self._validate_pairs(query, base, facts)
@@ -236,21 +236,24 @@ class Oracle:
         things = [(self._known.item(one.subject), self._known.value(one.property_id, one.value)) for one in facts]
         n_with_page = sum(subject.page is not None or value.page is not None for subject, value in things)
         found = [one for one in facts if one.subject in base.validated and self._known.found(one)]
-        if len({one.value for one in found}) < self._filter.least or len(found) / n_all < self._filter.share:
+        if (
+            len({self._known.answer(one) for one in found}) < self._filter.least
+            or len(found) / n_all < self._filter.share
+        ):
             self._consider(query, (n_all, n_with_page, len(found), None), "too_few_found", entities, label)
             return None
         right = [one for one in found if self._known.is_proved(one)]
-        outcome = self._outcome(len({one.value for one in right}), len(right), n_all)
+        outcome = self._outcome(len({self._known.answer(one) for one in right}), len(right), n_all)
         self._consider(query, (n_all, n_with_page, len(found), len(right)), outcome, entities, label)
         return right if outcome == "kept" else None
 
     def _composition_question(self, query: CompositionQuery, base: _Kept, right: list[Fact], n_all: int) -> Question:
         by_value = defaultdict(list)
         for fact in right:
-            by_value[fact.value].append(fact)
+            by_value[self._known.answer(fact)].append(fact)
         answers = []
-        for value, ways in by_value.items():
-            thing, proofs = self._known.value(query.property_id, value), []
+        for ways in by_value.values():
+            thing, proofs = self._known.value(query.property_id, ways[0].value), []
             for fact in ways if self._all_proofs else ways[:1]:
                 of_base = Fact(fact.subject, base.query.property_id, base.query.entity_id, True)
                 for proof in (self._known.proof(of_base), self._known.proof(fact)):

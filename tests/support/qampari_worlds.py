@@ -46,6 +46,13 @@ P58 = { noun = "screenwriters", ask = "Who", link = "of", claim = "{value} wrote
 _DATATYPES = {"P577": "time", "P1082": "quantity", "P1476": "monolingualtext", "P582": "time"}
 _CLAIM = re.compile(r"(?P<rank>[+-]?)(?P<property>P\d+) (?P<value>.+?)(?P<ended> ended)?")
 _RANKS = {"+": "preferred", "-": "deprecated", "": "normal"}
+AWKWARD = (
+    "C++|U2|A.B. Yehoshua|What?|x.*y|[a-z]+|Łódź|Москва|東京|İzmir|ΟΔΥΣΣΕΥΣ|Straße|Kate|Kate Bush|Bush|"
+    "Dr. No. Who|foo\\bar|$100|a|1984|12|R.E.M.|{entity}|{value}|%s|e\u0301t|ſtone|-dash-|It is|the|"
+    f"  padded|padded |    |No\u00a0break|Ring Ring|Long {'very long name ' * 12}end"
+).split("|")
+"""Names that are parts of one another, of questions, of numbers, or of patterns; with blanks around, or blanks
+alone."""
 _LINK = re.compile(r"\[\[Q(\d+)\|([^]]*)\]\]")
 
 
@@ -58,12 +65,17 @@ class World(NamedTuple):
 
 
 class Maker:
-    """Takes items with their pages, and writes them as releases."""
+    """Takes items with their pages, and writes them as releases.
 
-    def __init__(self) -> None:
+    Args:
+        without: properties that Wikidata has no entity of.
+    """
+
+    def __init__(self, *, without: Sequence[str] = ()) -> None:
         self._entities: list[dict[str, Any]] = [
             {"type": "property", "id": name, "datatype": _DATATYPES.get(name, "wikibase-item"), "claims": []}
             for name in ("P19", "P27", "P31", "P50", "P57", "P58", "P279", "P407", "P577", "P582", "P1082", "P1476")
+            if name not in without
         ]
         self._pages: list[Page] = []
 
@@ -100,6 +112,11 @@ class Maker:
         self._entities.append(item(item_id, labels=labels, aliases=also, claims=by_property))
         if page is not None:
             self._pages.append(_page(item_id, title or label or item_id, page))
+
+    def claim(self, item_id: str, one: dict[str, Any]) -> None:
+        """Takes a statement of an item that was added, which comes before its others."""
+        (found,) = (entity for entity in self._entities if entity["id"] == item_id)
+        found["claims"].setdefault(one["property"], []).insert(0, statement(one))
 
     def write(self, folder: Path) -> World:
         """Writes both releases and the relations."""
@@ -156,18 +173,24 @@ def _page(item_id: str, title: str, paragraphs: Sequence[str]) -> Page:
     )
 
 
-def random_maker(seed: int, *, n_works: int = 200) -> Maker:
-    """Gives a world of works with authors, directors and languages, where pages say a part of it."""
+def random_maker(seed: int, *, n_works: int = 200, n_awkward: int = 0) -> Maker:
+    """Gives a world of works with authors, directors and languages, where pages say a part of it.
+
+    Args:
+        seed: of the world.
+        n_works: works in it.
+        n_awkward: names in ten that are ``AWKWARD`` ones.
+    """
     rng = random.Random(seed)
     maker = Maker()
     maker.add("Q1", "film")
     maker.add("Q2", "painting")
     maker.add("Q3", "short film", "P279 Q1")
     people, tongues = range(11, 23), range(41, 52)
-    names = {number: _name(rng) for number in (*people, *tongues)}
+    names = {number: _name(rng, n_awkward) for number in (*people, *tongues)}
     said: dict[int, list[str]] = {number: [] for number in names}
     for work in range(101, 101 + n_works):
-        name, own = _name(rng) if rng.random() < 0.9 else "Same Again", list[str]()
+        name, own = _name(rng, n_awkward) if rng.random() < 0.9 else "Same Again", list[str]()
         claims = [f"P31 Q{one}" for one in (1, 2, 3, 9) if rng.random() < 0.4]
         author = min(rng.choices(people, k=2))
         for property_id, targets, words in (
@@ -195,7 +218,7 @@ def random_maker(seed: int, *, n_works: int = 200) -> Maker:
         for property_id, value, words in (
             ("P577", str(rng.randint(900, 2020)), "came out in"),
             ("P1082", str(rng.choice((7, 120, 1250, 61390))), "has"),
-            ("P1476", _name(rng), "is called"),
+            ("P1476", _name(rng, n_awkward), "is called"),
         ):
             if rng.random() < 0.6:
                 claims.append(f"{property_id} {value}")
@@ -207,19 +230,22 @@ def random_maker(seed: int, *, n_works: int = 200) -> Maker:
             label,
             *claims,
             page=[f"{name} is a work.", *own] if has_page else None,
-            title=f"{name} ({work})",
+            title=" ".join(f"{name} ({work})".split()),
             language=rng.choice(("en", "en", "mul", "en-gb")),
             aliases=[name[:3], f"The {name}"] if rng.random() < 0.3 else (),
         )
     for number, name in names.items():
         has_page, is_named = rng.random() < 0.7, rng.random() < 0.7
         paragraphs = [f"{name} is here.", *said[number]] if has_page else None
-        aliases = [name.split()[0]] if is_named else ()
-        maker.add(f"Q{number}", name if is_named else None, page=paragraphs, title=name, aliases=aliases)
+        aliases = [(name.split() or [name])[0]] if is_named else ()
+        title = " ".join(f"{name} ({number})".split()) if n_awkward else name
+        maker.add(f"Q{number}", name if is_named else None, page=paragraphs, title=title, aliases=aliases)
     return maker
 
 
-def _name(rng: random.Random) -> str:
+def _name(rng: random.Random, n_awkward: int = 0) -> str:
+    if n_awkward and rng.randrange(10) < n_awkward:
+        return rng.choice(AWKWARD)
     words = ("".join(rng.choices(("ka", "lo", "mi", "ru", "te", "vo", "sa"), k=3)).title() for _ in range(2))
     return " ".join(words)
 

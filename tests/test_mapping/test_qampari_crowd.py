@@ -16,9 +16,17 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.qampari.crowd_apply import CrowdFiles, apply_crowd
-from mapping.qampari.crowd_tasks import TaskOptions, candidate_of, export_tasks, read_questions, validation_tasks
+from mapping.qampari.crowd_tasks import (
+    TaskOptions,
+    candidate_of,
+    export_tasks,
+    read_questions,
+    validation_record,
+    validation_tasks,
+)
 from mapping.qampari.crowd_verdicts import REASONS
 from mapping.qampari.questions import COMPOSITION, SIMPLE
+from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
 from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
@@ -132,6 +140,14 @@ def test_a_task_shows_the_answer_with_its_pages_and_proofs(tasks: Path) -> None:
     }
 
 
+def test_links_open_in_a_browser() -> None:
+    asked = question("P50__Q1", FIRST[:1])
+    answer = asked.answers[0]._replace(title="100% Łódź: What's Up, Doc?", proofs=())
+    (task,) = validation_tasks([drawn(asked._replace(answers=(answer,)), 0, "dev")], OPTIONS)
+
+    assert validation_record(task, FORM)["links"] == ["https://en.wikipedia.org/wiki/100%25_Łódź:_What's_Up,_Doc%3F"]
+
+
 def test_questions_of_the_pool_and_drawn_training_ones_are_written_anew(tasks: Path) -> None:
     asked = read_lines(tasks / "paraphrase.jsonl")
     train = _questions()[3:5]
@@ -175,6 +191,49 @@ def test_no_wrong_answer_has_a_name_of_a_right_one(names: list[list[str]], share
         assert has_it != one.is_wrong
         owner = next(other for other in pool if other.qid == one.aid.rpartition("__")[0])
         assert owner.question.answers[int(one.aid.rpartition("__")[2])] == one.answer
+
+
+def _without_pages(one: Question) -> Question:
+    return one._replace(answers=tuple(answer._replace(title=None) for answer in one.answers))
+
+
+@pytest.mark.parametrize(("share", "n_wrong"), [(0.5, 12), (0.25, 4), (0.1, 1), (0, 0)])
+def test_the_share_of_wrong_answers_is_that_of_all_tasks(share: float, n_wrong: int) -> None:
+    asked = [_without_pages(question(f"P50__Q{number}", names)) for number, names in enumerate((FIRST, SECOND))]
+    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
+
+    found = validation_tasks(pool, TaskOptions(wrong_share=share))
+    assert Counter(one.is_wrong for one in found) == Counter({False: 12, True: n_wrong})
+
+
+@pytest.mark.parametrize(("share", "n_wrong"), [(0.6, 27), (0.9, 36)])
+def test_more_wrong_answers_than_right_ones_are_given_as_long_as_there_are_any(share: float, n_wrong: int) -> None:
+    asked = [_without_pages(question(f"P50__Q{number}", one)) for number, one in enumerate((FIRST, SECOND, THIRD))]
+    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
+
+    found = validation_tasks(pool, TaskOptions(wrong_share=share))
+    assert Counter(one.is_wrong for one in found) == {False: 18, True: n_wrong}
+    assert len({one.task_id for one in found}) == len(found)
+
+
+def test_a_right_answer_under_another_name_is_no_wrong_answer() -> None:
+    first, second = question("P50__Q1", FIRST[:1]), question("P50__Q2", ["The Mill"])
+    assert first.answers[0].title == second.answers[0].title
+
+    for one, n_wrong in ((second, 0), (_without_pages(second), 1)):
+        pool = [drawn(first, 0, "dev"), drawn(one, 1, "dev")]
+        found = validation_tasks(pool, TaskOptions(wrong_share=0.9))
+        assert sum(task.is_wrong for task in found if task.asked is pool[0]) == n_wrong
+
+
+def test_what_is_asked_about_is_no_wrong_answer() -> None:
+    others = [question("P50__Q1", FIRST, entity="Tey Falls"), question("P50__Q2", ["Lake Miravel", "The Tey Falls"])]
+    pool = [drawn(_without_pages(one), number, "dev") for number, one in enumerate(others)]
+
+    wrong = [one for one in validation_tasks(pool, TaskOptions(wrong_share=0.9)) if one.is_wrong]
+    assert {(one.asked.question.key, one.answer.text) for one in wrong if one.asked is pool[0]} == {
+        ("P50__Q1", "Lake Miravel")
+    }
 
 
 @pytest.mark.parametrize(
@@ -248,6 +307,17 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
     assert sorted(one["qid"] for one in read_lines(tmp_path / "judged" / data_path("dev"))) == [OTHER, numbers["dev"]]
 
 
+def test_what_was_written_anew_is_not_kept_with_a_question_that_goes_back(tmp_path: Path) -> None:
+    first = _questions()[0]._replace(paraphrase="What lies at Lake Miravel?")
+    release = write_qampari(tmp_path / "release", [first, *_questions()[1:]], facts={"release": {}})
+    export_tasks(str(release), str(tmp_path / "tasks"), STORAGE, OPTIONS)
+    ids = _task_ids(tmp_path / "tasks")
+    report = _apply(tmp_path, verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)])
+
+    assert report["questions"]["replaced"] == 1
+    assert _after(tmp_path)[f"{SIMPLE} P50__Q1"].paraphrase is None
+
+
 def test_nothing_is_drawn_from_another_subset_or_relation(tmp_path: Path, tasks: Path) -> None:
     ids = _task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{OTHER}__{number}"]) for number in range(6)])
@@ -309,7 +379,10 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
         paraphrases=[
             {"qid": "9__wikidata_simple__dev", "paraphrase": "What?"},
             {"qid": DEV, "paraphrase": "What?\nWho?"},
-            {"qid": DEV, "paraphrase": "What?"},
+            {"qid": DEV, "paraphrase": "\u200b ???_"},
+            {"qid": DEV, "paraphrase": "What\0?"},
+            {"qid": DEV, "paraphrase": "\x1b[2JWhat?"},
+            {"qid": DEV, "paraphrase": "What\t is? "},
             {"qid": DEV, "paraphrase": "Who?"},
         ],
     )
@@ -324,13 +397,17 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
         ("verdicts.jsonl", "line 6", "wrong_type"),
         ("paraphrases.jsonl", "line 1", "unknown_question"),
         ("paraphrases.jsonl", "line 2", "empty_paraphrase"),
-        ("paraphrases.jsonl", "line 4", "duplicate_paraphrase"),
+        ("paraphrases.jsonl", "line 3", "empty_paraphrase"),
+        ("paraphrases.jsonl", "line 4", "control_character"),
+        ("paraphrases.jsonl", "line 5", "control_character"),
+        ("paraphrases.jsonl", "line 7", "duplicate_paraphrase"),
     ]
     assert report["rejected"] == Counter(row["reason"] for row in rows)
     assert set(report["rejected"]) <= set(REASONS)
     assert report["answers"]["judged"] == 1
     assert report["workers"] == {"": {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}
     assert report["paraphrases"]["used"] == 1
+    assert [one.paraphrase for one in _after(tmp_path).values() if one.paraphrase is not None] == ["What is?"]
 
 
 def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release: Path, tasks: Path) -> None:

@@ -87,6 +87,7 @@ def test_candidates_are_ordered_by_name_then_link_then_place() -> None:
 def test_headings_and_the_title_are_no_evidence_and_list_items_are() -> None:
     assert _found(_page(1, "Nothing.")) == []
     assert _found(_page(1, "The Ullane.", kind="list_item")) == [("The Ullane.", "Ullane")]
+    assert _found(_page(1, "Nothing.", links=((0, "Page", 7), (1, "Ullane", 7)))) == []
 
 
 def test_a_name_that_ends_a_sentence_in_its_middle_joins_the_two() -> None:
@@ -128,7 +129,10 @@ def test_names_of_an_item() -> None:
         ("12.5", ("12.5",)),
         ("-1500", ("-1500", "-1,500")),
         ("1000.0", ("1000.0", "1000", "1,000")),
-        ("5E3", ()),
+        ("5E3", ("5000", "5,000")),
+        ("5E1", ()),
+        ("5E-900000000", ()),
+        ("5E900000000", ()),
         ("NaN", ()),
         ("many", ()),
     ],
@@ -138,7 +142,7 @@ def test_names_of_numbers(amount: str, names: tuple[str, ...]) -> None:
 
 
 def test_names_of_years_and_texts() -> None:
-    assert [year_names(one) for one in (1852, 999, -1852)] == [("1852",), (), ()]
+    assert [year_names(one) for one in (1852, 999, -1852, 9999, 10000)] == [("1852",), (), (), ("9999",), ()]
     assert [text_names(one) for one in (" Per mare ", "12", "123", " ")] == [("Per mare",), (), ("123",), ()]
 
 

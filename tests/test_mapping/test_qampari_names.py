@@ -51,6 +51,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> WikidataTables:
         item("Q3", labels=terms(**{"en-us": "Color", "en-gb": "Colour"}), aliases=[]),
         item("Q4", labels=[], aliases=aliases(en="Nameless One")),
         item("Q5", labels=[], aliases=[]),
+        item(
+            "Q6",
+            labels=terms(en="  ", mul=" Eva\u00a0 Perón "),
+            aliases=aliases(en=" Evita\u00a0", **{"en-gb": "   Ev "}),
+        ),
         item("Q1001", labels=terms(en="One"), aliases=aliases(en="Number One", **{"en-gb": "No. One"})),
         item("Q1002", labels=[], aliases=aliases(en="Number Two")),
     ]
@@ -96,13 +101,14 @@ EXPECTED: dict[int, list[str]] = {
     3: ["Colour"],
     4: ["Nameless One"],
     5: [],
+    6: ["Eva Perón", "Evita"],
     77: [],  # Wikidata has no such item
     1001: ["One", "Number One", "No. One"],
     1002: [PAGES[2].title, "Number Two"],
     1003: [PAGES[3].title],
 }
 """A label in English comes first, then one for all languages, then one of a variant, then the title of the page;
-aliases are in English and have four characters."""
+aliases are in English and have four characters. White space is single blanks between words, as in pages."""
 
 
 @pytest.mark.parametrize("batch_rows", [1, 4, 1 << 14])

@@ -107,6 +107,40 @@ def test_a_composition_asks_for_something_of_the_answers(
     assert composition_question(relations, query, "X") == question
 
 
+@pytest.mark.parametrize(
+    ("query", "subjects", "released"),
+    [
+        (SimpleQuery("P108", "Q1"), "persons that work for X", "persons that works for X"),
+        (SimpleQuery("P106", "Q1"), "persons that work or worked as a X", "persons that works or worked as a X"),
+        (SimpleQuery("P119", "Q1"), "persons that are or were buried in X", "persons that are or was buried in X"),
+        (
+            SimpleQuery("P1875", "Q1"),
+            "persons that were or are represented by X",
+            "persons that were or is represented by X",
+        ),
+        (SimpleQuery("P57", "Q1", "film"), "film that were directed by X", "film that were directed by X"),
+    ],
+)  # fmt: skip
+def test_verbs_behind_that_are_in_the_plural_or_as_in_the_released_questions(
+    relations: Relations, query: SimpleQuery, subjects: str, released: str
+) -> None:
+    asked = CompositionQuery("P569", query)
+
+    assert composition_question(relations, asked, "X") == f"What are the dates of birth of {subjects}?"
+    as_released = composition_question(relations, asked, "X", as_released=True)
+    assert as_released == f"What are the dates of birth of {released}?"
+
+
+def test_no_verb_behind_a_noun_in_the_plural_is_in_the_singular(relations: Relations) -> None:
+    for one in relations.simple.values():
+        if not one.is_typed:
+            said = composition_question(relations, CompositionQuery("P577", SimpleQuery(one.property_id, "Q1")), "X")
+            verbs = said.partition(f"{one.plural} that ")[2].split()
+            at_or = verbs.index("or") if "or" in verbs else -1
+            for verb in {verbs[0], verbs[at_or + 1]}:
+                assert not verb.endswith("s"), said
+
+
 def test_no_relation_leaves_a_hole_in_a_question(relations: Relations) -> None:
     for one in relations.simple.values():
         base = SimpleQuery(one.property_id, "Q1", one.types[0] if one.is_typed else None)

@@ -122,6 +122,7 @@ def test_names_are_taken_as_they_are(relations: Relations, name: str, entity: st
         ('noun = "books", ', "", "simple.P50: expected noun, plural or types"),
         ('"were written by {entity}"', '"were written by"', "simple.P50.predicate: expected {entity} once"),
         ('"were written by {entity}"', '"by {entity} {enitty}"', "simple.P50.predicate: expected {entity} once"),
+        ('of_many = "work for {entity}"', 'of_many = "work"', "simple.P108.of_many: expected {entity} once"),
         ('claim = "was written by {entity}"', "enabled = 1", "simple.P50.enabled: expected true or false"),
         ("{value} is {entity}'s father", "{value}'s father", "expected {entity} once and {value} once"),
         ('"children of", ask = "Who", ', '"children of", ', "composition.P40.ask: expected a text"),
@@ -160,6 +161,8 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     path.write_text(FILE.read_text("utf-8").replace(", enabled = false", ""), "utf-8")
 
     assert load_relations(str(path)).simple["P275"].is_enabled
+    (tmp_path / "windows.toml").write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_relations(str(tmp_path / "windows.toml")) == load_relations(str(path))
     with pytest.raises(SetupError, match=f"{tmp_path} cannot be read: .* Give a file of relations"):
         load_relations(str(tmp_path))
     (tmp_path / "empty.toml").touch()

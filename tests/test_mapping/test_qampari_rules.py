@@ -244,6 +244,7 @@ def test_names_with_marks_at_their_edges_and_in_other_scripts(name: str, text: s
     [
         ("250", "It has 250 steps.", True),
         ("250", "It has 1,250 steps.", False),
+        ("250", "1,250 steps.", False),
         ("250", "It has 250,000 steps.", False),
         ("250", "It is 250.5 long.", False),
         ("250", "It has 250, 300 or more.", True),

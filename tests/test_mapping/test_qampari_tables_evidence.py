@@ -190,6 +190,14 @@ def test_names_are_cut_into_words() -> None:
     )  # fmt: skip
 
 
+def test_a_letter_whose_lower_case_is_two_code_points_is_one_letter_of_its_word() -> None:
+    words = name_words("Mosques in İzmir")
+
+    assert len(words) == 3
+    assert find_words(_page(1, "A mosque in İzmir."), words) is not None
+    assert find_words(_page(1, "A mosque in Izmit."), words) is None
+
+
 @pytest.mark.parametrize(
     ("words", "text", "is_found"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from mapping.qampari.released import parse_qid
 from mapping.qampari.rows import DrawnQuestion, query_of_row, question_of_row
 from mapping.qampari.selection import SampleSizes, split_relations
 from pipelines.cli import main
-from pipelines.commands.qampari import funnel_lines
+from pipelines.commands.qampari import funnel_lines, summary_text
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.options_qampari import QampariOptions
 from tests.support import mini_wikidata
@@ -200,6 +201,17 @@ def test_the_funnel_adds_up_to_the_queries(output: Path, made: QampariSummary, d
     } == of_split
 
 
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [({}, "No query was found"), ({SIMPLE: {"queries": 2, "kept": 0}}, "No query became a question")],
+)
+def test_a_release_without_questions_says_why(made: QampariSummary, counts: dict[str, Any], said: str) -> None:
+    of_none = replace(made, report={**made.report, "funnel": counts})
+
+    assert said in summary_text(of_none)
+    assert said not in summary_text(made)
+
+
 def test_each_question_is_on_the_side_of_its_relations(drawn: list[DrawnQuestion]) -> None:
     relations = load_relations()
     sides = split_relations((one.property_id for one in relations.simple.values() if one.is_enabled), "qampari")
@@ -266,6 +278,32 @@ def test_without_tables_and_with_meta_and_released_case(
     assert all(text[:1] == text[:1].upper() for text in texts)
     assert not any("Halvane" in text[1:] for text in texts)
     assert not any("meta" in one for split in SPLITS for one in _lines(output, split))
+
+
+def test_verbs_can_be_those_of_the_released_questions(world: World, drawn: list[DrawnQuestion], tmp_path: Path) -> None:
+    run_here(_options(world, tmp_path / "made", is_released_wording=True))
+
+    made = [question_of_row(row).question for row in rows(tmp_path / "made", "questions")]
+    changed = [(new.text, old.question.text) for new, old in zip(made, drawn, strict=True) if new != old.question]
+    assert changed
+    assert all(new.replace(" that works or ", " that work or ") == old for new, old in changed)
+    assert [one._replace(text="") for one in made] == [one.question._replace(text="") for one in drawn]
+
+
+def test_titles_that_lead_to_the_page_of_a_tables_answer_can_be_its_aliases(
+    world: World, output: Path, drawn: list[DrawnQuestion], tmp_path: Path
+) -> None:
+    run_here(_options(world, tmp_path / "made", redirect_aliases=True))
+    redirects = {page.title: page.redirects for page in open_release(world.kb)}
+
+    n_more = 0
+    for row, before in zip(rows(tmp_path / "made", "questions"), drawn, strict=True):
+        for answer, old in zip(question_of_row(row).question.answers, before.question.answers, strict=True):
+            is_of_table = before.question.subset in (TABLE_SIMPLE, TABLE_COMPOSITION)
+            more = redirects[answer.title or ""] if is_of_table else ()
+            assert answer == old._replace(aliases=tuple(dict.fromkeys((*old.aliases, *more))))
+            n_more += answer != old
+    assert n_more
 
 
 def test_key_columns_that_are_given_take_the_place_of_the_rule(

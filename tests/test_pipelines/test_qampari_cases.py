@@ -16,6 +16,7 @@ from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines import qampari_facts, qampari_prove, qampari_staging
 from pipelines.jobs.qampari import QampariSummary
 from tests.support.builds import contents, rows
+from tests.support.entities import snak
 from tests.support.qampari_oracle import Oracle
 from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_here, run_job
 
@@ -196,6 +197,62 @@ def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: 
     assert summary.report["funnel"] == {}
 
 
+def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q4", "Ann Author")
+    for number, (amount, said) in enumerate(
+        (("1250", "1,250"), ("1250.0", "1,250"), ("1250.00", "1250"), ("300", "300"), ("300.5", "300.5")), 101
+    ):
+        page = [f"Book {number} was written by Ann Author. It has {said} parts."]
+        maker.add(f"Q{number}", f"Book {number}", "P50 Q4", f"P1082 {amount}", page=page)
+    world = maker.write(tmp_path)
+
+    run_here(options_for(world, tmp_path / "three", answer_filter=AnswerFilter(3)))
+    run_here(options_for(world, tmp_path / "four", answer_filter=AnswerFilter(4)))
+    run_here(options_for(world, tmp_path / "all", answer_filter=AnswerFilter(3), all_proofs=True))
+
+    asked = _questions(tmp_path / "three")["P1082__P50__Q4"]
+    assert [one.text for one in asked.answers] == ["1250", "300", "300.5"]
+    assert asked.n_validated == 5
+    assert [len(one.proofs) for one in _questions(tmp_path / "all")["P1082__P50__Q4"].answers] == [6, 2, 2]
+    # Not even considered: with three distinct values four can never be validated.
+    assert [row["key"] for row in rows(tmp_path / "four", "queries")] == ["P50__Q4"]
+
+
+def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q4", "Ann Author")
+    for number in range(101, 106):
+        page = [f"Book {number} was written by Ann Author in {1800 + number}."]
+        maker.add(f"Q{number}", f"Book {number}", "P50 Q4", f"P577 {1800 + number}", page=page)
+    for property_id in ("P407", "P577", "P1082"):
+        maker.claim("Q101", snak(property_id, "string", "string", "long ago"))
+    world = maker.write(tmp_path)
+
+    run_here(options_for(world, tmp_path / "made"))
+
+    assert [one.text for one in _questions(tmp_path / "made")["P577__P50__Q4"].answers] == [
+        str(year) for year in range(1901, 1906)
+    ]
+
+
+def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Path) -> None:
+    maker = Maker(without=("P407", "P577"))
+    maker.add("Q4", "Ann Author")
+    for number in range(101, 106):
+        page = [f"Book {number} was written by Ann Author in {1800 + number}. It is in Tongue {number - 60}."]
+        claims = "P50 Q4", f"P577 {1800 + number}", f"P407 Q{number - 60}"
+        maker.add(f"Q{number}", f"Book {number}", *claims, page=page)
+        maker.add(f"Q{number - 60}", f"Tongue {number - 60}")
+    maker.claim("Q105", snak("P577", "string", "string", "long ago"))
+
+    run_here(options_for(maker.write(tmp_path), tmp_path / "made"))
+
+    found = _questions(tmp_path / "made")
+    assert [one.item_id for one in found["P407__P50__Q4"].answers] == ["Q41", "Q42", "Q43", "Q44", "Q45"]
+    assert [one.text for one in found["P577__P50__Q4"].answers] == ["1901", "1902", "1903", "1904", "1905"]
+
+
 # --- a random world ---
 
 
@@ -253,8 +310,9 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
     assert contents(tmp_path / "release") == contents(Path(random_release.output))
 
 
-def test_another_random_world(tmp_path: Path) -> None:
-    world = random_maker(2, n_works=120).write(tmp_path / "world")
+@pytest.mark.parametrize(("seed", "n_awkward"), [(2, 0), (3, 4), (4, 8)])
+def test_other_random_worlds(seed: int, n_awkward: int, tmp_path: Path) -> None:
+    world = random_maker(seed, n_works=120, n_awkward=n_awkward).write(tmp_path / "world")
     expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **RANDOM)
 
     run_here(options_for(world, tmp_path / "release", **RANDOM))

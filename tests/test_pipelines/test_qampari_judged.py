@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from pipelines import qampari_prove
 from pipelines.jobs.qampari import QampariSummary
 from tests.support.builds import contents, open_release, rows
 from tests.support.qampari_oracle import Oracle
-from tests.support.qampari_worlds import RELATIONS, World, options_for, random_maker, run_here, run_job
+from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_here, run_job
 from tests.support.tiny_nli import overlap_model
 
 for library in ("onnxruntime", "onnx", "transformers"):
@@ -126,6 +127,35 @@ def test_a_higher_threshold_drops_facts(
     assert strict.report["questions"]["kept"]["wikidata_simple"] == 0
     n_mild, n_strict = (one.report["facts"]["simple"]["proved"] for one in (mild, made))
     assert n_mild > n_strict > 0
+
+
+class _Doubting:
+    """Accepts all but what has to do with two languages."""
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """Gives a verdict for each pair."""
+        return [Verdict(0.1 if re.search("Tongue (40|41)", one.hypothesis) else 0.9, 0, 0) for one in pairs]
+
+
+def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
+    model: ModelOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = Maker()
+    maker.add("Q4", "Ann Author")
+    for number in range(5):
+        tongues = f"Tongue {40 + number} and Tongue {45 + number}"
+        claims = "P50 Q4", f"P407 Q{40 + number}", f"P407 Q{45 + number}"
+        page = [f"Book {number} was written by Ann Author. It is in {tongues}."]
+        maker.add(f"Q{101 + number}", f"Book {number}", *claims, page=page)
+    for number in range(40, 50):
+        maker.add(f"Q{number}", f"Tongue {number}")
+    monkeypatch.setattr(qampari_prove, "_model", lambda options: _Doubting())
+    given = {"model": model, "least_entailment": STRICT}
+
+    run_here(options_for(maker.write(tmp_path), tmp_path / "made", answer_filter=AnswerFilter(5, 8, 0.8), **given))
+
+    found = {row["key"]: query_of_row(row) for row in rows(tmp_path / "made", "queries")}["P407__P50__Q4"]
+    assert (found.n_aligned, found.n_validated, found.outcome) == (10, 8, "kept")
 
 
 def test_the_same_bytes_with_more_workers_and_smaller_chunks(
