@@ -18,7 +18,9 @@ from kbsource.release import findings
 from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, IndexFile
+from kbsource.release.sizes import check_sizes
 from kbsource.release.verify import check_files
+from mapping.contexts import check_contexts
 from mapping.contexts.export import CONTEXTS_FORMAT
 from mapping.output import ALL_FORMAT, FORMAT, manifest_bytes
 from mapping.passages import check_corpus, corpus
@@ -30,7 +32,7 @@ from mapping.schema import TABLES, VERIFICATION
 
 FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT)
 """What a manifest may say that it is of to be checked here."""
-RULES = {**findings.RULES, **check_release.RULES, **check_corpus.RULES}
+RULES = {**findings.RULES, **check_release.RULES, **check_corpus.RULES, **check_contexts.RULES}
 """Every rule and what it means that it is broken."""
 
 _CHUNK_BYTES = 1 << 20
@@ -45,7 +47,7 @@ class OutputReport:
         n_rows: rows of tables and lines of other files.
         n_questions, n_answers, n_proofs: of the table of questions, where there is one.
         n_passages: of a corpus of passages.
-        has_texts: proofs or passages were compared with the pages that they are from.
+        has_texts: proofs or passages were compared with the pages, or the passages, that they are from.
     """
 
     findings: tuple[Finding, ...]
@@ -87,7 +89,12 @@ def is_output(path: str) -> bool:
 
 
 def verify_output(
-    path: str, *, kb: str | None = None, on_progress: Callable[[int, int], None] | None = None
+    path: str,
+    *,
+    kb: str | None = None,
+    qampari: str | None = None,
+    passages: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> OutputReport:
     """Checks a local folder for which ``is_output`` holds, and gives everything that is wrong with it.
 
@@ -96,11 +103,13 @@ def verify_output(
     Args:
         path: the folder.
         kb: folder of the release of pages that proofs or passages are from; None does not compare their texts.
+        qampari, passages: folders of the QAMPARI release and of the corpus that questions with passages were made
+            from; both or none.
         on_progress: told the bytes done and the bytes to do: every file once for its hash, once for what is in it.
 
     Raises:
-        SetupError: ``kb`` is no release or not the one that the folder was made from, or is given for what is neither
-            QAMPARI nor passages.
+        SetupError: ``kb``, ``qampari`` or ``passages`` is not what the folder was made from, or is given for what was
+            not made from such.
     """
     found = Findings(RULES)
     try:
@@ -113,6 +122,12 @@ def verify_output(
     if kb is not None and not (is_release or is_corpus):
         raise SetupError(
             f"{path}: --kb is for QAMPARI releases, whose proofs are texts of pages, and for passages; leave it out."
+        )
+    is_contexts = manifest["format"] == CONTEXTS_FORMAT
+    if (qampari, passages) != (None, None) and (not is_contexts or None in (qampari, passages)):
+        raise SetupError(
+            f"{path}: --qampari and --passages are for questions with passages (qampari-contexts); give both of what "
+            "these were made from, or none."
         )
     total, done = 2 * sum(entry.bytes for entry in entries), 0
 
@@ -130,21 +145,24 @@ def verify_output(
             n_found, is_sound = _check_rows(path, entry, found)
             n_rows += n_found
             sound |= {entry.file} if is_sound else set()
-        if not (is_release or is_corpus):
+        if not (is_release or is_corpus or is_contexts):
             add(entry.bytes)
-    counts, n_passages = None, None
+    counts: tuple[int, int, int] | None = None
+    n_passages = None
     if is_release:
         counts = _check_laws(path, manifest, entries, sound, kb=kb, found=found, add=add)
     elif is_corpus and sound == {entry.file for entry in entries}:
         n_passages = _check_passages(path, manifest, entries, kb=kb, found=found, add=add)
+    elif is_contexts and sound == {entry.file for entry in entries}:
+        counts = _check_contexts(path, manifest, entries, qampari=qampari, passages=passages, found=found, add=add)
     return OutputReport(
         found.sorted(),
         len(entries),
         sum(entry.bytes for entry in entries),
         n_rows,
-        *(counts[1:] if counts is not None else (0, 0, 0)),
+        *(counts or (0, 0, 0)),
         n_passages=n_passages or 0,
-        has_texts=kb is not None and (counts, n_passages) != (None, None),
+        has_texts=(kb, qampari) != (None, None) and (counts, n_passages) != (None, None),
     )
 
 
@@ -157,7 +175,7 @@ def _check_laws(
     kb: str | None,
     found: Findings,
     add: Callable[[int], None],
-) -> check_release.ReleaseCounts | None:
+) -> tuple[int, int, int] | None:
     """Gives how much was checked; None where files are not what was written, so that laws say nothing."""
     sizes = {entry.file: entry.bytes for entry in entries}
     try:
@@ -175,7 +193,7 @@ def _check_laws(
         checks = check_release.ReleaseChecks(
             path, LocalStorage(), form, found=found, source=source, on_file=lambda file: add(sizes[file])
         )
-        return checks.run()
+        return checks.run()[1:]
     finally:
         if source is not None:
             source.close()
@@ -194,9 +212,33 @@ def _check_passages(
     pages = None
     if kb is not None:
         with _open_source(path, kb, manifest) as source:
-            pages = [join(kb, entry.file) for entry in source.manifest.tables["pages"]]
+            given = source.manifest.tables["pages"]
+        check_sizes(kb, given, LocalStorage())
+        for entry in given:
+            corpus.check_pages(kb, entry, LocalStorage())
+        pages = [join(kb, entry.file) for entry in given]
     checks = check_corpus.CorpusChecks(
         path, LocalStorage(), manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])
+    )
+    return checks.run()
+
+
+def _check_contexts(
+    path: str,
+    manifest: Mapping[str, Any],
+    entries: list[FileEntry],
+    *,
+    qampari: str | None,
+    passages: str | None,
+    found: Findings,
+    add: Callable[[int], None],
+) -> tuple[int, int, int] | None:
+    storage, sizes = LocalStorage(), {entry.file: entry.bytes for entry in entries}
+    sources = None
+    if qampari is not None and passages is not None:
+        sources = check_contexts.open_sources(path, manifest, qampari, passages, storage)
+    checks = check_contexts.ContextsChecks(
+        path, storage, manifest, found=found, sources=sources, on_file=lambda file: add(sizes[file])
     )
     return checks.run()
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from kbsource.beat import Beat
 from kbsource.files import Storage, join
+from kbsource.release.manifest import FileEntry
 from kbsource.staging import read_json, write_json
-from mapping.passages.corpus import CutOptions, ShardReport, write_shard
+from mapping.passages.corpus import CutOptions, ShardReport, check_pages, write_shard
 from pipelines.storage import storage_for
 
 CUT = "passages"
@@ -24,14 +25,14 @@ class PassagesJob:
     Attributes:
         kb: folder of the release.
         output: folder of the corpus.
-        pages: paths of the pages files in the release, in order.
+        pages: the pages files of the release, in order.
         cut: how pages are cut.
         formats: forms of lines.
     """
 
     kb: str
     output: str
-    pages: tuple[str, ...]
+    pages: tuple[FileEntry, ...]
     cut: CutOptions
     formats: tuple[str, ...]
 
@@ -43,8 +44,9 @@ class PassagesJob:
     def read(cls, staging: str, storage: Storage) -> PassagesJob:
         """Gives back what ``write`` wrote."""
         value = read_json(storage, join(staging, "job.json"))
-        lists = {name: tuple(value[name]) for name in ("pages", "formats")}
-        return cls(**{**value, **lists, "cut": CutOptions(**value["cut"])})
+        pages = tuple(FileEntry(**one) for one in value["pages"])
+        formats = tuple(value["formats"])
+        return cls(**{**value, "pages": pages, "formats": formats, "cut": CutOptions(**value["cut"])})
 
 
 def parts_folder(staging: str) -> str:
@@ -65,13 +67,15 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
     """Does one task; all that comes of it is in files.
 
     Raises:
+        DataError: the file of pages is not what the release's manifest says.
         SetupError: something about the whole job is wrong.
     """
     staging, number = task["staging"], task["number"]
     job = _job(staging)
     storage = storage_for(job.kb, job.output)
+    check_pages(job.kb, job.pages[number], storage)
     report = write_shard(
-        join(job.kb, job.pages[number]),
+        join(job.kb, job.pages[number].file),
         number,
         len(job.pages),
         output=job.output,

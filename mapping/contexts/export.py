@@ -13,26 +13,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import orjson
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.records import BadRecord
+from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, canonical_json, code_facts
-from mapping.contexts import gold as gold_passages
-from mapping.contexts.gold import GoldPassages
+from mapping.contexts.gold import GoldPassages, unplaced_line
+from mapping.contexts.published import ProofFinder, PublishedQuestions, published_files
+from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
-from mapping.contexts.writing import ContextsOptions, SplitFiles, Tally, proof_places
+from mapping.contexts.writing import ContextsOptions, SplitFiles, report_of
 from mapping.evaluation.qampari_files import Joined
 from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
-from mapping.passages.corpus import read_corpus, table_files
-from mapping.qampari.crowd_tasks import read_questions
-from mapping.qampari.release_files import check_files, read_form
-from mapping.qampari.rows import SPLITS
+from mapping.passages.corpus import check_tables, read_corpus, table_files
+from mapping.sources.files_in import opened
 from mapping.tables import table_path, write_table
 
 CONTEXTS_FORMAT = "kbsource-qampari-contexts-1"
@@ -44,7 +42,7 @@ class ContextsFiles:
     """What is read.
 
     Attributes:
-        qampari: folder of a QAMPARI release.
+        qampari: folder of a QAMPARI release, or of files as they are published.
         passages: folder of a corpus of passages, made from the same knowledge source.
         retrieved: files of ranked passages; without any there are no hard negatives.
     """
@@ -60,6 +58,7 @@ def export_contexts(
     storage: Storage,
     options: ContextsOptions,
     *,
+    finder: ProofFinder | None = None,
     note: Callable[[str], None] | None = None,
     scratch_folder: str | None = None,
 ) -> dict[str, Any]:
@@ -72,6 +71,7 @@ def export_contexts(
         output: an empty folder.
         storage: of everything.
         options: how passages are chosen.
+        finder: finds the proofs of published files; None where these are not read.
         note: told what is done now.
         scratch_folder: where proofs and ranked passages are kept meanwhile; None for the system's.
 
@@ -80,17 +80,19 @@ def export_contexts(
             ``output`` is not empty.
     """
     told = note or _say_nothing
-    qampari, form = read_form(files.qampari, storage)
-    check_files(files.qampari, qampari, storage)
-    corpus = read_corpus(files.passages, storage)
-    _check_one_source(files, qampari, corpus)
-    check_output(output, storage)
-    inputs = [asdict(one) for one in input_files(files.retrieved, storage)]
     rejected: list[BadRecord] = []
+    questions = _questions(files.qampari, storage, finder, rejected.append)
+    corpus = read_corpus(files.passages, storage)
+    check_output(output, storage)
+    for path in files.retrieved:
+        with opened(storage, path):
+            pass
+    questions.check(corpus)
+    check_tables(files.passages, corpus, storage)
+    inputs = [asdict(one) for one in input_files(files.retrieved, storage)]
     with GoldPassages(scratch_folder) as gold, Joined(scratch_folder) as joined:
-        for drawn in read_questions(files.qampari, storage):
-            for place in proof_places(drawn):
-                gold.add(place)
+        told("questions: reading where the proofs stand")
+        questions.add_places(gold)
         told("passages: looking for those that hold the proofs")
         gold.find([join(files.passages, file) for file in table_files(corpus)], storage)
         if files.retrieved:
@@ -98,19 +100,19 @@ def export_contexts(
             read_ranked(files.retrieved, storage, joined, gold, most=options.most_ranked, reject=rejected.append)
         begin_output(output, storage)
         told("records: writing")
-        written = SplitFiles(files.qampari, form, options, gold, joined)
+        written = SplitFiles(questions.asked(), options, gold, joined)
         entries = written.write(output, storage)
         for qid, raw in joined.without_question("retrieved"):
             error = RecordError("unknown_question", f"{qid!r} is not in the release")
             rejected.append(raw.bad(error, key=qid, stage="retrieved"))
         unplaced, reasons = _write_unplaced(gold, output, storage)
-    report = _report(written.tally, reasons, rejected)
+    report = report_of(written.tally, reasons, Counter(one.reason for one in rejected))
     rows = ((one.stage, one.key, one.reason, one.detail, one.file, one.offset) for one in rejected)
     rejections = write_table(rows, "rejected", output=output, file=table_path("rejected", 0, 1), storage=storage)
     entries += [unplaced, rejections, _write_lines([canonical_json(report)], output, REPORT, storage)]
     entries.sort(key=lambda entry: entry.file)
     values = {
-        "qampari": {"manifest_sha256": qampari["manifest_sha256"]},
+        "qampari": questions.facts(),
         "passages": {"manifest_sha256": corpus["manifest_sha256"]},
         "inputs": inputs,
         "options": asdict(options),
@@ -126,14 +128,20 @@ def _say_nothing(_: str) -> None:
     pass
 
 
-def _check_one_source(files: ContextsFiles, qampari: Mapping[str, Any], corpus: Mapping[str, Any]) -> None:
-    made_from = (qampari.get("release") or {}).get("manifest_sha256")
-    cut_from = corpus["release"]["manifest_sha256"]
-    if made_from is not None and made_from != cut_from:
+def _questions(
+    folder: str, storage: Storage, finder: ProofFinder | None, reject: Callable[[BadRecord], None]
+) -> Questions:
+    is_release = storage.exists(join(folder, MANIFEST))
+    if finder is not None and is_release:
+        raise SetupError(f"{folder}: --kb is for published files; a finished QAMPARI release has places. Leave it out.")
+    if finder is not None:
+        return PublishedQuestions(folder, storage, finder, reject=reject)
+    if not is_release and published_files(folder, storage):
         raise SetupError(
-            f"{files.qampari} was made from the release with manifest {made_from}, {files.passages} from that with "
-            f"{cut_from}: places in pages are not the same. Make the passages from the first: kbsource passages."
+            f"{folder}: no {MANIFEST}, so files as they are published, whose proofs are texts: give with --kb the "
+            "release of pages that the passages were cut from, to look for them there."
         )
+    return ReleaseQuestions(folder, storage)
 
 
 def _write_unplaced(gold: GoldPassages, output: str, storage: Storage) -> tuple[FileEntry, Counter[str]]:
@@ -142,7 +150,7 @@ def _write_unplaced(gold: GoldPassages, output: str, storage: Storage) -> tuple[
     def lines() -> Iterator[bytes]:
         for place, reason in gold.unplaced():
             reasons[reason] += 1
-            yield orjson.dumps({**place._asdict(), "reason": reason}) + b"\n"
+            yield unplaced_line(place, reason)
 
     return _write_lines(lines(), output, UNPLACED, storage), reasons
 
@@ -155,22 +163,3 @@ def _write_lines(lines: Iterator[bytes] | Sequence[bytes], output: str, name: st
             sink.write(line)
             n_lines += 1
     return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
-
-
-def _report(tally: Tally, reasons: Counter[str], rejected: Sequence[BadRecord]) -> dict[str, Any]:
-    return {
-        "questions": {
-            **{split: tally.questions[split] for split in SPLITS},
-            "without_positives": tally.without_positives,
-            "without_retrieved": tally.without_retrieved,
-            "fewer_negatives_than_positives": tally.fewer_negatives,
-            "separator_in_an_answer": tally.separator_in_answer,
-        },
-        "proofs": {
-            "all": tally.proofs,
-            "placed": tally.placed,
-            "unplaced": {reason: reasons[reason] for reason in gold_passages.REASONS if reasons[reason]},
-        },
-        "hard_negatives": tally.hard_negatives,
-        "rejected": dict(sorted(Counter(one.reason for one in rejected).items())),
-    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -18,6 +19,8 @@ from mapping.evaluation.retrieval import Passage, answer_ranks
 
 MOST_EDITS = 3
 _CHARS_AN_EDIT = 4
+_RUNS_AT_ONCE = 512
+"""So that a page that is one sentence is compared in as little memory as any other."""
 
 
 def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
@@ -64,12 +67,13 @@ def _is_near(words: list[str], names: list[str], *, n_words: int, n_edits: int) 
     lengths = [len(name) for name in names]
     fits = range(min(lengths) - n_edits, max(lengths) + n_edits + 1)
     # Every edit makes or removes one blank at most.
-    runs = {run for n in range(n_words - n_edits, n_words + n_edits + 1) for run in _runs(words, n) if len(run) in fits}
-    if not runs:
-        return False
-    # The set's order is that of this process alone; only whether there is any is asked.
-    found = cdist(list(runs), names, scorer=Levenshtein.distance, score_cutoff=n_edits, dtype=np.uint8)
-    return bool((found <= n_edits).any())
+    lengths_of_runs = range(n_words - n_edits, n_words + n_edits + 1)
+    runs = iter(dict.fromkeys(run for n in lengths_of_runs for run in _runs(words, n) if len(run) in fits))
+    while some := list(islice(runs, _RUNS_AT_ONCE)):
+        found = cdist(some, names, scorer=Levenshtein.distance, score_cutoff=n_edits, dtype=np.int32)
+        if (found <= n_edits).any():
+            return True
+    return False
 
 
 def _runs(words: list[str], n_words: int) -> Iterator[str]:

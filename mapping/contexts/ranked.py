@@ -7,7 +7,6 @@ best first, each with a ``score`` if it has one.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,18 +23,18 @@ from mapping.sources.labels import iter_labels
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",
+    "duplicate_passage": "a passage comes twice among those of a question",
     "duplicate_question": "the qid was given before",
     "malformed_json": "a line that is not JSON",
     "missing_field": "a field that is needed is absent",
     "other_text": "a passage that proves an answer has another text in the corpus: the corpus was cut in another way",
     "record_too_long": "a line of more than 64 MiB",
-    "unknown_passage": "the id is none of a passage: page id, two underscores, number",
+    "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
     "unknown_question": "passages for a question that is not in the release",
     "wrong_type": "a value of another type than the field has",
 }
 """Why a line is left out: reason -> meaning."""
 
-_PASSAGE_ID = re.compile(r"(?:0|[1-9][0-9]*)__(?:0|[1-9][0-9]*)")
 Reject = Callable[[BadRecord], None]
 
 
@@ -97,13 +96,19 @@ def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
 
 
 def _passages(record: Json, gold: GoldPassages) -> list[RankedPassage]:
-    return [_passage(one, rank, gold) for rank, one in enumerate(objects_at(record, "ctxs"), start=1)]
+    passages = [_passage(one, rank, gold) for rank, one in enumerate(objects_at(record, "ctxs"), start=1)]
+    seen: set[str] = set()
+    for one in passages:
+        if one.passage_id in seen:
+            raise RecordError("duplicate_passage", one.passage_id)
+        seen.add(one.passage_id)
+    return passages
 
 
 def _passage(one: Json, rank: int, gold: GoldPassages) -> RankedPassage:
     passage_id, title, text = digits_or_text(one, "id"), text_at(one, "title"), text_at(one, "text")
-    if _PASSAGE_ID.fullmatch(passage_id) is None:
-        raise RecordError("unknown_passage", repr(passage_id))
+    if not gold.is_passage(passage_id):
+        raise RecordError("unknown_passage", repr(passage_id)[:80])
     known = gold.with_id(passage_id)
     if known is not None and known.text != text:
         raise RecordError("other_text", f"{passage_id}: {text[:80]!r}, in the corpus {known.text[:80]!r}")
@@ -113,8 +118,9 @@ def _passage(one: Json, rank: int, gold: GoldPassages) -> RankedPassage:
 def _number(value: Any) -> float:
     """Gives a score, which some retrievers write as text."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        is_odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)  # "1_0" would be ten
+        number = math.nan if is_odd else float(value)
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}")

@@ -14,6 +14,8 @@ from mapping.contexts.ranked import RankedPassage
 
 SEPARATOR = "#"
 """Between the answers that a reader is to write."""
+ADDED = ("question", "answers", "positive_ctxs", "hard_negative_ctxs", "ctxs")
+"""What a released question gets for retrievers."""
 
 
 class Positive(NamedTuple):

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.release.manifest import FileEntry
-from mapping.contexts.gold import GoldPassages, ProofPlace
+from mapping.contexts.gold import REASONS, GoldPassages
 from mapping.contexts.negatives import MOST_EDITS, NameFinder
-from mapping.contexts.ranked import ranked_for
+from mapping.contexts.questions import AskedQuestion
+from mapping.contexts.ranked import RankedPassage, ranked_for
 from mapping.contexts.records import SEPARATOR, Positive, contexts_record, fid_record, hard_negatives
 from mapping.evaluation.qampari_files import Joined
-from mapping.qampari.crowd_tasks import read_questions
-from mapping.qampari.release_files import Form
-from mapping.qampari.released import aid_of, page_url, pid_of, record_line, released_record
-from mapping.qampari.rows import SPLITS, DrawnQuestion
+from mapping.qampari.released import record_line
+from mapping.qampari.rows import SPLITS
 from mapping.sources.base import Split
+from mapping.sources.fields import Json
 
 CONTEXTS, FID = "qampari_contexts", "qampari_fid"
 MOST_RANKED = 200
@@ -65,30 +63,73 @@ class Tally:
     without_retrieved: int = 0
     separator_in_answer: int = 0
 
+    def see(self, split: Split, context: Json, *, is_ranked: bool) -> None:
+        """Takes a question as retrievers are given it; ``is_ranked`` says whether there was a ranked line for it."""
+        answers = context["answer_list"]
+        n_positives, n_negatives = len(context["positive_ctxs"]), len(context["hard_negative_ctxs"])
+        self.questions[split] += 1
+        self.proofs += sum(len(one["proof"]) for one in answers)
+        self.placed += n_positives
+        self.without_positives += not n_positives
+        self.without_retrieved += not is_ranked
+        self.hard_negatives += n_negatives
+        self.fewer_negatives += is_ranked and n_negatives < n_positives
+        self.separator_in_answer += any(SEPARATOR in one["answer_text"] for one in answers)
 
-def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
-    """Gives where the sentences of a question's proofs stand; none of one that was not drawn."""
-    if drawn.qid is None:
-        return
-    for number, answer in enumerate(drawn.question.answers):
-        for place, proof in enumerate(answer.proofs):
-            yield ProofPlace(
-                pid_of(aid_of(drawn.qid, number), place),
-                drawn.qid,
-                proof.page_id,
-                proof.title,
-                proof.element,
-                proof.sentence_char,
-                proof.end_char,
-            )
+
+def report_of(tally: Tally, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
+    """Gives the counts of what was written; proofs that no passage holds and ranked lines left out by reason."""
+    return {
+        "questions": {
+            **{split: tally.questions[split] for split in SPLITS},
+            "without_positives": tally.without_positives,
+            "without_retrieved": tally.without_retrieved,
+            "fewer_negatives_than_positives": tally.fewer_negatives,
+            "separator_in_an_answer": tally.separator_in_answer,
+        },
+        "proofs": {
+            "all": tally.proofs,
+            "placed": tally.placed,
+            "unplaced": {reason: unplaced[reason] for reason in REASONS if unplaced.get(reason)},
+        },
+        "hard_negatives": tally.hard_negatives,
+        "rejected": dict(sorted(rejected.items())),
+    }
+
+
+def pids_of(record: Json) -> Iterator[str]:
+    """Gives the ids of the proofs of a released question, in their order."""
+    return (proof["pid"] for answer in record["answer_list"] for proof in answer["proof"])
+
+
+def positives_of(record: Json, gold: GoldPassages) -> list[Positive]:
+    """Gives the passages that hold the proofs of a released question, in the order of these."""
+    return [Positive(pid, found) for pid in pids_of(record) if (found := gold.of_proof(pid)) is not None]
+
+
+def with_passages(
+    record: Json, positives: Sequence[Positive], ranked: Sequence[RankedPassage], options: ContextsOptions
+) -> tuple[Json, Json]:
+    """Gives a released question as retrievers and as readers are given it.
+
+    Args:
+        record: as released.
+        positives: in the order of its proofs.
+        ranked: what a retriever found, best first.
+        options: how hard negatives are chosen.
+    """
+    answers = ((one["answer_text"], *one["aliases"]) for one in record["answer_list"])
+    names = NameFinder((name for one in answers for name in one), most_edits=options.most_edits)
+    gold_ids = {one.passage.passage_id for one in positives}
+    negatives = hard_negatives(ranked, names, gold_ids=gold_ids, most=len(positives))
+    return contexts_record(record, positives, negatives, ranked), fid_record(record, ranked)
 
 
 class SplitFiles:
     """The files of the splits.
 
     Args:
-        release: folder of the QAMPARI release.
-        form: how it is written.
+        questions: to write; asked once.
         options: how passages are chosen.
         gold: the passages that prove answers.
         joined: what a retriever found.
@@ -97,9 +138,10 @@ class SplitFiles:
         tally: what was written.
     """
 
-    def __init__(self, release: str, form: Form, options: ContextsOptions, gold: GoldPassages, joined: Joined) -> None:
-        self._release, self._form, self._options = release, form, options
-        self._gold, self._joined = gold, joined
+    def __init__(
+        self, questions: Iterable[AskedQuestion], options: ContextsOptions, gold: GoldPassages, joined: Joined
+    ) -> None:
+        self._questions, self._options, self._gold, self._joined = questions, options, gold, joined
         self.tally = Tally()
 
     def write(self, output: str, storage: Storage) -> list[FileEntry]:
@@ -111,46 +153,19 @@ class SplitFiles:
 
             contexts = {split: opened(contexts_path(split)) for split in SPLITS}
             readers = {split: opened(fid_path(split)) for split in SPLITS}
-            for drawn in read_questions(self._release, storage):
-                if drawn.qid is None or drawn.split is None:
-                    continue
-                self._joined.open_question(drawn.qid)
-                context, reader = self._records(drawn, drawn.qid)
-                contexts[drawn.split].write(record_line(context))
-                readers[drawn.split].write(record_line(reader))
-                self.tally.questions[drawn.split] += 1
+            for split, record in self._questions:
+                self._joined.open_question(record["qid"])
+                ranked = ranked_for(record["qid"], self._joined)
+                positives = positives_of(record, self._gold)
+                context, reader = with_passages(record, positives, ranked or (), self._options)
+                contexts[split].write(record_line(context))
+                readers[split].write(record_line(reader))
+                self.tally.see(split, context, is_ranked=ranked is not None)
         return [
             FileEntry(path(split), self.tally.questions[split], sinks[split].n_bytes, sinks[split].hexdigest())
             for path, sinks in ((contexts_path, contexts), (fid_path, readers))
             for split in SPLITS
         ]
-
-    def _records(self, drawn: DrawnQuestion, qid: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        tally, question = self.tally, drawn.question
-        record = released_record(
-            question,
-            qid=qid,
-            page_url=partial(page_url, self._form.host),
-            with_meta=self._form.with_meta,
-            is_released_case=self._form.is_released_case,
-            text=drawn.paraphrase,
-        )
-        pids = [place.pid for place in proof_places(drawn)]
-        positives = [Positive(pid, found) for pid in pids if (found := self._gold.of_proof(pid)) is not None]
-        ranked = ranked_for(qid, self._joined)
-        names = NameFinder(
-            (name for one in question.answers for name in (one.text, *one.aliases)), most_edits=self._options.most_edits
-        )
-        gold_ids = {one.passage.passage_id for one in positives}
-        negatives = hard_negatives(ranked or (), names, gold_ids=gold_ids, most=len(positives))
-        tally.proofs += len(pids)
-        tally.placed += len(positives)
-        tally.without_positives += not positives
-        tally.without_retrieved += ranked is None
-        tally.hard_negatives += len(negatives)
-        tally.fewer_negatives += ranked is not None and len(negatives) < len(positives)
-        tally.separator_in_answer += any(SEPARATOR in one.text for one in question.answers)
-        return contexts_record(record, positives, negatives, ranked or ()), fid_record(record, ranked or ())
 
 
 def contexts_path(split: Split) -> str:

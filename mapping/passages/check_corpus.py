@@ -74,8 +74,7 @@ class CorpusChecks:
         except (KeyError, TypeError, ValueError):
             self._found.add(MANIFEST, "manifest", "options and counts are not those of a corpus of passages")
             return 0
-        for file in self._missing(files, formats):
-            self._found.add(file, "missing", "no corpus of passages is without it")
+        if not self._has_its_files(files, formats):
             return 0
         with ExitStack() as stack:
             joined = [self._open(name, 0, 1, stack) for name in formats if joins[name]]
@@ -91,7 +90,7 @@ class CorpusChecks:
         self._check_counts(claimed)
         return self._counts["passages"]
 
-    def _missing(self, files: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
+    def _has_its_files(self, files: Sequence[str], formats: Sequence[str]) -> bool:
         n_files = len(files) if self._pages is None else len(self._pages)
         numbers = range(max(n_files, 1))
         needed = [table_path(TABLE, number, len(numbers)) for number in numbers]
@@ -99,7 +98,11 @@ class CorpusChecks:
             parts = range(1) if FORMS[name].is_joined else numbers
             needed += [line_path(FORMS[name], number, len(numbers)) for number in parts]
         listed = {one["file"] for one in self._manifest["files"]}
-        return (file for file in needed if file not in listed)
+        for file in sorted(set(needed) - listed):
+            self._found.add(file, "missing", "no corpus of passages is without it")
+        for file in sorted(listed - set(needed)):
+            self._found.add(MANIFEST, "manifest", f"{file} is no part of a corpus of {len(numbers)} files")
+        return listed == set(needed)
 
     def _open(self, name: str, number: int, n_files: int, stack: ExitStack) -> _Lines:
         file = line_path(FORMS[name], number, n_files)

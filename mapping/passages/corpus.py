@@ -16,17 +16,17 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.errors import RecordError, SetupError
-from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.errors import DataError, RecordError, SetupError
+from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join, sha256_of
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
 from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
+from mapping.qampari.release_files import check_files, read_listing
 from mapping.tables import table_path, write_table
 
 FORMAT = "kbsource-passages-1"
@@ -127,6 +127,19 @@ def passages_of(table: pa.Table) -> Iterator[Passage]:
         for row, values in enumerate(zip(*(column.to_pylist() for column in plain), strict=True)):
             spans_here = tuple(places[offsets[row] - first : offsets[row + 1] - first])
             yield Passage._make((*values, spans_here))
+
+
+def check_pages(kb: str, entry: FileEntry, storage: Storage) -> None:
+    """Raises where a file of pages is not what the manifest of its release says; reads all of it.
+
+    Raises:
+        DataError: it has another content.
+    """
+    path = join(kb, entry.file)
+    if sha256_of(storage, path) != entry.sha256:
+        raise DataError(
+            f"{path} is not as it was written. Check the release with kbsource verify, and fetch or build it again."
+        )
 
 
 def write_shard(
@@ -241,22 +254,27 @@ def read_corpus(output: str, storage: Storage) -> dict[str, Any]:
     """Gives the manifest of a finished corpus.
 
     Raises:
-        SetupError: there is none, or it is that of something else.
+        SetupError: there is none, it is that of something else, or not as it was written.
     """
     path = join(output, MANIFEST)
     if not storage.exists(path):
         raise SetupError(
             f"{output}: no {MANIFEST}, so no finished corpus of passages; make it, or name another folder."
         )
-    with storage.open_read(path) as file:
-        content = file.read()
-    try:
-        manifest: dict[str, Any] = orjson.loads(content)
-        if manifest["format"] == FORMAT:
-            return manifest
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        pass
-    raise SetupError(f"{path}: not the manifest of a corpus of passages ({FORMAT}); name the folder of one.")
+    manifest = read_listing(output, storage, FORMAT)
+    if manifest is None:
+        raise SetupError(f"{path}: not the manifest of a corpus of passages ({FORMAT}); name the folder of one.")
+    return manifest
+
+
+def check_tables(output: str, manifest: Mapping[str, Any], storage: Storage) -> None:
+    """Raises where a file of the table is not what the manifest says; reads all of them.
+
+    Raises:
+        SetupError: a file is missing, or has another size or content.
+    """
+    files = set(table_files(manifest))
+    check_files(output, {"files": [one for one in manifest["files"] if one["file"] in files]}, storage)
 
 
 def table_files(manifest: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ first sentence on that is longer than that; nothing is lost here.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,8 +23,16 @@ TITLE_KINDS = frozenset(("title", "heading"))
 
 # Ideographs, kana and their punctuation: without blanks between words, each counts as a word.
 _WIDE = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffef\U00020000-\U0003ffff"
-_HAS_WIDE = re.compile(f"[{_WIDE}]")
-_WORD = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+")
+# Thai, Lao, Tibetan, Burmese and Khmer: without blanks between words too, which have some four letters.
+_RUN_ON = "\u0e00-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+_MARKS = "".join(
+    mark
+    for mark in map(chr, (*range(0x0E00, 0x10A0), *range(0x1780, 0x1800), *range(0xAA60, 0xAA80)))
+    if unicodedata.category(mark).startswith("M")
+)
+_JOINERS = "\u200b-\u200d"
+_HAS_WIDE = re.compile(f"[{_WIDE}{_RUN_ON}]")
+_WORD = re.compile(rf"[{_WIDE}]|(?:[{_RUN_ON}][{_MARKS}{_JOINERS}]*+){{1,4}}|[^\s{_WIDE}{_RUN_ON}]+")
 
 
 class PageText(NamedTuple):
@@ -69,9 +78,16 @@ class Passage(NamedTuple):
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
         """Says whether all of a piece of an element is in it."""
-        return any(
-            one.element == element and one.start_char <= start_char and end_char <= one.end_char for one in self.spans
-        )
+        return self.piece(element, start_char, end_char) is not None
+
+    def piece(self, element: int, start_char: int, end_char: int) -> str | None:
+        """Gives the text of a piece of an element; None where not all of it is in it."""
+        at = 0
+        for one in self.spans:
+            if one.element == element and one.start_char <= start_char and end_char <= one.end_char:
+                return self.text[at + start_char - one.start_char : at + end_char - one.start_char]
+            at += one.end_char - one.start_char + 1
+        return None
 
 
 class _Sentence(NamedTuple):
@@ -89,7 +105,8 @@ def passage_id(page_id: int, number: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """Gives the number of words: runs without white space; each ideograph and each kana is one by itself.
+    """Gives the number of words: runs without white space; each ideograph and each kana is one by itself, and four
+    letters are one where words have some but no blanks between them (Thai, Lao, Tibetan, Burmese, Khmer).
 
     >>> count_words("It rises here, in 1901."), count_words("北京是首都。")
     (5, 6)

@@ -6,14 +6,14 @@ text) and DPR's ``psgs_w100.tsv`` (columns ``id``, ``text``, ``title``, as Pytho
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import orjson
 
 from mapping.passages.cut import Passage
+
+_ODD_IN_TSV = frozenset('"\t\r\n')
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,20 @@ def dpr_line(passage: Passage) -> bytes:
 
 
 def tsv_line(*values: str) -> bytes:
-    """Gives values as a line of a table with tabs, as the csv module writes and reads it.
+    """Gives values as a line of a table with tabs, as the csv module reads it: in quotes what has quotes, tabs or line
+    ends in it (which of them that module itself sees to is not the same in each of its versions).
 
     >>> tsv_line("1", 'the "Sorn"', "A")
     b'1\\t"the ""Sorn\"""\\tA\\n'
     """
-    line = io.StringIO()
-    csv.writer(line, delimiter="\t", lineterminator="\n").writerow(values)
-    return line.getvalue().encode()
+    return ("\t".join(map(_quoted, values)) + "\n").encode()
+
+
+def _quoted(value: str) -> str:
+    if _ODD_IN_TSV.isdisjoint(value):
+        return value
+    doubled = value.replace('"', '""')
+    return f'"{doubled}"'
 
 
 FORMS: Mapping[str, LineForm] = {

@@ -17,6 +17,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for passages or a QAMPARI release: the release of pages that it was made from, to cut the pages again or "
         "to compare proofs with their texts",
     )
+    made_from = "for questions with passages, with the other one: the {} that they were made from, to find them again"
+    parser.add_argument("--qampari", metavar="DIR", help=made_from.format("QAMPARI release"))
+    parser.add_argument("--passages", metavar="DIR", help=made_from.format("passages"))
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
 
@@ -39,11 +42,13 @@ def _run(args: argparse.Namespace) -> int:
     report: VerifyReport | WikidataReport | OutputReport
     with Progress().stage("verify", lambda: Done(done, total)):
         if is_output(args.release):
-            report = verify_output(args.release, kb=args.kb, on_progress=see)
-        elif args.kb is not None and LocalStorage().exists(join(args.release, MANIFEST)):
+            report = verify_output(
+                args.release, kb=args.kb, qampari=args.qampari, passages=args.passages, on_progress=see
+            )
+        elif any((args.kb, args.qampari, args.passages)) and LocalStorage().exists(join(args.release, MANIFEST)):
             raise SetupError(
-                f"{args.release}: --kb is for QAMPARI releases and passages, and the manifest here is of neither, or "
-                "damaged; leave it out."
+                f"{args.release}: --kb is for QAMPARI releases and passages, --qampari and --passages are for "
+                "questions with passages, and the manifest here is of none of these, or damaged; leave them out."
             )
         elif is_wikidata_release(args.release, LocalStorage()):
             report = verify_wikidata(args.release, on_progress=see)
@@ -79,13 +84,14 @@ def _run(args: argparse.Namespace) -> int:
 COMMAND = Command(
     name="verify",
     summary="recompute everything that a release claims",
-    description="Recomputes hashes, counts, schemas and laws of a release, an alignment, passages or a QAMPARI\n"
-    "release from its files alone. Exit code 1 when anything is not as the manifest says.",
+    description="Recomputes hashes, counts, schemas and laws of a release, an alignment, passages, a QAMPARI\n"
+    "release or questions with passages from its files alone. Exit code 1 when anything is not as the manifest says.",
     examples=(
         "kbsource verify releases/enwiki-20261001",
         "kbsource verify --json releases/enwiki-20261001",
         "kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001",
         "kbsource verify passages/enwiki-20261001 --kb releases/enwiki-20261001",
+        "kbsource verify contexts --qampari qampari/enwiki-20261001 --passages passages/enwiki-20261001",
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kbsource.assembly import DataError
+from kbsource.errors import DataError
 from kbsource.release.manifest import Manifest, code_facts, read_manifest
+from kbsource.release.sizes import check_sizes
 from mapping.output import begin_output, check_output, commit_output, release_facts
 from mapping.passages.corpus import COUNTS, FORMAT, ShardReport, join_lines
 from mapping.passages.forms import FORMS
@@ -47,7 +48,7 @@ def make_passages(options: PassagesOptions, *, flags: Sequence[str], progress: P
         progress: shows how far it has come.
 
     Raises:
-        DataError: a file of pages could not be done, or pages are missing.
+        DataError: a file of pages is damaged, or pages are missing.
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
@@ -72,11 +73,10 @@ class _Cutting:
         options, storage, output = self._options, self._storage, self._output
         check_output(output, storage)
         release = read_manifest(self._kb, storage)
+        check_sizes(self._kb, release.tables["pages"], storage)
         staging = begin_output(output, storage)
         pages = release.tables["pages"]
-        PassagesJob(self._kb, output, tuple(one.file for one in pages), options.cut, options.formats).write(
-            staging, storage
-        )
+        PassagesJob(self._kb, output, pages, options.cut, options.formats).write(staging, storage)
         self._run_tasks(staging, release)
         reports = [read_shard_report(staging, number, storage) for number in range(len(pages))]
         files = [entry for report in reports for entry in report.files]
@@ -101,7 +101,7 @@ class _Cutting:
         """Cuts every file of pages.
 
         Raises:
-            DataError: one could not be done.
+            SetupError: one could not be done; a DataError where its data are at fault.
         """
         tasks = [{"kind": CUT, "staging": staging, "number": number} for number in range(len(release.tables["pages"]))]
         n_pages = release.totals.articles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ def _corpus(folder: Path, *, split_long: bool = False) -> list[str]:
 
 
 def _place(pid: str, page_id: int, element: int, start: int, end: int) -> ProofPlace:
-    return ProofPlace(pid, "q", page_id, "T", element, start, end)
+    """Gives a proof in the corpus of ``_corpus`` or beside it."""
+    text = {(7, 4): "Its fish are old.", (3, 1): "A town."}.get((page_id, element), TEXT)
+    return ProofPlace(pid, "q", page_id, "T", element, start, end, text[start:end])
 
 
 @pytest.fixture
@@ -76,7 +79,7 @@ def test_a_proof_is_in_the_passage_that_holds_its_sentence(tmp_path: Path, gold:
     assert gold.with_id("3__0") is None
     left = {place.pid: reason for place, reason in gold.unplaced()}
     assert left == {"b": "no_running_text", "f": "sentence_cut", "g": "no_passages"}
-    assert set(left.values()) == set(UNPLACED)
+    assert {*left.values(), "other_text", "no_page", "no_text"} == set(UNPLACED)
 
 
 def test_a_sentence_that_was_cut_is_in_no_passage(tmp_path: Path, gold: GoldPassages) -> None:
@@ -228,11 +231,11 @@ def _read(path: Path, gold: GoldPassages, *, most: int = 200) -> tuple[list[Rank
 
 
 def test_scores_are_the_retrievers_or_one_over_the_rank(tmp_path: Path, gold: GoldPassages) -> None:
-    ctxs = [
-        {"id": f"7__{rank}", "title": "T", "text": "x", **one}
-        for rank, one in enumerate(({"score": 3}, {"score": "2.5"}, {}, {"score": None}, {"score": 0}))
-    ]
+    given: tuple[dict[str, Any], ...] = ({"score": 3}, {"score": "2.5"}, {}, {"score": None})
+    ctxs = [{"id": f"7__{rank}", "title": "T", "text": "x", **one} for rank, one in enumerate(given)]
+    gold.find(_corpus(tmp_path), LocalStorage())
     path = tmp_path / "ranked.jsonl.gz"
+    ctxs.append({"id": "9__2", "title": "T", "text": "x", "score": 0})
     path.write_bytes(gzip.compress(json.dumps({"qid": "q", "ctxs": ctxs}).encode()))
     ranked, rejected = _read(path, gold, most=4)
     assert rejected == []
@@ -255,6 +258,13 @@ def test_scores_are_the_retrievers_or_one_over_the_rank(tmp_path: Path, gold: Go
         (_line(score=True), "wrong_type"),
         (_line(score="best"), "wrong_type"),
         (_line(score="nan"), "wrong_type"),
+        (_line(score=10**400), "wrong_type"),
+        (_line(score="1_0"), "wrong_type"),
+        (_line(id="7__4"), "unknown_passage"),
+        (_line(id="8__0"), "unknown_passage"),
+        (_line(id=f"{'9' * 40}__0"), "unknown_passage"),
+        (_line(id=f"7__{'9' * 40}"), "unknown_passage"),
+        (json.dumps({"qid": "q", "ctxs": [{"id": "7__3", "title": "T", "text": "x"}] * 2}), "duplicate_passage"),
         ('{"qid": "q", "ctxs"', "malformed_json"),
         (_line() + "\n" + _line(), "duplicate_question"),
     ],
@@ -268,6 +278,32 @@ def test_a_line_that_cannot_be_used_is_rejected(tmp_path: Path, gold: GoldPassag
     assert [bad.reason for bad in rejected] == [reason]
     assert reason in REASONS
     assert rejected[0].detail.startswith("line ")
+
+
+def test_pages_of_the_corpus_are_counted_over_row_groups(tmp_path: Path, gold: GoldPassages) -> None:
+    gold.find(_corpus(tmp_path), LocalStorage())
+    passage_ids = [f"{page_id}__{number}" for page_id in range(11) for number in range(6)]
+    wanted = ["3__0", "7__0", "7__1", "7__2", "7__3", "9__0", "9__1", "9__2"]
+    assert [one for one in passage_ids if gold.is_passage(one)] == wanted
+
+
+def test_a_proof_whose_passage_says_something_else_is_in_none(tmp_path: Path, gold: GoldPassages) -> None:
+    gold.add(_place("a", 7, 1, 0, 20)._replace(sentence="The Sorn is a siver."))
+    gold.add(_place("b", 7, 4, 4, 8)._replace(sentence="fish"))
+    gold.find(_corpus(tmp_path), LocalStorage())
+    assert [(place.pid, reason) for place, reason in gold.unplaced()] == [("a", "other_text")]
+    assert gold.of_proof("b") == GoldText("7__3", "Sorn", "Its fish are old.")
+
+
+def test_names_are_looked_for_in_a_huge_passage_in_little_memory() -> None:
+    text = " ".join(f"b{number:07}" for number in range(20_000))
+    finder = NameFinder(["".join("qrstuvwxyz"[int(digit)] for digit in f"{number:08}") for number in range(2000)])
+    tracemalloc.start()
+    try:
+        assert not finder.is_in("", text)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path, gold: GoldPassages) -> None:

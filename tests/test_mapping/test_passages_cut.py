@@ -6,6 +6,7 @@ import csv
 import doctest
 import io
 import json
+import unicodedata
 from itertools import pairwise
 from types import ModuleType
 
@@ -92,6 +93,13 @@ def test_a_longer_sentence_is_cut_where_asked_for(text: str, wanted: list[str]) 
         ("東京タワー (Tokyo)", 6),
         ("한국어 문장", 2),
         ("\U00020000\u3000x", 2),
+        ("กรุงเทพ", 2),  # six letters, one of them with a mark
+        ("กรุงเทพ กรุง A", 4),
+        ("ភ្នំពេញ", 1),
+        ("ລາວ", 1),
+        ("ရန်ကုန်မြို့", 2),
+        ("ལྷ་ས་ནི", 2),
+        ("๑๒๓๔๕", 2),
     ],
 )
 def test_words_are_runs_without_white_space_or_one_ideograph(text: str, n_words: int) -> None:
@@ -152,6 +160,8 @@ def test_nothing_is_lost_and_no_passage_could_take_more(texts: list[str], max_wo
     held = [[one for one in sentences if passage.holds(*one)] for passage in passages]
     assert [one for group in held for one in group] == sentences
     for passage, group in zip(passages, held, strict=True):
+        assert [passage.piece(*one) for one in group] == [texts[number][start:end] for number, start, end in group]
+    for passage, group in zip(passages, held, strict=True):
         assert passage.n_words == sum(sizes[one] for one in group)
         assert passage.n_words <= max_words or len(group) == 1
     for group, after in pairwise(held):
@@ -164,6 +174,18 @@ def test_with_sentences_cut_no_passage_is_too_long(texts: list[str], max_words: 
     passages = cut_page(page, max_words=max_words, split_long=True)
     check_passages(page, passages)
     assert all(0 < one.n_words <= max_words for one in passages)
+
+
+def test_scripts_without_blanks_are_cut_between_letters_and_never_before_a_mark() -> None:
+    texts = _cut("กรุงเทพมหานครเป็นเมืองหลวงและนครที่มีประชากรมากที่สุด" * 9, max_words=5, split_long=True)
+    assert len(texts) > 9
+    assert not any(unicodedata.category(one[0]).startswith("M") for one in texts)
+
+
+@pytest.mark.parametrize("text", ["a\rb. C.", "a\r", "\ra\tb", "a\nb", 'a"\r"b', "\x0b\x1c\x85\u2028"])
+def test_a_table_for_dpr_has_one_row_a_passage_whatever_breaks_lines(text: str) -> None:
+    table = FORMS["dpr"].line(Passage("7__0", 7, "A", 0, 3, text, (Span(1, 0, len(text)),))).decode()
+    assert list(csv.reader(io.StringIO(table, newline=""), delimiter="\t")) == [["7__0", text, "A"]]
 
 
 def test_lines_are_read_back_as_retrievers_read_them() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.assembly import DataError
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
@@ -158,13 +157,33 @@ def test_a_damaged_release_is_told_without_a_traceback(
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
+def test_a_release_that_was_cut_off_is_refused_before_anything_is_written(tmp_path: Path, kb: Path) -> None:
+    shutil.copytree(kb, tmp_path / "kb")
+    pages = tmp_path / "kb" / "pages" / "pages-00001-of-00002.parquet"
+    pages.write_bytes(pages.read_bytes()[:-1])
+    with pytest.raises(SetupError, match=r"pages-00001-of-00002.parquet has \d+ bytes"):
+        cut_release(tmp_path / "corpus", tmp_path / "kb")
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) -> None:
+    kb = write_kb(tmp_path, PAGES)
+    other = write_kb(tmp_path / "other", (*PAGES[:-1], page(11, "Very last", "It as.")))
+    file = "pages/pages-00001-of-00002.parquet"
+    assert (kb / file).stat().st_size == (other / file).stat().st_size
+    shutil.copy(other / file, kb / file)
+    with pytest.raises(SetupError, match=r"pages-00001-of-00002\.parquet is not as it was written"):
+        cut_release(tmp_path / "corpus", kb)
+    assert not (tmp_path / "corpus" / "manifest.json").exists()
+
+
 def test_nothing_is_written_over(corpus: Path, kb: Path) -> None:
     with pytest.raises(SetupError, match="never overwritten"):
         cut_release(corpus, kb)
 
 
 def test_without_a_release_nothing_is_cut(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"no manifest\.json"):
+    with pytest.raises(SetupError, match=r"no such folder"):
         cut_release(tmp_path / "corpus", tmp_path / "nowhere")
     assert not (tmp_path / "corpus").exists()
 
@@ -172,8 +191,9 @@ def test_without_a_release_nothing_is_cut(tmp_path: Path) -> None:
 def test_a_file_of_pages_that_cannot_be_read_ends_the_job(tmp_path: Path) -> None:
     kb = write_kb(tmp_path, PAGES)
     (kb / "pages" / "pages-00001-of-00002.parquet").unlink()
-    with pytest.raises((DataError, SetupError), match="pages-00001-of-00002"):
+    with pytest.raises(SetupError, match="pages-00001-of-00002") as caught:
         cut_release(tmp_path / "corpus", kb)
+    assert caught.type is SetupError
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
@@ -293,6 +313,25 @@ def test_a_corpus_has_all_of_its_files(corpus: Path, kb: Path) -> None:
         (corpus.parent / "aside").rename(corpus / file)
 
 
+def test_a_corpus_has_no_further_files(corpus: Path, kb: Path) -> None:
+    further = "passages/passages-00002-of-00003.parquet"
+    shutil.copy(corpus / TABLE, corpus / further)
+    files = json.loads((corpus / "manifest.json").read_text())["files"]
+    _seal(corpus, files=[*files, {"file": further, "rows": 0, "bytes": 0, "sha256": ""}])
+    for given in (kb, None):
+        assert ("manifest.json", "manifest") in _broken(corpus, given)
+
+
+def test_a_damaged_release_is_nothing_to_compare_a_corpus_with(
+    tmp_path: Path, corpus: Path, kb: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(kb, tmp_path / "kb")
+    pages = tmp_path / "kb" / "pages" / "pages-00001-of-00002.parquet"
+    pages.write_bytes(pages.read_bytes()[:-1])
+    assert main(["verify", str(corpus), "--kb", str(tmp_path / "kb")]) == 2
+    assert f"{pages} has " in capsys.readouterr().err
+
+
 def test_a_corpus_is_compared_with_the_release_that_it_is_from(
     tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,7 +339,7 @@ def test_a_corpus_is_compared_with_the_release_that_it_is_from(
     with pytest.raises(SetupError, match="made from another release"):
         verify_output(str(corpus), kb=str(write_kb(tmp_path, other)))
     assert main(["verify", str(corpus), "--kb", str(tmp_path / "nowhere")]) == 2
-    assert "nowhere: no manifest.json" in capsys.readouterr().err
+    assert "nowhere: no such folder" in capsys.readouterr().err
 
 
 def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:

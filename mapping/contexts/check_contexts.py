@@ -1,0 +1,325 @@
+"""The laws of questions with passages, checked in their files: every line is computed again, from what stands in it or,
+where they are given, from the QAMPARI release and the corpus of passages that it was made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage, join
+from kbsource.identity import title_hash
+from kbsource.release.findings import Findings
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import canonical_json
+from mapping.contexts.export import UNPLACED
+from mapping.contexts.gold import REASONS, GoldPassages, GoldText, unplaced_line
+from mapping.contexts.published import check_published
+from mapping.contexts.questions import Questions, ReleaseQuestions
+from mapping.contexts.ranked import RankedPassage
+from mapping.contexts.records import ADDED, Positive
+from mapping.contexts.writing import (
+    ContextsOptions,
+    Tally,
+    contexts_path,
+    fid_path,
+    pids_of,
+    positives_of,
+    report_of,
+    with_passages,
+)
+from mapping.output import REPORT
+from mapping.passages.corpus import check_tables, read_corpus, table_files
+from mapping.qampari.check_release import check_record
+from mapping.qampari.released import record_line
+from mapping.qampari.rows import SPLITS
+from mapping.sources.base import Split
+from mapping.sources.fields import Json, objects_at, text_at
+from mapping.sources.files_in import RawRecord
+from mapping.tables import read_table, table_path
+
+RULES = {
+    "context_law": "a question with passages is not built as such questions are",
+    "context_differs": "a line is not what its question, passages and ranking give",
+    "proof_lost": "a proof has neither a passage nor a line that says why, or both",
+    "unknown_passage": "a ranked passage is none of the corpus",
+}
+"""Every law and what it means that it is broken."""
+
+_SHOWN_CHARS = 120
+
+
+class ContextsCounts(NamedTuple):
+    """How much was checked."""
+
+    n_questions: int
+    n_answers: int
+    n_proofs: int
+
+
+class Sources(NamedTuple):
+    """What questions with passages were made from.
+
+    Attributes:
+        questions: those of the QAMPARI release.
+        passages: paths of the table of the corpus, in order.
+    """
+
+    questions: Questions
+    passages: tuple[str, ...]
+
+
+def open_sources(path: str, manifest: Mapping[str, Any], qampari: str, passages: str, storage: Storage) -> Sources:
+    """Gives what the questions of a folder were made from.
+
+    Raises:
+        SetupError: a folder is not what the manifest names, or not as it was written; or the folder was made from
+            published files.
+    """
+    if "manifest_sha256" not in manifest["qampari"]:
+        raise SetupError(
+            f"{path} was made from published files, which have no places: --qampari and --passages are for what was "
+            "made from a QAMPARI release. Leave them out."
+        )
+    questions = ReleaseQuestions(qampari, storage)
+    corpus = read_corpus(passages, storage)
+    for given, folder, named in ((questions.facts(), qampari, "qampari"), (corpus, passages, "passages")):
+        made_from = manifest[named]["manifest_sha256"]
+        if given["manifest_sha256"] != made_from:
+            raise SetupError(f"{path} was made from another folder than {folder}: give that with manifest {made_from}.")
+    questions.check(corpus)
+    check_tables(passages, corpus, storage)
+    return Sources(questions, tuple(join(passages, file) for file in table_files(corpus)))
+
+
+class ContextsChecks:
+    """Checks of one folder, whose files are what was written. Memory: a question, and the pids of unplaced proofs.
+
+    Args:
+        path: the folder.
+        storage: of the folder.
+        manifest: its manifest.
+        found: takes what is wrong.
+        sources: what it was made from; None takes questions and passages as they stand in it.
+        on_file: told the path of every file that was read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        storage: Storage,
+        manifest: Mapping[str, Any],
+        *,
+        found: Findings,
+        sources: Sources | None,
+        on_file: Callable[[str], None],
+    ) -> None:
+        self._path, self._storage, self._manifest = path, storage, manifest
+        self._found, self._sources, self._on_file = found, sources, on_file
+        self._options = ContextsOptions()
+        self._tally, self._silent = Tally(), (0, 0)
+        self._is_released = False
+        self._n_answers = 0
+        self._reasons: Counter[str] = Counter()
+        self._unplaced: set[str] = set()
+
+    def run(self) -> ContextsCounts | None:
+        """Checks every law and gives how much was checked; None where the folder is none of questions with passages."""
+        try:
+            self._options = ContextsOptions(**self._manifest["options"])
+            self._is_released = "manifest_sha256" in self._manifest["qampari"]
+            questions = self._manifest["counts"]["questions"]
+            self._silent = int(questions["without_retrieved"]), int(questions["fewer_negatives_than_positives"])
+        except (KeyError, TypeError, ValueError, SetupError):
+            self._found.add(MANIFEST, "manifest", "options and counts are not those of questions with passages")
+            return None
+        listed, needed = {one["file"] for one in self._manifest["files"]}, contexts_files()
+        for file in sorted(needed - listed):
+            self._found.add(file, "missing", "no folder of questions with passages is without it")
+        for file in sorted(listed - needed):
+            self._found.add(MANIFEST, "manifest", f"{file} is no part of questions with passages")
+        if listed != needed:
+            return None
+        self._read_unplaced()
+        if self._sources is None:
+            self._check_alone()
+        else:
+            self._check_with(self._sources)
+        for split in SPLITS:
+            self._on_file(contexts_path(split))
+            self._on_file(fid_path(split))
+        for pid in sorted(self._unplaced):
+            self._found.add(UNPLACED, "proof_lost", f"{pid} is no proof of a question, or has a passage")
+        self._check_counts()
+        n_questions = sum(self._tally.questions.values())
+        return ContextsCounts(n_questions, self._n_answers, self._tally.proofs)
+
+    def _read_unplaced(self) -> None:
+        for raw in self._lines(UNPLACED):
+            try:
+                record = raw.parse()
+                pid, reason = text_at(record, "pid"), text_at(record, "reason")
+                if reason not in REASONS or pid in self._unplaced:
+                    raise RecordError("odd_line", f"{pid}, {reason}: given before, or for no such reason")
+            except RecordError as error:
+                self._found.add(UNPLACED, "context_law", f"line {raw.line}: {error.detail}")
+                continue
+            self._unplaced.add(pid)
+            self._reasons[reason] += 1
+
+    def _check_alone(self) -> None:
+        for split in SPLITS:
+            file = contexts_path(split)
+            readers = self._lines(fid_path(split))
+            seen: set[int] = set()
+            for raw in self._lines(file):
+                reader = next(readers, None)
+                try:
+                    context = raw.parse()
+                    record = {name: value for name, value in context.items() if name not in ADDED}
+                    check_published(record)
+                    if self._is_released:
+                        check_record(record, split)
+                    number = title_hash(record["qid"])
+                    if number in seen:
+                        raise RecordError("duplicate_question", f"{record['qid']} was given before")
+                    positives, ranked = _positives_in(context, record), self._ranked_in(context)
+                except RecordError as error:
+                    self._found.add(file, "context_law", f"line {raw.line}: {error.detail}")
+                    continue
+                seen.add(number)
+                self._compare(split, raw, reader, record, positives, ranked)
+            self._check_end(fid_path(split), readers)
+
+    def _check_with(self, sources: Sources) -> None:
+        with GoldPassages() as gold, ExitStack() as stack:
+            sources.questions.add_places(gold)
+            gold.find(sources.passages, self._storage)
+            contexts, readers = (
+                {split: stack.enter_context(closing(self._lines(path(split)))) for split in SPLITS}
+                for path in (contexts_path, fid_path)
+            )
+            for split, record in sources.questions.asked():
+                file = contexts_path(split)
+                raw, reader = next(contexts[split], None), next(readers[split], None)
+                if raw is None:
+                    self._found.add(file, "context_differs", f"{record['qid']} is not there")
+                    continue
+                try:
+                    ranked = self._ranked_in(raw.parse())
+                except RecordError as error:
+                    self._found.add(file, "context_law", f"line {raw.line}: {error.detail}")
+                    continue
+                self._check_ranked(file, raw, ranked, gold)
+                self._compare(split, raw, reader, record, positives_of(record, gold), ranked)
+            for split in SPLITS:
+                self._check_end(contexts_path(split), contexts[split])
+                self._check_end(fid_path(split), readers[split])
+            lines = self._lines(UNPLACED)
+            for place, reason in gold.unplaced():
+                self._check_line(UNPLACED, next(lines, None), unplaced_line(place, reason), place.pid)
+            self._check_end(UNPLACED, lines)
+
+    def _compare(
+        self,
+        split: Split,
+        raw: RawRecord,
+        reader: RawRecord | None,
+        record: Json,
+        positives: Sequence[Positive],
+        ranked: Sequence[RankedPassage],
+    ) -> None:
+        context, for_reader = with_passages(record, positives, ranked, self._options)
+        self._check_line(contexts_path(split), raw, record_line(context), record["qid"])
+        self._check_line(fid_path(split), reader, record_line(for_reader), record["qid"])
+        self._tally.see(split, context, is_ranked=bool(ranked))
+        self._n_answers += len(record["answer_list"])
+        placed = {one.pid for one in positives}
+        for pid in pids_of(record):
+            if (pid in placed) == (pid in self._unplaced):
+                self._found.add(contexts_path(split), "proof_lost", pid)
+            self._unplaced.discard(pid)
+
+    def _check_line(self, file: str, raw: RawRecord | None, wanted: bytes, name: str) -> None:
+        stored = b"" if raw is None else raw.data
+        if stored != wanted:
+            pairs = enumerate(zip(stored, wanted, strict=False))
+            at = next((n for n, (one, other) in pairs if one != other), min(len(stored), len(wanted)))
+            shown = stored[at : at + _SHOWN_CHARS].decode("utf-8", "replace")
+            self._found.add(file, "context_differs", f"{name} from byte {at}: {shown}")
+
+    def _check_end(self, file: str, lines: Iterator[RawRecord]) -> None:
+        for raw in lines:
+            self._found.add(file, "context_differs", f"line {raw.line} is of no question")
+
+    def _check_ranked(self, file: str, raw: RawRecord, ranked: Sequence[RankedPassage], gold: GoldPassages) -> None:
+        for one in ranked:
+            known = gold.with_id(one.passage_id)
+            if not gold.is_passage(one.passage_id) or (known is not None and known.text != one.text):
+                self._found.add(file, "unknown_passage", f"line {raw.line}: {one.passage_id}, or with another text")
+
+    def _ranked_in(self, context: Json) -> list[RankedPassage]:
+        ranked = [_ranked_passage(one) for one in objects_at(context, "ctxs")]
+        if len(ranked) > self._options.most_ranked:
+            raise RecordError("too_many", f"{len(ranked)} ranked passages, {self._options.most_ranked} were asked for")
+        if len({one.passage_id for one in ranked}) < len(ranked):
+            raise RecordError("duplicate_passage", "a ranked passage comes twice")
+        return ranked
+
+    def _lines(self, file: str) -> Generator[RawRecord]:
+        """Gives the lines of a file with their ends."""
+        with self._storage.open_read(join(self._path, file)) as opened:
+            for number, line in enumerate(opened, start=1):
+                yield RawRecord(file, number, -1, line)
+
+    def _check_counts(self) -> None:
+        rejected = Counter(row["reason"] for row in read_table(self._path, "rejected", self._storage))
+        claimed, tally = self._manifest["counts"], self._tally
+        self._on_file(table_path("rejected", 0, 1))
+        self._on_file(UNPLACED)
+        self._on_file(REPORT)
+        with self._storage.open_read(join(self._path, REPORT)) as opened:
+            if opened.read() != canonical_json(claimed):
+                self._found.add(REPORT, "counts", "not the counts of the manifest")
+        # Of a question without ranked passages the files do not say whether there was an empty line for it, or none.
+        n_without, n_fewer = self._silent
+        n_empty = tally.without_retrieved - n_without
+        if n_without >= 0 and 0 <= n_fewer - tally.fewer_negatives <= n_empty:
+            tally.without_retrieved, tally.fewer_negatives = n_without, n_fewer
+        counted = report_of(tally, self._reasons, rejected)
+        if counted != claimed:
+            for name, value in counted.items():
+                if (written := claimed.get(name)) != value:
+                    self._found.add(MANIFEST, "counts", f"{name}: {value} counted, {written} written")
+
+
+def _positives_in(context: Json, record: Json) -> list[Positive]:
+    """Gives the passages that hold proofs, as they stand in a line.
+
+    Raises:
+        RecordError: they are not built as such, or not in the order of the proofs.
+    """
+    positives = []
+    for one in objects_at(context, "positive_ctxs"):
+        passage = GoldText(*(text_at(one, name) for name in ("chunk_id", "title", "text")))
+        positives.append(Positive(text_at(one, "pid"), passage))
+    given = [one.pid for one in positives]
+    placed = set(given)
+    if given != [pid for pid in pids_of(record) if pid in placed]:
+        raise RecordError("odd_positives", "positive_ctxs are not of its proofs, or in another order")
+    return positives
+
+
+def _ranked_passage(context: Json) -> RankedPassage:
+    score = context.get("score")
+    if not isinstance(score, float):
+        raise RecordError("wrong_type", f"'score': expected a number with a point, found {repr(score)[:80]}")
+    return RankedPassage(text_at(context, "id"), text_at(context, "title"), text_at(context, "text"), score)
+
+
+def contexts_files() -> set[str]:
+    """Gives the paths of the files that every folder of questions with passages has."""
+    of_splits = {path(split) for path in (contexts_path, fid_path) for split in SPLITS}
+    return {*of_splits, UNPLACED, REPORT, table_path("rejected", 0, 1)}

@@ -1,0 +1,123 @@
+"""Published proofs found again in the pages of a release, word for word or where a page says the same sentence."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
+from mapping.align import THRESHOLD
+from mapping.caseless import find_whole, fold_case
+from mapping.contexts.published import ProofSpot
+from mapping.locate import PageSearch, SearchOptions
+from mapping.output import release_facts
+from mapping.passages.cut import TITLE_KINDS, count_words
+from mapping.records import PageKey
+from mapping.resolve import Resolved, Resolver
+from mapping.sentences import sentence_spans
+from mapping.tokens import Tokeniser
+
+_WIKI = "/wiki/"
+_MOST = 0.8
+"""Of a near match: what of it one sentence must hold to be all of it."""
+_FEWEST_WORDS = 4
+"""Of a sentence that is looked for without those before it; fewer stand anywhere."""
+
+
+class _Searched(NamedTuple):
+    page: Page
+    folded: dict[int, str]
+    search: PageSearch
+
+
+class ReleaseProofs:
+    """The pages of a release, in which proofs are looked for. A context: the files are closed when it ends.
+
+    A proof is a sentence behind those that stand before it. It is where all of that stands in a paragraph or list item
+    without regard to case, since published proofs are in lower case; else where its last sentence does; else where that
+    has a near match (BLEU of at least 0.5), as evidence of other datasets is aligned. The last sentence alone, since a
+    page may have kept the ones before it and say the fact no longer.
+
+    Args:
+        release: its folder, local.
+
+    Raises:
+        SetupError: the folder holds no finished release, or is not local.
+    """
+
+    def __init__(self, release: str) -> None:
+        self._source = KnowledgeSource.open(release)
+        self._resolver = Resolver.open(release)
+        self._tokeniser = Tokeniser(self._source.site.lang)
+        self._last: _Searched | None = None
+
+    def __enter__(self) -> ReleaseProofs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def facts(self) -> dict[str, Any]:
+        """Gives what names the release, as manifests have it."""
+        return release_facts(self._source.manifest)
+
+    def find(self, url: str, text: str) -> ProofSpot | str:
+        """Gives where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""
+        # Published addresses are not percent-encoded: "?" and "#" may be parts of titles.
+        title = PageKey("title", url.partition(_WIKI)[2].replace("_", " "))
+        found = self._resolver.resolve(title, fallback=PageKey("url", url))
+        searched = None if found.page_id is None else self._searched(found.page_id)
+        if searched is None:
+            return "no_page"
+        # "İ" in lower case, as published proofs are, has two code points.
+        text = " ".join(text.split()).replace("i\u0307", "i")
+        spans = sentence_spans(text)
+        if not spans:
+            return "no_text"
+        if (spot := _word_for_word(text, searched)) is not None:
+            return spot
+        sentence = text[slice(*spans[-1])]
+        if count_words(sentence) < _FEWEST_WORDS:
+            return "no_text"
+        return _word_for_word(sentence, searched) or _near(sentence, found, searched)
+
+    def _searched(self, page_id: int) -> _Searched | None:
+        if self._last is None or self._last.page.page_id != page_id:
+            page = self._source.by_id(page_id)
+            if page is None:
+                return None
+            running = {n: fold_case(one.text) for n, one in enumerate(page.elements) if one.kind not in TITLE_KINDS}
+            self._last = _Searched(page, running, PageSearch(page, self._tokeniser, SearchOptions(THRESHOLD)))
+        return self._last
+
+
+def _word_for_word(wanted: str, searched: _Searched) -> ProofSpot | None:
+    """Gives the last sentence of the first place where a text stands in any case."""
+    folded = fold_case(wanted)
+    for number, text in searched.folded.items():
+        whole = searched.page.elements[number].text
+        for at in find_whole(folded, whole, text):
+            end = at + len(wanted)
+            last = max(start for start, _ in sentence_spans(whole) if start < end)
+            return _spot(searched.page, number, max(at, last), end)
+    return None
+
+
+def _near(wanted: str, found: Resolved, searched: _Searched) -> ProofSpot | str:
+    alignment = searched.search.locate(found, wanted)
+    span = alignment.span
+    if span is None or alignment.outcome not in ("exact", "near"):
+        return "no_text"
+    if searched.page.elements[span.start_element].kind in TITLE_KINDS:
+        return "no_running_text"
+    text = searched.page.elements[span.start_element].text
+    parts = [(max(a, span.start_char), min(b, span.end_char)) for a, b in sentence_spans(text)]
+    # A near match often takes in some words of the sentence beside it.
+    start, end = max(parts, key=lambda one: one[1] - one[0])
+    if end - start < _MOST * (span.end_char - span.start_char):
+        start, end = span.start_char, span.end_char
+    return _spot(searched.page, span.start_element, start, end)
+
+
+def _spot(page: Page, element: int, start: int, end: int) -> ProofSpot:
+    return ProofSpot(page.page_id, page.title, element, start, end, page.elements[element].text[start:end])

@@ -1,0 +1,119 @@
+"""The questions that are written with their passages, and where their proofs stand: those of a release of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage
+from mapping.contexts.gold import GoldPassages, ProofPlace
+from mapping.qampari.crowd_tasks import read_questions
+from mapping.qampari.release_files import Form, check_files, read_form
+from mapping.qampari.released import aid_of, page_url, pid_of, released_record
+from mapping.qampari.rows import DrawnQuestion
+from mapping.sources.base import Split
+from mapping.sources.fields import Json
+
+
+class AskedQuestion(NamedTuple):
+    """A question as the file of its split has it."""
+
+    split: Split
+    record: Json
+
+
+class Questions(Protocol):
+    """Where questions come from; they are read several times, always the same ones in the same order."""
+
+    def facts(self) -> dict[str, Any]:
+        """Gives what names them in a manifest."""
+        ...
+
+    def check(self, corpus: Mapping[str, Any]) -> None:
+        """Raises where the files are not as they were written, or passages are those of another knowledge source.
+
+        Args:
+            corpus: manifest of the passages.
+
+        Raises:
+            SetupError: names the file, and the remedy.
+        """
+        ...
+
+    def add_places(self, gold: GoldPassages) -> None:
+        """Adds all proofs of all questions, with their places."""
+        ...
+
+    def asked(self) -> Iterator[AskedQuestion]:
+        """Gives the questions, those of each split in the order of its file."""
+        ...
+
+
+class ReleaseQuestions:
+    """The questions of a QAMPARI release.
+
+    Args:
+        folder: of the release.
+        storage: of the folder.
+
+    Raises:
+        SetupError: the folder holds no finished release, or its manifest is not as it was written.
+    """
+
+    def __init__(self, folder: str, storage: Storage) -> None:
+        self._folder, self._storage = folder, storage
+        self._manifest, self._form = read_form(folder, storage)
+
+    def facts(self) -> dict[str, Any]:
+        return {"manifest_sha256": self._manifest["manifest_sha256"]}
+
+    def check(self, corpus: Mapping[str, Any]) -> None:
+        made_from = (self._manifest.get("release") or {}).get("manifest_sha256")
+        cut_from = corpus["release"]["manifest_sha256"]
+        if made_from is not None and made_from != cut_from:
+            raise SetupError(
+                f"{self._folder} was made from the release with manifest {made_from}, the passages from that with "
+                f"{cut_from}: places in pages are not the same. Make the passages from the first: kbsource passages."
+            )
+        check_files(self._folder, self._manifest, self._storage)
+
+    def add_places(self, gold: GoldPassages) -> None:
+        for drawn in read_questions(self._folder, self._storage):
+            for place in proof_places(drawn):
+                gold.add(place)
+
+    def asked(self) -> Iterator[AskedQuestion]:
+        for drawn in read_questions(self._folder, self._storage):
+            if drawn.qid is not None and drawn.split is not None:
+                yield AskedQuestion(drawn.split, _record_of(drawn, drawn.qid, self._form))
+
+
+def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
+    """Gives where the sentences of a question's proofs stand; none of one that was not drawn."""
+    if drawn.qid is None:
+        return
+    for number, answer in enumerate(drawn.question.answers):
+        for place, proof in enumerate(answer.proofs):
+            yield ProofPlace(
+                pid_of(aid_of(drawn.qid, number), place),
+                drawn.qid,
+                proof.page_id,
+                proof.title,
+                proof.element,
+                proof.sentence_char,
+                proof.end_char,
+                proof.text[proof.sentence_char - proof.start_char :],
+            )
+
+
+def _record_of(drawn: DrawnQuestion, qid: str, form: Form) -> Json:
+    return released_record(
+        drawn.question,
+        qid=qid,
+        page_url=partial(page_url, form.host),
+        with_meta=form.with_meta,
+        is_released_case=form.is_released_case,
+        text=drawn.paraphrase,
+    )
