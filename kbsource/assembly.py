@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.dump.sql import read_page_props
-from kbsource.errors import SetupError
+from kbsource.errors import DataError
 from kbsource.files import Storage, base_name
 from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
 from kbsource.page_props import PagePropsReport, build_page_props
@@ -53,10 +53,6 @@ UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
-
-
-class DataError(SetupError):
-    """The set-up is in order, the data are not: no release can be made of them as asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +114,16 @@ def check_rejects(
         raise DataError(
             f"{total} of {n_pages} {what} rejected, {total / n_pages:.3%}; the ceiling is {max_share:.3%} "
             f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
-            f"{_rounded_up(total / n_pages)}."
+            f"{rounded_up(total / n_pages)}."
         )
 
 
-def _rounded_up(share: float) -> str:
+def rounded_up(share: float) -> str:
+    """Gives the next share above with as many digits as it needs.
+
+    >>> rounded_up(0.25), rounded_up(0.00123)
+    ('0.3', '0.002')
+    """
     digits = next(digits for digits in range(1, 12) if round(share, digits) > 0)
     step = 10.0**-digits
     return f"{(int(share / step) + 1) * step:.{digits}f}"

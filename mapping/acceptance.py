@@ -121,6 +121,32 @@ def read_rule(text: str) -> Rule:
     return _Reader(text).read()
 
 
+def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) -> None:
+    """Looks whether a model tells all that a rule compares.
+
+    Args:
+        text: of the rule.
+        labels: place of each of the model's labels among its outputs, None for those it does not have, and
+            ``n_outputs``; as ``mapping.entailment_labels.Labels`` has them.
+        model: its name, for messages.
+
+    Raises:
+        SetupError: it does not, so that a comparison is never met.
+    """
+    compared = read_rule(text).signals()
+    unknown = [name for name in sorted(compared) if name in labels and labels[name] is None]
+    if not unknown:
+        return
+    told = [name for name in SIGNALS if labels.get(name) is not None]
+    if len(told) < (labels["n_outputs"] or 0):
+        told.append("not_entailment")
+    are = "is" if len(unknown) == 1 else "are"
+    raise SetupError(
+        f"--accept {text!r}: {', '.join(unknown)} {are} never known, for {model} tells {', '.join(told)} alone. "
+        "Leave it out of the rule, or give --verify a model that tells entailment, neutral and contradiction."
+    )
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text

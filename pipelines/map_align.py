@@ -15,16 +15,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.beat import Beat
-from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, join
+from kbsource.errors import DataError, RecordError
+from kbsource.files import Storage
 from kbsource.records import Page
-from kbsource.staging import read_batches, read_json
+from kbsource.staging import read_batches
 from mapping.locate import PageSearch, SearchOptions, without_span
 from mapping.places import place_alignments
 from mapping.records import Alignment
 from mapping.resolve import Resolved
 from mapping.tokens import Tokeniser
-from pipelines.map_staging import WANTED, MapJob, bucket_range, settled_row, staged, write_settled
+from pipelines.map_staging import (
+    WANTED,
+    MapJob,
+    batch_rows,
+    bucket_range,
+    read_starts,
+    settled_row,
+    staged,
+    write_settled,
+)
 from pipelines.page_texts import PageTexts
 from pipelines.storage import storage_for
 
@@ -40,13 +49,8 @@ _POSITION, _TEXT = (WANTED.get_field_index(name) for name in ("position", "text"
 
 
 @lru_cache(maxsize=1)
-def _chunk_starts(staging: str) -> list[int]:
-    starts: list[int] = read_json(storage_for(staging), join(staging, "plan.json"))["starts"]
-    return starts
-
-
-@lru_cache(maxsize=1)
-def _tokeniser(lang: str) -> Tokeniser:
+def tokeniser(lang: str) -> Tokeniser:
+    """Gives the tokeniser of a language; a process has one, for it is slow to open and large."""
     return Tokeniser(lang)
 
 
@@ -58,9 +62,10 @@ def align_part(task: dict[str, Any], job: MapJob, beat: Beat) -> None:
     """
     staging = task["staging"]
     storage = storage_for(staging)
+    starts = read_starts(staging, storage)
     search = _Search(job, task.get("verdicts", {}), beat)
     aligned = (
-        (bisect_right(_chunk_starts(staging), row[0]) - 1, row)
+        (bisect_right(starts, row[0]) - 1, row)
         for bucket in task["buckets"]
         for piece in read_pieces(storage, staged(staging, "wanted", bucket), bucket_range(bucket, sum(job.page_rows)))
         for row in sorted(search.settle(piece), key=lambda row: row[:3])
@@ -104,8 +109,7 @@ def _rows_between(storage: Storage, path: str, start: int, end: int) -> Iterator
     for batch in read_batches(storage, path):
         positions = batch["position"].to_numpy()
         chosen = batch.filter(pa.array((positions >= start) & (positions < end)))
-        columns = (column.to_pylist() for column in chosen.columns)
-        for weight, row in zip(_weights(chosen).tolist(), zip(*columns, strict=True), strict=True):
+        for weight, row in zip(_weights(chosen).tolist(), batch_rows(chosen), strict=True):
             # More than a piece is only held of a page that is one by itself.
             if rows and held + weight > PIECE_BYTES:
                 yield rows
@@ -149,7 +153,7 @@ class _Search:
             self._beat.done(pages=1, n_bytes=sum(len(one[_TEXT] or "") for one in evidences))
 
     def _located(self, page: Page, evidences: list[tuple[Any, ...]]) -> Iterator[Alignment]:
-        search = PageSearch(page, _tokeniser(self._job.lang), self._options)
+        search = PageSearch(page, tokeniser(self._job.lang), self._options)
         n_lost, fate = 0, ""
         for row in evidences:
             self._n_evidences += 1
@@ -166,7 +170,7 @@ class _Search:
             try:
                 alignment = search.locate(found, row[_TEXT])
             except RecordError as error:
-                raise SetupError(
+                raise DataError(
                     f"page {page.page_id}, {page.title!r}: {error}. Report this, it is a defect."
                 ) from error
             self._beat.leave()

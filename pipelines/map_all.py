@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST, stored_files
-from kbsource.release.manifest import FileEntry, Manifest
-from mapping.output import ALL_FORMAT, REPORT, check_output, manifest_bytes, release_facts
+from kbsource.release.manifest import Manifest
+from kbsource.staging import read_json
+from mapping.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
 from mapping.overview import Aligned, overview_text, overview_values, page_values
 from mapping.resolve import open_manifest
-from mapping.sources import SOURCES
-from mapping.sources.base import Inputs
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.map_facts import alignment_facts, input_facts
+from pipelines.map_output import write_file
+from pipelines.map_reading import check_dataset
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
 from pipelines.storage import storage_for
@@ -133,7 +133,7 @@ def _check_all(
                 _check_done(one.options, release, storage)
                 done.append(one.folder)
             else:
-                _check(one.options)
+                check_dataset(one.options, one.options.output)
         except SetupError as error:
             faults.append(f"{one.where}: {error}")
     if storage.exists(join(output, MANIFEST)) and len(done) < len(planned) and not faults:
@@ -151,18 +151,9 @@ def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> lis
     return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
 
 
-def _check(options: MapOptions) -> None:
-    """Raises SetupError for what can be seen to be wrong before anything is read."""
-    inputs = Inputs(options.inputs, options.references, options.labels)
-    storage = storage_for(options.output, *options.inputs, *options.references, *options.labels)
-    check_output(options.output, storage)
-    SOURCES[options.dataset].check(inputs, options.split, storage=storage, options=options.source)
-
-
 def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> None:
     """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
-    with storage.open_read(join(options.output, MANIFEST)) as file:
-        manifest = orjson.loads(file.read())
+    manifest = read_json(storage, join(options.output, MANIFEST))
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options))))
     if differing := [name for name in facts if manifest.get(name) != facts[name]]:
         raise SetupError(
@@ -177,19 +168,17 @@ def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> Non
 def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
     aligned, manifests = [], []
     for one in planned:
-        with storage.open_read(join(one.options.output, MANIFEST)) as file:
-            manifest = orjson.loads(file.read())
+        manifest = read_json(storage, join(one.options.output, MANIFEST))
         manifests.append({"folder": one.folder, "manifest_sha256": manifest["manifest_sha256"]})
         names = tuple(entry["file"] for entry in manifest["files"] if entry["file"].endswith("-kilt.jsonl"))
-        with storage.open_read(join(one.options.output, REPORT)) as file:
-            aligned.append(Aligned(one.name, one.folder, orjson.loads(file.read()), names))
+        aligned.append(Aligned(one.name, one.folder, read_json(storage, join(one.options.output, REPORT)), names))
     n_pages = sum(entry.rows for entry in release.tables["pages"])
     report = overview_values(aligned, page_values(aligned, output=output, n_pages=n_pages, storage=storage))
-    content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    files = [
-        _write(storage, output, REPORT, content),
-        _write(storage, output, TEXT_REPORT, f"{overview_text(report)}\n".encode()),
-    ]
+    contents = {
+        REPORT: orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        TEXT_REPORT: f"{overview_text(report)}\n".encode(),
+    }
+    files = [write_file(output, name, [content], n_rows=1, storage=storage) for name, content in contents.items()]
     values = {
         "release": release_facts(release),
         "alignments": manifests,
@@ -198,10 +187,3 @@ def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, s
     with atomic_write(storage, join(output, MANIFEST)) as sink:
         sink.write(manifest_bytes(values, form=ALL_FORMAT))
     return report
-
-
-def _write(storage: Storage, output: str, name: str, content: bytes) -> FileEntry:
-    with atomic_write(storage, join(output, name)) as raw:
-        sink = HashingWriter(raw)
-        sink.write(content)
-    return FileEntry(name, 1, sink.n_bytes, sink.hexdigest())

@@ -1,7 +1,8 @@
-"""What decides the bytes of an alignment, as its manifest has it, told from the options alone."""
+"""What an alignment is by its options and its release alone: names, what all tasks share, and facts of its manifest."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,8 +13,10 @@ from mapping.entailment_model import model_facts
 from mapping.hypotheses import DATASET_HYPOTHESES, HypothesisKind
 from mapping.output import input_files, release_facts
 from mapping.policy import dataset_named
+from mapping.sample import SAMPLED
 from mapping.sources import SOURCES
 from mapping.tokens import tokeniser_name
+from pipelines.map_staging import MapJob
 from pipelines.options_map import MapOptions
 from pipelines.storage import storage_for
 
@@ -41,6 +44,30 @@ def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
     if options.verify is None:
         return None
     return options.verify.hypothesis or DATASET_HYPOTHESES.get(policy_name(options), "evidence")
+
+
+def map_job(options: MapOptions, release: Manifest, output: str) -> MapJob:
+    """Gives what all tasks share."""
+    return MapJob(
+        output=output,
+        kb=os.path.abspath(options.kb),
+        pages=tuple(entry.file for entry in release.tables["pages"]),
+        page_rows=tuple(entry.rows for entry in release.tables["pages"]),
+        lang=release.site.lang,
+        dataset=policy_name(options),
+        split=options.split,
+        has_labels=bool(options.labels),
+        threshold=options.threshold,
+        max_elements=options.max_elements,
+        numbering=options.numbering,
+        places_nothing=options.source.nq_null_long_answers == "released",
+        strips_section=options.strips_section,
+        has_crosswalk=options.dataset == "kilt",
+        is_sampled=options.dataset in SAMPLED,
+        hypothesis=hypothesis_kind(options),
+        rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
+        accept=options.accept,
+    )
 
 
 def input_facts(options: MapOptions) -> dict[str, list[dict[str, Any]]]:

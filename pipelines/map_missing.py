@@ -16,7 +16,7 @@ from kbsource.staging import read_batches, staged_rows
 from kbsource.title_index import TitleIndex
 from mapping.sources.scratch import ScratchFile
 from mapping.suggest import QUERIES_AT_ONCE, Suggestion, suggest_titles
-from pipelines.map_staging import MapJob, staged
+from pipelines.map_staging import MapJob, read_rows, staged
 from pipelines.storage import storage_for
 
 _DATABASE = "CREATE TABLE missing (title TEXT PRIMARY KEY, similar TEXT) WITHOUT ROWID;"
@@ -93,5 +93,4 @@ def suggest_part(task: dict[str, Any], job: MapJob, beat: Beat) -> None:
 
 def read_similar(staging: str, number: int, storage: Storage) -> Iterator[tuple[str, str]]:
     """Gives what ``suggest_part`` found."""
-    for batch in read_batches(storage, staged(staging, "similar", number)):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return read_rows(storage, staged(staging, "similar", number))

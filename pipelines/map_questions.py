@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
@@ -19,14 +18,12 @@ from mapping.places import numbered_elements, place_alignments
 from mapping.premises import PageSentence
 from mapping.records import Alignment, Span
 from mapping.sources.base import iter_evidence
-from mapping.staged import example_from_json
-from mapping.tokens import Tokeniser
 from mapping.verification import RESCUED, questions
-from pipelines.map_merge import read_alignments, read_examples
+from pipelines.map_align import tokeniser
+from pipelines.map_settled import searched_records
 from pipelines.map_staging import MapJob, settled_row
 from pipelines.map_verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, question_row, write_questions
 from pipelines.page_texts import PageTexts
-from pipelines.storage import storage_for
 
 _SEARCHED = frozenset(("exact", "near", "weak"))
 
@@ -41,11 +38,6 @@ class _Asked(NamedTuple):
     alignment: Alignment
 
 
-@lru_cache(maxsize=1)
-def _tokeniser(lang: str) -> Tokeniser:
-    return Tokeniser(lang)
-
-
 def ask_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
     """Stages the questions about a chunk, page by page in the order of the release, each read once."""
     asked = sorted(_asked(staging, number, job), key=lambda one: one[:2])
@@ -57,15 +49,12 @@ def ask_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
 
 
 def _asked(staging: str, number: int, job: MapJob) -> Iterator[_Asked]:
-    storage = storage_for(staging)
     assert job.hypothesis is not None
     locations = Locations(os.path.join(job.kb, INDEX))
     starts = list(accumulate(job.page_rows, initial=0))
-    alignments = read_alignments(staging, number, storage)
-    for ordinal, text in read_examples(staging, number, storage):
-        example = example_from_json(text)
+    for ordinal, example, found, _ in searched_records(staging, number):
         for key, evidence in iter_evidence(example):
-            alignment = alignments[ordinal, *key]
+            alignment = found[key].alignment
             hypothesis = make_hypothesis(example, key, evidence, job.hypothesis)
             if alignment.outcome not in _SEARCHED or hypothesis is None:
                 continue
@@ -94,8 +83,8 @@ def _rows_of(one: _Asked, page: Page, job: MapJob) -> Iterator[tuple[Any, ...]]:
 
 def _span_columns(one: _Asked, sentence: PageSentence, page: Page, job: MapJob) -> tuple[Any, ...]:
     """Gives the columns of the span that a sentence is."""
-    tokeniser = _tokeniser(job.lang)
-    score = bleu(tokeniser.forms(one.evidence), tokeniser.forms(sentence.text))
+    forms = tokeniser(job.lang).forms
+    score = bleu(forms(one.evidence), forms(sentence.text))
     number, start, end, text = sentence
     found = one.alignment
     alignment = Alignment(

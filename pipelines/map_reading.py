@@ -2,24 +2,148 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
-from kbsource.files import Storage
+from kbsource.assembly import rounded_up
+from kbsource.errors import DataError
+from kbsource.files import Storage, join
+from kbsource.records import BadRecord
 from kbsource.release.manifest import Manifest
+from kbsource.schema import REJECTED
 from kbsource.staging import StagedRows, staged_rows
+from mapping.locate import locate_nowhere
+from mapping.output import check_output
 from mapping.records import Evidence, Example, PageKey
 from mapping.resolve import Resolved, Resolver
-from mapping.sources.base import ReleasedExample, iter_evidence, released_span
+from mapping.sources import SOURCES
+from mapping.sources.base import Inputs, ReleasedExample, Tally, iter_evidence, released_span
 from mapping.sources.kilt import fallback_page
 from mapping.staged import example_to_json
-from pipelines.map_missing import MissingTitles
-from pipelines.map_staging import EXAMPLES, ROWS_AT_ONCE, Buckets, bucket_of, staged
+from mapping.suggest import FEW
+from pipelines.map_missing import MissingTitles, read_similar, similar_titles, stage_titles
+from pipelines.map_staging import (
+    EXAMPLES,
+    MISSING,
+    REJECTED_FILE,
+    ROWS_AT_ONCE,
+    Buckets,
+    bucket_of,
+    read_rows,
+    settled_row,
+    staged,
+    write_settled,
+    write_starts,
+)
+from pipelines.map_tasks import SUGGEST
+from pipelines.map_verify import check_model
+from pipelines.options_map import MapOptions
+from pipelines.shown_stages import ShownStages, Task
+from pipelines.storage import storage_for
 
 CHUNK_CHARS = 16 << 20
 """Characters of staged records after which a chunk ends, however few they are."""
 _BATCH_CHARS = 1 << 20
+_MISSING = "missing.arrow"
+
+
+class StagedDataset(NamedTuple):
+    """What came of reading a dataset.
+
+    Attributes:
+        tally: counts of records.
+        n_chars: length of the staged records of each chunk.
+        bucket_rows, bucket_bytes: evidences of each bucket, and bytes of their texts.
+    """
+
+    tally: Tally
+    n_chars: list[int]
+    bucket_rows: list[int]
+    bucket_bytes: list[int]
+
+
+def check_dataset(options: MapOptions, output: str) -> Storage:
+    """Gives the storage of all files of an alignment, once what can be seen to be wrong has been looked for.
+
+    Raises:
+        SetupError: the folder cannot be written, a file or the model is missing or not what it should be.
+    """
+    storage = storage_for(output, *options.inputs, *options.references, *options.labels)
+    check_output(output, storage)
+    SOURCES[options.dataset].check(_inputs(options), options.split, storage=storage, options=options.source)
+    check_model(options)
+    return storage
+
+
+def _inputs(options: MapOptions) -> Inputs:
+    return Inputs(options.inputs, options.references, options.labels)
+
+
+def read_dataset(
+    options: MapOptions, *, resolver: Resolver, release: Manifest, tasks: ShownStages, storage: Storage
+) -> StagedDataset:
+    """Stages a dataset: records by chunk, evidences by where their pages lie.
+
+    Raises:
+        DataError: too many records cannot be used.
+        SetupError: an input cannot be read to its end.
+    """
+    staging, tally = tasks.staging, Tally()
+    first_bad: BadRecord | None = None
+    with ExitStack() as stack:
+        buckets = stack.enter_context(Buckets(staging, storage))
+        titles = stack.enter_context(MissingTitles(options.source.scratch))
+        spread = Spread(resolver, buckets, titles, release)
+        tasks.progress.note(f"read: {len(options.inputs)} files of {options.dataset}")
+        with ExitStack() as reading:
+            missing = reading.enter_context(staged_rows(storage, join(staging, _MISSING), MISSING))
+            rejected = reading.enter_context(staged_rows(storage, join(staging, REJECTED_FILE), REJECTED))
+            examples = reading.enter_context(StagedExamples(staging, storage, options.chunk_records))
+            for one in SOURCES[options.dataset].read(
+                _inputs(options), options.split, storage=storage, options=options.source, tally=tally
+            ):
+                if isinstance(one, BadRecord):
+                    first_bad = first_bad or one
+                    rejected.add((one.stage, one.key, one.reason, one.detail, one.file, one.offset))
+                    _flush_many(rejected)
+                else:
+                    spread.add(examples.add(one), one, missing)
+                    _flush_many(missing)
+        _suggest(titles, resolver, tasks, storage)
+        rows = read_rows(storage, join(staging, _MISSING))
+        settled = spread.settle(rows, examples.starts, accept_fuzzy=options.accept_fuzzy)
+        write_settled(settled, storage, join(staging, "settled.arrow"))
+    write_starts(staging, examples.starts, storage)
+    tasks.progress.note(f"read: {tally.records:,} records, {tally.evidences:,} pieces of evidence")
+    _check_rejects(tally, first_bad, options.max_rejects)
+    return StagedDataset(tally, examples.n_chars, buckets.counts, buckets.n_bytes)
+
+
+def _suggest(titles: MissingTitles, resolver: Resolver, tasks: ShownStages, storage: Storage) -> None:
+    """Looks for titles like the missing ones: a few here and now, more by tasks, for it takes memory."""
+    if len(titles) <= FEW:
+        for batch in titles.batches():
+            titles.put(similar_titles(batch, resolver.index))
+        return
+    tasks.progress.note(f"suggest: titles like {len(titles):,} that are missing")
+    counts = stage_titles(titles, tasks.staging, storage)
+    tasks.run(SUGGEST, [Task(number, count) for number, count in enumerate(counts)])
+    for number in range(len(counts)):
+        titles.put(read_similar(tasks.staging, number, storage))
+
+
+def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> None:
+    n_rejected = tally.rejected.total()
+    if first is not None and n_rejected / tally.records > ceiling:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in tally.rejected.most_common())
+        raise DataError(
+            f"{n_rejected} of {tally.records} records rejected, {n_rejected / tally.records:.3%}; the ceiling is "
+            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {first.key}: {first.detail}. If the files "
+            f"are as they should be, raise --max-rejects to at least {rounded_up(n_rejected / tally.records)}."
+        )
 
 
 class StagedExamples:
@@ -70,34 +194,53 @@ class StagedExamples:
 
 
 class Spread:
-    """Sends evidences to the buckets of their pages.
-
-    Attributes:
-        resolver: of the release.
-        titles: titles that are missing.
-    """
+    """Sends evidences to the buckets of their pages."""
 
     def __init__(self, resolver: Resolver, buckets: Buckets, titles: MissingTitles, release: Manifest) -> None:
-        self.resolver = resolver
-        self.titles = titles
+        self._resolver = resolver
         self._buckets = buckets
+        self._titles = titles
         self._starts = list(accumulate((entry.rows for entry in release.tables["pages"]), initial=0))
 
     def add(self, ordinal: int, example: Example, missing: StagedRows) -> None:
         """Looks up the pages of a record's evidences; those that are not found become rows of ``missing``."""
         for key, evidence in iter_evidence(example):
-            found = self.resolver.resolve(evidence.page, fallback=_fallback(example, key, evidence))
+            found = self._resolver.resolve(evidence.page, fallback=_fallback(example, key, evidence))
             if found.page_id is not None:
-                self.put((ordinal, *key), found, evidence.text)
+                self._put((ordinal, *key), found, evidence.text)
                 continue
             missing.add((ordinal, *key, found.asked, evidence.text))
             if found.asked:
-                self.titles.add(found.asked)
+                self._titles.add(found.asked)
 
-    def put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
+    def settle(
+        self, missing: Iterator[tuple[Any, ...]], starts: Sequence[int], *, accept_fuzzy: float | None
+    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Sends on the evidences with an accepted likeness, and gives chunk and row of those that stay without a page.
+
+        Args:
+            missing: rows that ``add`` made, in order.
+            starts: number of the first record of each chunk.
+            accept_fuzzy: lowest likeness of a title that is taken for a missing one; None for never.
+        """
+        chunk = 0
+        for ordinal, output, place, asked, text in missing:
+            key = (ordinal, output, place)
+            similar = self._titles.similar(asked) if asked else ()
+            if accept_fuzzy is not None and similar and similar[0][1] >= accept_fuzzy:
+                found = self._resolver.resolve_similar(similar[0][0])
+                if found.page_id is not None:
+                    self._put(key, found, text)
+                    continue
+            while chunk + 1 < len(starts) and starts[chunk + 1] <= ordinal:
+                chunk += 1
+            alignment = locate_nowhere(Resolved(None, None, None, 0, asked), text)
+            yield chunk, settled_row(key, replace(alignment, suggestions=similar), None)
+
+    def _put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
         """Sends one evidence to its page."""
         assert found.page_id is not None
-        shard, row = self.resolver.location(found.page_id)
+        shard, row = self._resolver.location(found.page_id)
         position = self._starts[shard] + row
         self._buckets.add(bucket_of(position, self._starts[-1]), (*key, position, *found[:4], text))
 
@@ -106,7 +249,7 @@ def _fallback(example: Example, key: tuple[int, int], evidence: Evidence) -> Pag
     return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else evidence.fallback
 
 
-def flush_many(rows: StagedRows) -> None:
+def _flush_many(rows: StagedRows) -> None:
     """Writes the rows that are pending when they are many."""
     if rows.n_pending >= ROWS_AT_ONCE:
         rows.flush()

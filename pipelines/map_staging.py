@@ -7,6 +7,7 @@
     cuts.json                       where the draw of dev and test ends, for a dataset without splits
     examples/00012.arrow            records of a chunk, as JSON
     wanted/00034.arrow              evidences whose page was found, by where in the release the page lies
+    rejected.arrow                  records that cannot be used
     missing.arrow                   evidences whose page was not found
     missing_titles/00000.arrow      titles of these, each once
     similar/00000.arrow             titles of the release that are like them
@@ -20,7 +21,7 @@ Files depend on the data alone, never on the number of workers, and doing a task
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from types import TracebackType
@@ -29,13 +30,14 @@ from typing import Any
 import pyarrow as pa
 
 from kbsource.files import Storage, join
-from kbsource.staging import StagedRows, read_json, staged_rows, write_json
+from kbsource.staging import StagedRows, read_batches, read_json, staged_rows, write_json
 from mapping.hypotheses import HypothesisKind
 from mapping.places import Numbering, Placed
 from mapping.records import Alignment
 from mapping.sources.base import Split
 
-CUTS = "cuts.json"
+_PLAN, CUTS = "plan.json", "cuts.json"
+REJECTED_FILE = "rejected.arrow"
 N_BUCKETS = 64
 """Parts of a release that evidences are sorted by: all evidences of a page are in one."""
 ROWS_AT_ONCE = 1_000
@@ -142,6 +144,28 @@ def staged(staging: str, kind: str, number: int, suffix: str = "arrow") -> str:
     return join(staging, kind, f"{number:05d}.{suffix}")
 
 
+def write_starts(staging: str, starts: Sequence[int], storage: Storage) -> None:
+    """Writes the number of the first record of every chunk."""
+    write_json(storage, join(staging, _PLAN), {"starts": list(starts)})
+
+
+def read_starts(staging: str, storage: Storage) -> list[int]:
+    """Gives back what ``write_starts`` wrote: as many as there are chunks."""
+    starts: list[int] = read_json(storage, join(staging, _PLAN))["starts"]
+    return starts
+
+
+def read_rows(storage: Storage, path: str) -> Iterator[tuple[Any, ...]]:
+    """Gives the rows of a staged file in order, one batch in memory at a time."""
+    for batch in read_batches(storage, path):
+        yield from batch_rows(batch)
+
+
+def batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Gives the rows of a batch in order."""
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
 class Buckets:
     """Evidences on their way to the buckets of their pages, in the order they come.
 
@@ -245,4 +269,4 @@ def read_settled(storage: Storage, path: str, numbers: Iterable[int]) -> Iterato
     with storage.open_read(path) as file:
         reader = pa.ipc.open_file(file)
         for number in numbers:
-            yield from zip(*(column.to_pylist() for column in reader.get_batch(number).columns), strict=True)
+            yield from batch_rows(reader.get_batch(number))

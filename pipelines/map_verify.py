@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from kbsource.files import Storage
 from kbsource.staging import read_batches, staged_rows
-from mapping.acceptance import Rule
+from mapping.acceptance import Rule, check_signals
 from mapping.entailment import ModelOptions, Pair, Refused, Verdict
-from mapping.entailment_model import open_model
+from mapping.entailment_model import model_facts, open_model
 from mapping.hypotheses import Hypothesis
 from mapping.premises import PageSentence, Premise
 from mapping.verification import NOT_VERIFIED, Question, Verified, choose
 from pipelines.map_staging import SETTLED, staged
+from pipelines.options_map import MapOptions
 from pipelines.storage import storage_for
 
 JUDGED_TOGETHER = 512
@@ -55,6 +56,19 @@ class Standing(NamedTuple):
 
     verified: Verified
     span_columns: tuple[Any, ...] | None
+
+
+def check_model(options: MapOptions) -> None:
+    """Looks for the model of --verify, if there is to be one, and whether it tells all that --accept looks at.
+
+    Raises:
+        SetupError: it is not there, or does not.
+    """
+    if options.verify is None:
+        return
+    facts = model_facts(options.verify.model)
+    if options.accept is not None:
+        check_signals(options.accept, facts["labels"], model=options.verify.model.model)
 
 
 def question_row(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kbsource.errors import SetupError
+from pipelines.option_checks import check_max_rejects, check_range_bytes, check_worker_memory
 
 _AS_OF = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -53,16 +54,13 @@ class BuildOptions:
         """
         if self.limit_pages is not None and self.limit_pages < 1:
             raise SetupError(f"--limit-pages is {self.limit_pages}; give at least 1, or leave it out for all pages.")
-        if not 0 <= self.max_rejects <= 1:
-            raise SetupError(f"--max-rejects is {self.max_rejects}; give a share of the pages between 0 and 1.")
+        check_max_rejects(self.max_rejects, of="pages")
         if self.as_of is not None and not _AS_OF.fullmatch(self.as_of):
             raise SetupError(f"--as-of is {self.as_of!r}; write it like 2019-08-01T00:00:00Z.")
         if self.page_timeout_s <= 0:
             raise SetupError(f"--page-timeout is {self.page_timeout_s:g}; give a number of seconds above 0.")
-        if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
-        if self.range_bytes is not None and self.range_bytes < 1:
-            raise SetupError(f"--range-bytes is {self.range_bytes}; give at least 1.")
+        check_worker_memory(self.worker_memory_bytes)
+        check_range_bytes(self.range_bytes)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the release, as JSON values for the manifest."""

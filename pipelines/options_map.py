@@ -13,6 +13,7 @@ from mapping.places import Numbering
 from mapping.policy import THRESHOLD
 from mapping.sources import SOURCES
 from mapping.sources.base import SourceOptions, Split
+from pipelines.option_checks import check_max_rejects, check_worker_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class MapOptions:
     numbering: Numbering = "kilt"
     strips_section: bool = False
     stem: str | None = None
-    max_rejects: float = 0.5
+    max_rejects: float = 0.01
     worker_memory_bytes: int = 4 << 30
     chunk_records: int = 5_000
     evidence_timeout_s: float = 60.0
@@ -99,10 +100,10 @@ class MapOptions:
             raise SetupError(f"--max-elements is {self.max_elements}; give at least 1.")
         if self.accept_fuzzy is not None and not 60 <= self.accept_fuzzy <= 100:
             raise SetupError(f"--accept-fuzzy is {self.accept_fuzzy:g}; give a likeness between 60 and 100.")
-        if not 0 <= self.max_rejects <= 1:
-            raise SetupError(f"--max-rejects is {self.max_rejects:g}; give a share of the records between 0 and 1.")
-        if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
+        if self.stem is not None and ("/" in self.stem or not self.stem.strip(". ")):
+            raise SetupError(f"--stem is {self.stem!r}; give what a file's name may begin with, without a slash.")
+        check_max_rejects(self.max_rejects, of="records")
+        check_worker_memory(self.worker_memory_bytes)
         if self.chunk_records < 1:
             raise SetupError(f"--chunk-records is {self.chunk_records}; give at least 1.")
         if self.evidence_timeout_s <= 0:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kbsource.errors import SetupError
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS
+from pipelines.option_checks import check_max_rejects, check_range_bytes, check_worker_memory
 
 _LANGUAGE = re.compile(r"[a-z]{2,}(?:-[a-z0-9]+)*")
 _SITE = re.compile(r"[a-z][a-z0-9_]*")
@@ -56,12 +57,9 @@ class WikidataOptions:
                     raise SetupError(f"{option} has {value!r}; write it like {example}.")
         if not self.languages:
             raise SetupError("--languages is empty; give at least one, like en.")
-        if not 0 <= self.max_rejects <= 1:
-            raise SetupError(f"--max-rejects is {self.max_rejects}; give a share of the lines between 0 and 1.")
-        if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
-        if self.range_bytes is not None and self.range_bytes < 1:
-            raise SetupError(f"--range-bytes is {self.range_bytes}; give at least 1.")
+        check_max_rejects(self.max_rejects, of="lines")
+        check_worker_memory(self.worker_memory_bytes)
+        check_range_bytes(self.range_bytes)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the release, as JSON values for the manifest."""

@@ -199,6 +199,12 @@ def read_siteinfo_json(path: str, storage: Storage) -> dict[str, Any]:
     return value
 
 
+def siteinfo_database(data: dict[str, Any]) -> str | None:
+    """Gives the database name of the wiki that an answer of the API is of; None where it does not say."""
+    general: dict[str, Any] = data["query"].get("general") or {}
+    return general.get("wikiid")
+
+
 def merge_siteinfo_json(site: Site, data: dict[str, Any]) -> Site:
     """Gives the site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
 

@@ -2,8 +2,7 @@
 
 Columns come and go between MediaWiki versions, so a row is read by the CREATE TABLE in front of it, never by place.
 
-Source: https://www.mediawiki.org/wiki/Manual:Database_layout and
-https://dev.mysql.com/doc/refman/8.0/en/string-literals.html (escapes).
+Source: https://www.mediawiki.org/wiki/Manual:Database_layout
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from kbsource.dump.bzip2 import Damage
+from kbsource.dump.sql_literals import SqlValue, literal_text, literal_value
 from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 
-SqlValue = int | float | bytes | None
+_PAGE_PROPS = ("pp_page", "pp_propname", "pp_value")
+
 _Pick = Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
 
 # The longest value of these tables is a blob of 65,535 bytes; escaped it may be twice as long.
@@ -35,11 +36,11 @@ _STATEMENT = re.compile(rb"^(?:(CREATE) TABLE\b|(?:INSERT|REPLACE)[ A-Z]* INTO `
 _INSERT = re.compile(
     rb"(?:INSERT|REPLACE)[ A-Z]* INTO `([^`]+)`\s*(?:\(([^)]*)\)\s*)?VALUES\s*", re.DOTALL | re.IGNORECASE
 )
+_DATABASE = re.compile(rb"^-- Host: .*?\bDatabase: (\S+)\s*$", re.MULTILINE)
+# Source: the heads of published dumps, of 1 to 3 KB with the CREATE TABLE.
+_HEAD_BYTES = 1 << 16
 # Where a row may begin again behind a broken one.
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
-_ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
-# Source: table "Special Character Escape Sequences" of the page named above.
-_ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
 
 
 def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
@@ -64,7 +65,16 @@ def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[t
             yield rows
             continue
         for row in rows:
-            yield tuple(map(_value, row))
+            yield tuple(map(literal_value, row))
+
+
+def page_props_database(path: str, storage: Storage) -> str | None:
+    """Gives the database that a dump of page_props is of, such as ``enwiki``; None where its head does not say.
+
+    Raises:
+        SetupError: it is no dump of this table. The head shows it, whatever the size of the file.
+    """
+    return _SqlReader(path, storage, _PAGE_PROPS).read_database()
 
 
 def read_page_props(
@@ -79,18 +89,18 @@ def read_page_props(
             binary values, whose bytes that are no UTF-8 come as surrogates.
     """
     known: dict[bytes, str | None] = {}  # name as written -> name, None for those not wanted
-    for rows in _SqlReader(path, storage, ("pp_page", "pp_propname", "pp_value")).batches():
+    for rows in _SqlReader(path, storage, _PAGE_PROPS).batches():
         if isinstance(rows, BadRecord):
             yield rows
             continue
         for written_id, written_name, written_value in rows:
             if written_name not in known:
-                found = _text(written_name)
+                found = literal_text(written_name)
                 known[written_name] = found if names is None or found in names else None
             name = known[written_name]
             if name is None and names is not None:
                 continue
-            value = _text(written_value)
+            value = literal_text(written_value)
             if name is not None and value is not None and written_id.isdigit():
                 yield int(written_id), name, value
             else:
@@ -130,7 +140,28 @@ class _SqlReader:
         elif self._damage is not None:
             yield self._reject("truncated_sql", self._damage.detail)
         if self._table is None:
-            raise SetupError(f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again.")
+            raise self._is_no_dump()
+
+    def read_database(self) -> str | None:
+        """Gives the database that the head names; None where it names none.
+
+        Raises:
+            SetupError: no statement about a table follows, or its table lacks a wanted column.
+        """
+        with self._file:
+            while len(self._buffer) < _HEAD_BYTES and self._more():
+                pass
+            statement = _STATEMENT.search(self._buffer)
+            if statement is None:
+                raise self._is_no_dump()
+            database = _DATABASE.search(self._buffer, 0, statement.start())
+            self._position = statement.start()
+            if statement[1]:
+                self._read_create()
+        return database[1].decode("utf-8", "replace") if database else None
+
+    def _is_no_dump(self) -> SetupError:
+        return SetupError(f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again.")
 
     def _reject(self, reason: str, detail: str) -> BadRecord:
         return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
@@ -262,34 +293,3 @@ class _SqlReader:
 
 def _shown(buffer: bytes, position: int) -> str:
     return buffer[position : position + 200].decode("utf-8", "replace")
-
-
-def _text(written: bytes) -> str | None:
-    """Gives the text of a string as written, None when it is no string."""
-    if written[0] == 39 and b"\\" not in written:  # by far the most
-        return written[1:-1].decode("utf-8", "surrogateescape").replace("''", "'")
-    value = _value(written)
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
-
-
-def _value(written: bytes) -> SqlValue:
-    first = written[0]
-    if first == 39:  # '
-        text = written[1:-1]
-        return text if b"\\" not in text and b"''" not in text else _ESCAPE.sub(_unescaped, text)
-    if first == 78:  # NULL
-        return None
-    if first == 95:  # _binary '…'
-        return _value(written[written.index(b"'") :])
-    if written[:2] == b"0x":
-        digits = written[2:].decode("ascii")
-        return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
-    try:
-        return int(written)
-    except ValueError:
-        return float(written)
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    character: bytes | None = found[1]
-    return b"'" if character is None else _ESCAPES.get(character, character)

@@ -261,7 +261,7 @@ def _wiki_files(inputs: Inputs, storage: Storage) -> list[str]:
         SetupError: there are none, or one is missing between two others.
     """
     if not inputs.references:
-        raise SetupError("fever needs the folder wiki-pages: its claims name sentences whose texts only stand there.")
+        raise SetupError("fever needs --wiki-pages DIR: its claims name sentences whose texts only stand there.")
     paths: list[str] = []
     for reference in inputs.references:
         found = [path for path in storage.glob(join(reference, "*")) if _WIKI_FILE.fullmatch(base_name(path))]

@@ -171,8 +171,8 @@ class Records:
         """Gives the old text of a span; empty where there is none, which is noted."""
         if self._paragraphs is None:
             raise SetupError(
-                "spans of this KILT file are places in a knowledge source: give the release or the"
-                " kilt_knowledgesource.json that it was made for."
+                "spans of this KILT file are places in a knowledge source: give the release or the "
+                "kilt_knowledgesource.json that it was made for with --from-kb."
             )
         texts = self._paragraphs(page.value) if page.kind == "page_id" else None
         if texts is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_dump_arguments, add_run_arguments, facts_table
-from pipelines.progress import clock, size
+from pipelines.commands.common import Command, add_run_arguments, run_flags
+from pipelines.commands.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
@@ -18,14 +17,9 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--dump",
-        action="append",
-        required=True,
-        metavar="PATTERN",
-        help="file or pattern of the dump; may be given several times; quote patterns",
+    add_dump_arguments(
+        parser, dump_help="file or pattern of the dump; may be given several times; quote patterns", records="pages"
     )
-    add_dump_arguments(parser, records="pages")
     add("--page-props", metavar="FILE", help="page_props.sql.gz of the same date: Wikidata items, disambiguation")
     add(
         "--wikidata",
@@ -51,10 +45,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipelines.jobs.build import BadDumpError, build
+    from pipelines.build_inputs import BadDumpError, finding_line
+    from pipelines.jobs.build import build
     from pipelines.options import BuildOptions
     from pipelines.progress import Progress
-    from pipelines.runners import beam_flags
 
     options = BuildOptions(
         dump=tuple(args.dump),
@@ -71,12 +65,11 @@ def _run(args: argparse.Namespace) -> int:
         worker_memory_bytes=args.worker_memory << 20,
         range_bytes=args.range_bytes,
     )
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
     try:
-        summary = build(options, flags=flags, progress=Progress())
+        summary = build(options, flags=run_flags(args), progress=Progress())
     except BadDumpError as error:
         for finding in error.findings:
-            print(f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip(), file=sys.stderr)
+            print(finding_line(finding), file=sys.stderr)
         raise
     print(summary_json(summary) if args.json else summary_text(summary))
     return 0
@@ -93,7 +86,7 @@ def summary_json(summary: BuildSummary) -> str:
         "findings": manifest.findings,
         "qid_conflicts": len(manifest.qid_conflicts),
         "titles_not_found": list(summary.titles_not_found),
-        "bytes": {name: sum(one.bytes for one in entries) for name, entries in manifest.tables.items()},
+        "bytes": table_bytes(manifest.tables),
     }
     return json.dumps(value, ensure_ascii=False, indent=2)
 
@@ -102,13 +95,12 @@ def summary_text(summary: BuildSummary) -> str:
     """Gives what a build made for reading, and what to do next."""
     manifest = summary.manifest
     totals, findings = manifest.totals, manifest.findings
-    rows: list[tuple[str, object]] = [
+    rows: list[Row] = [
         ("pages read", totals.pages_read),
         ("  articles", totals.articles),
         ("  redirects", totals.redirects),
         ("  other namespaces", totals.other_namespaces),
-        ("  rejected", totals.n_rejected),
-        *((f"    {reason}", count) for reason, count in sorted(totals.rejected.items())),
+        *rejected_rows(totals.rejected),
     ]
     rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
     rows += [
@@ -129,13 +121,9 @@ def summary_text(summary: BuildSummary) -> str:
     ]
     rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
-    n_bytes = sum(entry.bytes for entries in manifest.tables.values() for entry in entries)
-    rows += [("tables", size(n_bytes)), ("wall time", clock(summary.seconds))]
-    lines = [facts_table(rows)]
-    if missing := summary.titles_not_found:
-        lines.append(f"\n{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
-    lines.append(f"\nThe release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}")
-    return "\n".join(lines)
+    missing = summary.titles_not_found
+    remark = f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}" if missing else None
+    return release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds, remark=remark)
 
 
 COMMAND = Command(

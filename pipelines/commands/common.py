@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+_NARROWEST, _WIDEST = 40, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +40,12 @@ class Command:
         parser = commands.add_parser(
             self.name,
             help=self.summary,
-            description=self.description,
+            description=textwrap.fill(self.description, text_width(), break_on_hyphens=False),
             epilog="examples:\n" + "\n".join(f"  {example}" for example in self.examples),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self.add_arguments(parser)
-
-
-def add_dump_arguments(parser: argparse.ArgumentParser, *, records: str) -> None:
-    """Declares what every command takes that makes a release of a dump, which has ``records``."""
-    add = parser.add_argument
-    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a run that was killed")
-    add(
-        "--max-rejects",
-        type=float,
-        default=0.001,
-        metavar="SHARE",
-        help=f"highest share of the {records} that may be rejected (default: %(default)s)",
-    )
-    add("--allow-truncated", action="store_true", help="take what can be read of a dump that breaks off")
-    add(
-        "--range-bytes",
-        type=int,
-        metavar="N",
-        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
-    )
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,16 +69,32 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="the summary as one JSON object")
 
 
+def run_flags(args: argparse.Namespace) -> list[str]:
+    """Gives the flags of Beam that the arguments of ``add_run_arguments`` stand for."""
+    from pipelines.runners import beam_flags
+
+    return beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
+
+
 def input_lines(path: str) -> Iterator[tuple[int, str]]:
     """Gives number and text of the lines of a file, packed or not, or of the standard input for ``-``."""
     if path == "-":
-        yield from ((number, line) for number, line in enumerate(sys.stdin, start=1) if line.strip())
+        for number, line in enumerate(sys.stdin, start=1):
+            text = line.removeprefix("\ufeff") if number == 1 else line
+            if text.strip():
+                yield number, text
         return
     from mapping.sources.files_in import iter_lines
     from pipelines.storage import storage_for
 
     for raw in iter_lines(storage_for(path), path):
         yield raw.line, raw.data.decode("utf-8", "replace")
+
+
+def text_width() -> int:
+    """Gives the most characters of a line of running text: those of the terminal, 100 where it is wider or there is
+    none, 40 where it is narrower."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
 def facts_table(rows: Iterable[tuple[str, Any]]) -> str:

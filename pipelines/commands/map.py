@@ -7,7 +7,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments
+from pipelines.commands.common import Command, add_run_arguments, run_flags
 from pipelines.commands.map_flags import DATASETS, SPLITS, add_dataset_flags, map_options, split_of
 from pipelines.progress import clock
 from pipelines.spacy_alone import import_spacy
@@ -26,7 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--split",
         choices=SPLITS,
-        help="rules that records are filtered by (default: kilt as the file's name says, else dev)",
+        help="rules that records are filtered by (default: as the files' names say, else dev)",
     )
     add_dataset_flags(parser)
     add("--scratch", metavar="DIR", help="folder for temporary indexes (default: the system's)")
@@ -38,7 +38,6 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from pipelines.jobs.map_dataset import map_dataset
     from pipelines.progress import Progress
-    from pipelines.runners import beam_flags
 
     if args.all:
         from pipelines.commands.map_all import run_all
@@ -53,13 +52,12 @@ def _run(args: argparse.Namespace) -> int:
         vars(args),
         kb=args.kb,
         output=args.output,
-        split=args.split or split_of(args.dataset, (args.input or [""])[0]),
+        split=args.split or split_of(args.input or ()),
         scratch=args.scratch,
         worker_memory_mb=args.worker_memory,
     )
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
-    summary = map_dataset(options, flags=flags, progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary))
+    summary = map_dataset(options, flags=run_flags(args), progress=Progress())
+    print(summary_json(summary) if args.json else summary_text(summary, args.kb))
     return 0
 
 
@@ -69,17 +67,21 @@ def summary_json(summary: MapSummary) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def summary_text(summary: MapSummary) -> str:
+def summary_text(summary: MapSummary, kb: str) -> str:
     """Gives what an alignment made for reading, and what to do next."""
     from mapping.report import report_text
 
     # Files without inputs or answers have longer names.
     kilt_file = min((one["file"] for one in summary.manifest["files"] if one["file"].endswith(".jsonl")), key=len)
     path = f"{summary.output.rstrip('/')}/{kilt_file}"
-    return (
-        f"{report_text(summary.report)}\n\n{clock(summary.seconds)} wall time. The records are in {path}. "
-        f"Check them: kbsource validate-kilt {shlex.quote(path)} --kb RELEASE"
-    )
+    done = f"{report_text(summary.report)}\n\n{clock(summary.seconds)} wall time."
+    if not summary.report["counts"]["written"]:
+        return (
+            f"{done} No record was written: {path} is empty. The counts above say why; the table misses has every "
+            "piece of evidence that was not found, with the reason."
+        )
+    check = f"kbsource validate-kilt {shlex.quote(path)} --kb {shlex.quote(kb)}"
+    return f"{done} The records are in {path}. Check them: {check}"
 
 
 COMMAND = Command(

@@ -8,11 +8,11 @@ import json
 from kbsource.errors import SetupError
 from kbsource.files import join
 from mapping.overview import overview_text
+from pipelines.commands.common import run_flags
 from pipelines.commands.map_config import Entry, read_config
 from pipelines.commands.map_flags import dataset_flags, map_options
 from pipelines.map_all import AllSummary, Planned, map_all
 from pipelines.progress import Progress, clock
-from pipelines.runners import beam_flags
 
 
 def run_all(args: argparse.Namespace) -> int:
@@ -25,8 +25,8 @@ def run_all(args: argparse.Namespace) -> int:
             f"with --all, {odd[0].replace('_', '-')!r} belongs into {args.config}, not on the command line."
         )
     planned = planned_alignments(args)
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
-    summary = map_all(planned, kb=args.kb, output=args.output.rstrip("/") or "/", flags=flags, progress=Progress())
+    output = args.output.rstrip("/") or "/"
+    summary = map_all(planned, kb=args.kb, output=output, flags=run_flags(args), progress=Progress())
     print(_as_json(summary) if args.json else _as_text(summary))
     return 0
 

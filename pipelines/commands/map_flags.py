@@ -6,7 +6,8 @@ None of them has a default here: what is not given is left to ``MapOptions``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.verify_flags import add_verify_flags, verify_options
@@ -33,6 +34,17 @@ DATASETS = (
 """Names of the datasets, as in ``mapping.sources.SOURCES``, without importing the readers."""
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+_SPLIT_WORDS: dict[str, Split] = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "test": "test",
+}
+_WORD = re.compile(r"[a-z]+")
 
 PATHS = ("FILE", "PATH", "DIR")
 """What flags take that name files and folders."""
@@ -170,7 +182,7 @@ def add_dataset_flags(parser: argparse.ArgumentParser) -> None:
         "--max-rejects",
         type=float,
         metavar="SHARE",
-        help="highest share of the records that may be rejected (default: 0.5)",
+        help="highest share of the records that may be rejected (default: 0.01)",
     )
     add("--chunk-records", type=int, metavar="N", help="records of a file of a table (default: 5000)")
     add(
@@ -189,10 +201,24 @@ def dataset_flags() -> tuple[str, ...]:
     return tuple(dict.fromkeys(action.dest for action in parser._actions))
 
 
-def split_of(dataset: str, file: str) -> Split:
-    """Gives the split that is meant where none is named: what a KILT file is called after, else dev."""
-    name = file.rsplit("/", 1)[-1] if dataset == "kilt" else ""
-    return next((split for split in SPLITS if f"-{split}" in name), "dev")
+def split_of(paths: Sequence[str]) -> Split:
+    """Gives the split that is meant where none is named: the one that the files are called after, else dev.
+
+    >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
+    ('dev', 'train', 'dev')
+
+    Raises:
+        SetupError: they are called after several.
+    """
+    from kbsource.errors import SetupError
+
+    named: dict[Split, str] = {}
+    for path in paths:
+        words = _WORD.findall(path.rstrip("/").rsplit("/", 1)[-1].lower())
+        named |= {_SPLIT_WORDS[word]: path for word in words if word in _SPLIT_WORDS}
+    if len(named) > 1:
+        raise SetupError(f"{' and '.join(named.values())} are called after several splits; say which: --split NAME.")
+    return next(iter(named), "dev")
 
 
 def map_options(

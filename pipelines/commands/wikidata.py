@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import shlex
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_dump_arguments, add_run_arguments, facts_table
-from pipelines.progress import clock, size
+from pipelines.commands.common import Command, add_run_arguments, run_flags
+from pipelines.commands.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
@@ -17,14 +16,11 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--dump",
-        action="append",
-        required=True,
-        metavar="PATTERN",
-        help="JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; may be given several times",
+    add_dump_arguments(
+        parser,
+        dump_help="JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; may be given several times",
+        records="lines",
     )
-    add_dump_arguments(parser, records="lines")
     add(
         "--languages",
         default="en",
@@ -51,7 +47,6 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.wikidata import make_wikidata
     from pipelines.options_wikidata import WikidataOptions
     from pipelines.progress import Progress
-    from pipelines.runners import beam_flags
 
     named = {None: NEEDED_QUALIFIERS, "all": None, "none": ()}
     options = WikidataOptions(
@@ -65,8 +60,7 @@ def _run(args: argparse.Namespace) -> int:
         worker_memory_bytes=args.worker_memory << 20,
         range_bytes=args.range_bytes,
     )
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
-    summary = make_wikidata(options, flags=flags, progress=Progress())
+    summary = make_wikidata(options, flags=run_flags(args), progress=Progress())
     print(summary_json(summary) if args.json else summary_text(summary))
     return 0
 
@@ -80,7 +74,7 @@ def summary_json(summary: WikidataSummary) -> str:
         "counts": dataclasses.asdict(manifest.totals),
         "findings": manifest.findings,
         "rows": {name: sum(one.rows for one in entries) for name, entries in manifest.tables.items()},
-        "bytes": {name: sum(one.bytes for one in entries) for name, entries in manifest.tables.items()},
+        "bytes": table_bytes(manifest.tables),
     }
     return json.dumps(value, ensure_ascii=False, indent=2)
 
@@ -89,20 +83,16 @@ def summary_text(summary: WikidataSummary) -> str:
     """Gives what was made for reading, and what to do next."""
     manifest = summary.manifest
     totals = manifest.totals
-    rows: list[tuple[str, object]] = [
+    rows: list[Row] = [
         ("lines read", totals.lines_read),
         ("  items", totals.items),
         ("  properties", totals.properties),
         ("  other entities", totals.other_entities),
-        ("  rejected", totals.n_rejected),
-        *((f"    {reason}", count) for reason, count in sorted(totals.rejected.items())),
+        *rejected_rows(totals.rejected),
     ]
     for name in ("sitelinks", "statements", "classes"):
         rows.append((f"rows of {name}", sum(entry.rows for entry in manifest.tables[name])))
-    n_bytes = sum(entry.bytes for entries in manifest.tables.values() for entry in entries)
-    rows += [("tables", size(n_bytes)), ("wall time", clock(summary.seconds))]
-    done = f"The release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}"
-    return f"{facts_table(rows)}\n\n{done}"
+    return release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds)
 
 
 COMMAND = Command(

@@ -10,43 +10,26 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from kbsource.assembly import DataError, Indexes, assemble, build_indexes, check_rejects
-from kbsource.dump.check import CheckReport, Finding, check_dump
-from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
-from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
-from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, base_name, join, sha256_of
-from kbsource.page_items import check_site
+from kbsource.assembly import Indexes, assemble, build_indexes, check_rejects
+from kbsource.files import LocalStorage, join
 from kbsource.release.commit import commit_release
-from kbsource.release.layout import MANIFEST, begin_release
-from kbsource.release.manifest import InputFile, Manifest
+from kbsource.release.layout import begin_release
+from kbsource.release.manifest import Manifest
 from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report
-from kbsource.site import Site
 from kbsource.staging import ScanReport, read_report, write_json
 from kbsource.title_index import TitleIndex
-from kbsource.titles import normalise_title
-from kbsource.wikidata.reader import WikidataTables
+from pipelines.build_inputs import BuildInputs, read_inputs
+from pipelines.dump_files import check_unfinished
 from pipelines.options import BuildOptions
-from pipelines.progress import Done, Progress, beats_of
+from pipelines.progress import Progress
+from pipelines.shown_stages import ShownStages, Task
 from pipelines.stages import Stages
 from pipelines.storage import absolute, is_local, storage_for
-from pipelines.task_runs import Work, workers_line
-from pipelines.tasks import PAGES, SCAN, Job, copy_file, index_files
-
-MAX_RANGE_BYTES = 32 << 20
-MIN_RANGE_BYTES = 1 << 20
-RANGES_WANTED = 32
-"""Ranges that a middling dump is cut into, so that a handful of workers end at about the same time."""
-
-# What allowing a truncated dump makes no error of: all that a file that breaks off is bound to show.
-_SIGNS_OF_TRUNCATION = frozenset({"truncated_dump", "size_mismatch", "checksum_mismatch", "index_beyond_end"})
-# Damage in the content is counted, recorded, and judged by the ceiling.
-_DAMAGE = frozenset({"damaged_block", "damaged_gzip", "trailing_garbage"})
+from pipelines.tasks import PAGES, RUN_TASK, SCAN, Job, copy_file, index_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +47,6 @@ class BuildSummary:
     manifest: Manifest
     titles_not_found: tuple[str, ...]
     seconds: float
-
-
-class BadDumpError(DataError):
-    """The check of the dump found errors; nothing was written."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__("The dump is not in order, nothing was built.")
-        self.findings = tuple(findings)
 
 
 def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) -> BuildSummary:
@@ -94,17 +69,6 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
 
 
-def range_size(n_bytes: int) -> int:
-    """Gives the bytes per range that suit a dump of that size; depends on nothing else."""
-    return min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
-
-
-def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[Finding]:
-    """Gives the findings that forbid a build."""
-    passed = _DAMAGE | _SIGNS_OF_TRUNCATION if allow_truncated else _DAMAGE
-    return [one for one in report.findings if one.severity == "error" and one.code not in passed]
-
-
 class _Build:
     """One build, step by step."""
 
@@ -117,33 +81,27 @@ class _Build:
 
     def run(self) -> tuple[Manifest, tuple[str, ...]]:
         options, storage = self._options, self._storage
-        self._check_set_up()
-        paths = [absolute(path) for path in expand_inputs(options.dump, storage)]
-        _check_names(paths)
-        report = self._check(paths)
-        site = self._site(report)
-        wikidata = self._wikidata(site)
-        titles = self._titles(site)
-        ranges = self._ranges(paths)
-        inputs = self._inputs(report, wikidata)
+        check_unfinished(self._output, storage)
+        inputs = read_inputs(options, storage=storage, progress=self._progress)
         staging = begin_release(self._output, storage)
         job = Job(
             output=self._output,
-            site=site,
-            ranges=tuple(ranges),
+            site=inputs.site,
+            ranges=inputs.ranges,
             as_of=options.as_of,
             limit_pages=options.limit_pages,
-            has_titles=titles is not None,
+            has_titles=inputs.titles is not None,
             has_page_props=self._has_items,
             parser=options.parser,
         )
         job.write(staging, storage)
-        if titles is not None:
-            write_json(storage, join(staging, "titles.json"), sorted(titles))
-        scans = self._scan(staging, ranges)
+        if inputs.titles is not None:
+            write_json(storage, join(staging, "titles.json"), sorted(inputs.titles))
+        tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
+        scans = self._scan(tasks, inputs)
         with _local_folder(staging) as folder:
-            indexes = self._index(staging, folder, scans, wikidata, site)
-            shards, shard_reports = self._pages(staging, scans, indexes)
+            indexes = self._index(staging, folder, scans, inputs)
+            shards, shard_reports = self._pages(tasks, scans, indexes)
             self._check_rejects(scans, shard_reports, indexes)
             self._progress.note("finish: indexes, small tables and manifest")
             manifest = assemble(
@@ -154,118 +112,31 @@ class _Build:
                 storage,
                 output=self._output,
                 staging=staging,
-                site=site,
-                schema_version=(report.header.schema_version if report.header else None) or "",
-                inputs=inputs,
+                site=inputs.site,
+                schema_version=inputs.schema_version,
+                inputs=inputs.files,
                 options=options.data_options(),
-                wikidata=wikidata,
+                wikidata=inputs.wikidata,
             )
-            missing = _titles_not_found(titles, TitleIndex.open(folder))
+            missing = _titles_not_found(inputs.titles, TitleIndex.open(folder))
         commit_release(self._output, manifest, storage=storage)
         return manifest, missing
-
-    def _check_set_up(self) -> None:
-        """Finds before any long work what would stop the build after it."""
-        if self._storage.exists(join(self._output, MANIFEST)):
-            raise SetupError(
-                f"{self._output} holds a finished release, which is never overwritten; choose another folder."
-            )
-        options = self._options
-        for name, path in (
-            ("--page-props", options.page_props),
-            ("--wikidata", options.wikidata),
-            ("--siteinfo", options.siteinfo),
-            ("--only-titles", options.only_titles),
-        ):
-            if path is not None and not storage_for(path).exists(path):
-                raise SetupError(f"{path} does not exist; check the path given with {name}.")
-
-    def _check(self, paths: Sequence[str]) -> CheckReport:
-        """Checks and hashes the dump."""
-        done = 0
-
-        def add(n_bytes: int) -> None:
-            nonlocal done
-            done += n_bytes
-
-        total = sum(self._storage.size(path) for path in paths)
-        with self._progress.stage("check", lambda: Done(done, total)):
-            report = check_dump(paths, self._storage, on_progress=add)
-        fatal = fatal_findings(report, allow_truncated=self._options.allow_truncated)
-        for finding in report.findings:
-            if finding.severity != "info" and finding not in fatal:
-                self._progress.note(f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip())
-        if fatal:
-            raise BadDumpError(fatal)
-        return report
-
-    def _site(self, report: CheckReport) -> Site:
-        assert report.header is not None  # a dump without a readable head has an error
-        site, path = report.header.site, self._options.siteinfo
-        return site if path is None else merge_siteinfo_json(site, read_siteinfo_json(path, storage_for(path)))
 
     @property
     def _has_items(self) -> bool:
         return self._options.page_props is not None or self._options.wikidata is not None
 
-    def _wikidata(self, site: Site) -> WikidataTables | None:
-        path = self._options.wikidata
-        if path is None:
-            return None
-        tables = WikidataTables.open(path, storage_for(path))
-        check_site(tables, site)
-        return tables
-
-    def _titles(self, site: Site) -> frozenset[str] | None:
-        path = self._options.only_titles
-        if path is None:
-            return None
-        with storage_for(path).open_read(path) as file:
-            try:
-                lines = file.read().decode("utf-8-sig").splitlines()
-            except UnicodeDecodeError as error:
-                raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
-        titles = frozenset(normalise_title(line, site) for line in lines if line.strip())
-        if not titles:
-            raise SetupError(f"{path} holds no title; write one a line.")
-        return titles
-
-    def _ranges(self, paths: Sequence[str]) -> list[DumpRange]:
-        n_bytes = sum(self._storage.size(path) for path in paths)
-        range_bytes = self._options.range_bytes or range_size(n_bytes)
+    def _scan(self, tasks: ShownStages, inputs: BuildInputs) -> list[ScanReport]:
+        """Scans the dump, each range by a task, or all by one where pages are counted out."""
+        sizes = [one.end - one.start for one in inputs.ranges]
         if self._options.limit_pages is not None:
-            range_bytes = max(n_bytes, 1)
-        return plan_ranges(paths, self._storage, range_bytes=range_bytes)
-
-    def _inputs(self, report: CheckReport, wikidata: WikidataTables | None) -> list[InputFile]:
-        """Gives the files read, for the manifest."""
-        inputs = [InputFile(one.name, one.n_bytes, one.sha256) for one in report.inputs]
-        for path in (self._options.page_props, self._options.siteinfo, self._options.only_titles):
-            if path is not None:
-                storage = storage_for(path)
-                inputs.append(InputFile(base_name(path), storage.size(path), sha256_of(storage, path)))
-        if wikidata is not None:
-            storage, path = wikidata.storage, wikidata.manifest_path
-            inputs.append(InputFile("wikidata/manifest.json", storage.size(path), sha256_of(storage, path)))
-        return inputs
-
-    def _scan(self, staging: str, ranges: Sequence[DumpRange]) -> list[ScanReport]:
-        numbers = [0] if self._options.limit_pages is not None else range(len(ranges))
-        tasks = [{"kind": SCAN, "staging": staging, "number": number} for number in numbers]
-        sizes = [one.end - one.start for one in ranges]
-        self._run_tasks(staging, tasks, sizes, page_timeout_s=None)
-        reports = [read_report(self._storage, staging, part) for part in range(len(ranges))]
+            sizes = [sum(sizes)]
+        tasks.run(SCAN, [Task(number, size) for number, size in enumerate(sizes)])
+        reports = [read_report(self._storage, tasks.staging, part) for part in range(len(inputs.ranges))]
         self._check_rejects(reports, (), None)
         return reports
 
-    def _index(
-        self,
-        staging: str,
-        folder: str,
-        scans: Sequence[ScanReport],
-        wikidata: WikidataTables | None,
-        site: Site,
-    ) -> Indexes:
+    def _index(self, staging: str, folder: str, scans: Sequence[ScanReport], inputs: BuildInputs) -> Indexes:
         self._progress.note("index: titles, redirects and items")
         page_props = self._options.page_props
         indexes = build_indexes(
@@ -275,8 +146,8 @@ class _Build:
             folder=folder,
             scratch=os.path.join(os.path.dirname(folder), "scratch"),
             page_props=page_props,
-            wikidata=wikidata,
-            site=site,
+            wikidata=inputs.wikidata,
+            site=inputs.site,
             max_share=self._options.max_rejects,
         )
         if not is_local(staging):
@@ -286,66 +157,15 @@ class _Build:
         return indexes
 
     def _pages(
-        self, staging: str, scans: Sequence[ScanReport], indexes: Indexes
+        self, tasks: ShownStages, scans: Sequence[ScanReport], indexes: Indexes
     ) -> tuple[list[Shard], list[ShardReport]]:
         shards = plan_shards([chunk for report in scans for chunk in report.chunks])
-        tasks = [
-            {
-                "kind": PAGES,
-                "staging": staging,
-                "number": shard.number,
-                "shard": shard.to_json(),
-                "skipped": [
-                    source
-                    for part in dict.fromkeys(chunk.part for chunk in shard.chunks)
-                    for source in indexes.skipped.get(part, ())
-                ],
-            }
+        work = [
+            Task(shard.number, shard.raw_bytes, {"shard": shard.to_json(), "skipped": _skipped(shard, indexes)})
             for shard in shards
         ]
-        sizes = [shard.raw_bytes for shard in shards]
-        self._run_tasks(staging, tasks, sizes, page_timeout_s=self._options.page_timeout_s)
-        return shards, [read_shard_report(self._storage, staging, shard.number) for shard in shards]
-
-    def _run_tasks(
-        self,
-        staging: str,
-        tasks: Sequence[Mapping[str, Any]],
-        sizes: Sequence[int],
-        *,
-        page_timeout_s: float | None,
-    ) -> None:
-        """Runs one pipeline of tasks of one kind to its end.
-
-        Args:
-            staging: staging folder.
-            tasks: of one kind.
-            sizes: bytes of work by number of the task, for the progress shown.
-            page_timeout_s: seconds that one page may take.
-
-        Raises:
-            DataError: a task could not be done.
-        """
-        kind = tasks[0]["kind"]
-        work = Work("pipelines.tasks:run_task", staging, page_timeout_s, self._options.worker_memory_bytes)
-        poll = (
-            beats_of(staging, kind, total_bytes=sum(sizes))
-            if is_local(staging)
-            else self._reports_of(staging, kind, sizes)
-        )
-        with self._progress.stage(kind, poll):
-            workers = self._stages.run(tasks, work)
-        if len(workers) > 1:
-            self._progress.note(workers_line(kind, workers))
-
-    def _reports_of(self, staging: str, kind: str, sizes: Sequence[int]) -> Any:
-        folder = "scan" if kind == SCAN else "shards"
-
-        def poll() -> Done:
-            found = self._storage.glob(join(staging, folder, "*.json"))
-            return Done(sum(sizes[int(base_name(path).partition(".")[0])] for path in found), sum(sizes))
-
-        return poll
+        tasks.run(PAGES, work, page_timeout_s=self._options.page_timeout_s)
+        return shards, [read_shard_report(self._storage, tasks.staging, shard.number) for shard in shards]
 
     def _check_rejects(
         self, scans: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes | None
@@ -366,10 +186,10 @@ class _Build:
         )
 
 
-def _check_names(paths: Sequence[str]) -> None:
-    repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
-    if repeated:
-        raise SetupError(f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them.")
+def _skipped(shard: Shard, indexes: Indexes) -> list[int]:
+    """Gives the sources of the pages that the index left out, of the parts that a shard is made of."""
+    parts = dict.fromkeys(chunk.part for chunk in shard.chunks)
+    return [source for part in parts for source in indexes.skipped.get(part, ())]
 
 
 def _titles_not_found(titles: frozenset[str] | None, index: TitleIndex) -> tuple[str, ...]:

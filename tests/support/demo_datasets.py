@@ -30,11 +30,15 @@ GOLDEN = ROOT / "tests" / "golden" / "datasets"
 
 
 @contextmanager
-def tasks_in_this_process() -> Iterator[None]:
-    """Does tasks without a process of their own, whose start takes longer than such small ones do."""
+def tasks_in_this_process(verdicts: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Does tasks without a process of their own, whose start takes longer than such small ones do.
+
+    Args:
+        verdicts: over pieces of work that ended the process, see ``task_runs.run_guarded``; none without.
+    """
 
     def run(guard: object, task: Mapping[str, Any], *, beat_path: str) -> None:
-        run_task({**task, "verdicts": {}}, Beat.unshared())
+        run_task({**task, "verdicts": verdicts or {}}, Beat.unshared())
 
     with mock.patch("pipelines.task_runs.run_guarded", run):
         yield

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from mapping.acceptance import SIGNALS, read_rule
+from mapping.acceptance import SIGNALS, check_signals, read_rule
 
 GOOD = {"bleu": 0.7, "entailment": 0.2, "neutral": 0.1, "contradiction": 0.7}
 
@@ -102,3 +102,30 @@ def test_any_text_is_a_rule_or_refused(text: str) -> None:
     except SetupError:
         return
     assert rule.holds(GOOD) in (True, False)
+
+
+THREE = {"entailment": 2, "neutral": 1, "contradiction": 0, "n_outputs": 3}
+TWO = {"entailment": 0, "neutral": None, "contradiction": None, "n_outputs": 2}
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels"), [("neutral<0.5 and not contradiction>=0.5", THREE), ("bleu>=0.7 or entailment>=0.9", TWO)]
+)
+def test_a_rule_that_a_model_can_meet_passes(rule: str, labels: dict[str, int | None]) -> None:
+    check_signals(rule, labels, model="models/some")
+
+
+@pytest.mark.parametrize(
+    ("rule", "unknown"),
+    [
+        ("neutral>=0.5", "neutral is never known"),
+        ("bleu>=0.7 or not contradiction>=0.5", "contradiction is never known"),
+        ("entailment>=0.5 and (neutral<=0.1 or contradiction<=0.1)", "contradiction, neutral are never known"),
+    ],
+)
+def test_a_rule_about_what_a_model_does_not_tell_is_refused(rule: str, unknown: str) -> None:
+    with pytest.raises(SetupError) as caught:
+        check_signals(rule, TWO, model="models/two")
+
+    told = "for models/two tells entailment, not_entailment alone. Leave it out of the rule, or give --verify a model"
+    assert str(caught.value).startswith(f"--accept {rule!r}: {unknown}, {told}")

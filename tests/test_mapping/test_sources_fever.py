@@ -169,7 +169,7 @@ def test_a_malformed_page_is_reported_and_the_others_are_read(tmp_path: Path) ->
         pytest.param(
             "fever/dev.jsonl", "wned/RawText", "dev", "holds no files of FEVER's wiki-pages", id="other folder"
         ),
-        pytest.param("fever/dev.jsonl", None, "dev", "needs the folder wiki-pages", id="no pages"),
+        pytest.param("fever/dev.jsonl", None, "dev", "needs --wiki-pages DIR", id="no pages"),
         pytest.param("fever/dev.jsonl", "fever/wiki-pages", "tset", "no split 'tset'", id="no such split"),
     ],
 )

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from pipelines.cli import main
 from pipelines.jobs.build import BuildSummary
 from tests.support.alignments import evidence, record, write_records

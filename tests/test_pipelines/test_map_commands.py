@@ -10,7 +10,7 @@ import pytest
 
 from mapping.sources import SOURCES
 from pipelines.cli import main
-from pipelines.commands.map_flags import DATASETS
+from pipelines.commands.map_flags import DATASETS, split_of
 from tests.support.alignments import evidence, read_lines, record, write_records
 from tests.support.dataset_sources import DATA
 
@@ -112,6 +112,41 @@ def test_locate_without_a_page_says_how_to_name_one(release: Path, capsys: pytes
     assert "--title" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--id", "Lake Miravel"], "--id is 'Lake Miravel'; give a page id"),
+        (["--qid", "9000033"], "--qid is '9000033'; give a Wikidata item, like Q"),
+        (["--url", "Lake Miravel"], "--url is 'Lake Miravel'; give an address"),
+        (["--title", "x", "--threshold", "2"], "--threshold is 2; give a score between 0 and 1"),
+        (["--title", "x", "--max-elements", "0"], "--max-elements is 0; give at least 1"),
+    ],
+)
+def test_locate_says_what_a_value_should_look_like(
+    release: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["locate", str(release), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_locate_says_what_its_numbers_count(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["locate", str(release), "--title", "Lake Miravel", "--evidence", "Lake Miravel"]
+
+    assert main(command) == 0
+    assert "place    element " in capsys.readouterr().out
+    assert main([*command, "--numbering", "kilt"]) == 0
+    assert "place    paragraph " in capsys.readouterr().out
+
+
+def test_locate_reads_a_standard_input_that_begins_with_a_byte_order_mark(
+    release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('\ufeff{"title": "Lake Miravel"}\r\n'))
+
+    assert main(["locate", str(release), "--input", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "page_only"
+
+
 def test_map_reads_the_annotations_of_clueweb(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +205,32 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     assert "NOT valid: 1 records" in shown
 
 
+def test_validate_says_where_nothing_could_be_compared(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = write_records(tmp_path / "mine.jsonl", [record("a", [evidence("Lake Miravel", title="Miravel")])])
+    other = write_records(tmp_path / "other.jsonl", [record("b", [evidence("Lake Miravel", title="Miravel")])])
+    for source, name in ((own, "out"), (other, "apart")):
+        output = str(tmp_path / name)
+        assert main(["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", output]) == 0
+    file = tmp_path / "out" / "jsonl-dev-kilt.jsonl"
+    capsys.readouterr()
+
+    assert main(["validate-kilt", str(own), "--kb", str(release)]) == 0
+    assert "No output has provenance" in capsys.readouterr().out
+
+    check = ["validate-kilt", str(file), "--kb", str(release)]
+    assert main([*check, "--alignments", str(tmp_path)]) == 2
+    assert f"{tmp_path} has no table alignments/" in capsys.readouterr().err
+
+    assert main([*check, "--alignments", str(tmp_path / "apart")]) == 0
+    assert "is it of another file?" in capsys.readouterr().out
+
+    file.write_text(file.read_text("utf-8").replace('"wikipedia_id": "33"', '"wikipedia_id": "999933"'), "utf-8")
+    assert main(check) == 1
+    assert "kbsource map kilt aligns" in capsys.readouterr().out
+
+
 def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +287,36 @@ def test_the_split_of_a_kilt_file_is_in_its_name(
     assert main([*command, "--input", str(train), "--output", str(tmp_path / "out")]) == 0
     assert json.loads(capsys.readouterr().out)["split"] == "train"
     assert (tmp_path / "out" / "nq-train-kilt.jsonl").exists()
+
+
+def test_files_of_several_splits_want_the_split_named(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = [str(write_records(tmp_path / name, [])) for name in ("my_train.jsonl", "my_validation.jsonl")]
+    command = ["map", "jsonl", "--kb", str(release), "--input", *inputs, "--output", str(tmp_path / "out")]
+
+    assert main(command) == 2
+    assert "say which: --split NAME" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("train.jsonl", "train"), ("valid.jsonl", "dev"), ("contest.jsonl", "dev"), ("x.test.txt", "test")],
+)
+def test_the_split_of_any_file_is_in_its_name(name: str, split: str) -> None:
+    assert split_of([f"train/{name}"]) == split
+
+
+def test_an_alignment_without_records_says_so(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_records(tmp_path / "mine.jsonl", [record("a", [evidence("x", title="No such page")])])
+    command = ["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", str(tmp_path / "out")]
+
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "No record was written" in shown
+    assert "Check them" not in shown
 
 
 def test_a_folder_that_is_no_release_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,25 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kbsource.assembly import DataError
-from kbsource.beat import Beat
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from mapping.report import Counts
 from mapping.validate import validate_kilt
-from pipelines import map_align, map_missing, map_staging
+from pipelines import map_align, map_missing, map_reading, map_staging
 from pipelines.jobs import map_dataset
 from pipelines.jobs.map_dataset import MapSummary
-from pipelines.map_tasks import run_task
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.dataset_sources import DATA
+from tests.support.demo_datasets import tasks_in_this_process
 from tests.support.moody_search import HANGS
 from tests.support.real_data import ROOT
 
@@ -57,17 +53,6 @@ def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPath
     output = tmp_path_factory.mktemp("aligned") / "own"
     release = Path(mini_build.output)  # type: ignore[attr-defined]
     return map_mini(output, release, "jsonl", source_file, chunk_records=2)
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Does the tasks here, one after the other, without Beam: seconds faster, where only what they make matters."""
-
-    def run_tasks(_: object, staging: str, tasks: Sequence[dict[str, Any]], *args: object, **options: object) -> None:
-        for task in tasks:
-            run_task(task, Beat.unshared())
-
-    monkeypatch.setattr(map_dataset._Mapping, "_run_tasks", run_tasks)
 
 
 def outcomes(output: Path) -> dict[str, str]:
@@ -181,6 +166,7 @@ def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Pa
     wanted = json.loads((release / "manifest.json").read_text("utf-8"))["manifest_sha256"]
     assert manifest["release"]["manifest_sha256"] == wanted
     assert [one["name"] for one in manifest["inputs"]["records"]] == ["own.jsonl"]
+    assert [manifest[name] for name in ("dataset", "policy", "split")] == ["jsonl", "jsonl", "dev"]
     assert manifest["code"]["tokeniser"].startswith("spacy ")
     assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
 
@@ -200,7 +186,7 @@ def test_small_pieces_and_buffers_give_the_same_bytes(
     monkeypatch.setattr(map_staging, "PENDING_ROWS", 1)
     monkeypatch.setattr(map_align, "PIECE_BYTES", 1)
     monkeypatch.setattr(map_missing, "QUERIES_AT_ONCE", 1)
-    monkeypatch.setattr(map_dataset, "FEW", 0)
+    monkeypatch.setattr(map_reading, "FEW", 0)
     map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
 
     assert contents(tmp_path / "out") == contents(Path(own.output))
@@ -250,18 +236,11 @@ def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_ar
     ids=["none", "first death", "second death", "two of a page", "so many that the page is given up"],
 )
 def test_what_ended_the_process_twice_is_not_searched_again(
-    release: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    verdicts: dict[str, str],
-    given_up: dict[str, str],
+    release: Path, tmp_path: Path, verdicts: dict[str, str], given_up: dict[str, str]
 ) -> None:
-    def run_tasks(_: object, staging: str, tasks: Sequence[dict[str, Any]], *args: object, **options: object) -> None:
-        for task in tasks:
-            run_task({**task, "verdicts": verdicts}, Beat.unshared())
-
-    monkeypatch.setattr(map_dataset._Mapping, "_run_tasks", run_tasks)
-    map_mini(tmp_path / "out", release, "jsonl", write_records(tmp_path / "own.jsonl", HOSTILE), split="train")
+    source = write_records(tmp_path / "own.jsonl", HOSTILE)
+    with tasks_in_this_process(verdicts):
+        map_mini(tmp_path / "out", release, "jsonl", source, split="train")
 
     found = outcomes(tmp_path / "out")
     assert len(found) == len(HOSTILE)
@@ -280,6 +259,27 @@ def test_a_similar_title_is_taken_where_that_is_asked_for(source_file: Path, rel
     assert rows["missing/0"]["found_by"] == "fuzzy"
     assert rows["missing/0"]["title"] == "Lake Miravel"
     assert rows["two/0"]["found_by"] == "title_map"
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_title_that_is_less_similar_than_asked_for_is_not_taken(
+    source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    map_mini(tmp_path / "out", release, "jsonl", source_file, accept_fuzzy=100.0)
+
+    missed = next(row for row in table(tmp_path / "out", "misses") if row["example_id"] == "missing")
+    assert 90 < missed["suggestions"][0]["score"] < 100
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_rule_that_says_what_is_kept_has_nothing_to_say_of_a_page_without_a_text(
+    source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    summary = map_mini(tmp_path / "out", release, "jsonl", source_file, accept="bleu>=0.5")
+
+    assert summary.report["dropped_by_threshold"] is None
+    rows = {row["example_id"]: row["is_written"] for row in table(tmp_path / "out", "alignments")}
+    assert (rows["url"], rows["exact"], rows["weak"]) == (True, True, False)
 
 
 def test_a_finished_alignment_is_never_overwritten(own: MapSummary, source_file: Path, release: Path) -> None:
@@ -306,9 +306,8 @@ def test_a_killed_run_leaves_nothing_finished_and_the_next_one_starts_clean(
     output = tmp_path / "out"
     code = (
         "import sys; from pathlib import Path; import pipelines.jobs.map_dataset as job\n"
-        "job.merged = job.read_chunk_report\n"
         "def wait(*_): print('merged', flush=True); sys.stdin.read()\n"
-        "job.read_chunk_report = wait\n"
+        "job.sum_reports = wait\n"
         "from tests.support.alignments import map_mini\n"
         "map_mini(Path(sys.argv[1]), Path(sys.argv[2]), 'jsonl', Path(sys.argv[3]), chunk_records=2)"
     )
@@ -331,7 +330,9 @@ def test_a_killed_run_leaves_nothing_finished_and_the_next_one_starts_clean(
 
 
 def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"3 of 12 records rejected.*--max-rejects"):
+    with pytest.raises(
+        DataError, match=r"3 of 12 records rejected.*own\.jsonl, line 10: .*--max-rejects to at least 0\.3"
+    ):
         map_mini(tmp_path / "out", release, "jsonl", source_file, max_rejects=0.1)
 
     assert not (tmp_path / "out" / "manifest.json").exists()
@@ -377,7 +378,7 @@ def test_fever_is_aligned_and_weak_claims_of_dev_are_dropped(release: Path, tmp_
 @pytest.mark.usefixtures("in_this_process")
 def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) -> None:
     folder = DATA / "kilt"
-    map_mini(
+    summary = map_mini(
         tmp_path / "out",
         release,
         "kilt",
@@ -385,6 +386,7 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
         references=(str(folder / "knowledgesource.jsonl"),),
     )
 
+    assert [summary.manifest[name] for name in ("dataset", "policy")] == ["kilt", "nq"]
     crosswalk = table(tmp_path / "out", "crosswalk")
     first = crosswalk[0]
     assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)
@@ -466,12 +468,14 @@ def test_counts_that_do_not_add_up_fail_the_job(
         ("max_elements", 0, "--max-elements"),
         ("accept_fuzzy", 12.0, "--accept-fuzzy"),
         ("max_rejects", 2.0, "--max-rejects"),
+        ("stem", "../mine", "--stem"),
+        ("stem", "..", "--stem"),
         ("chunk_records", 0, "--chunk-records"),
         ("evidence_timeout_s", 0.0, "--evidence-timeout"),
         ("worker_memory_bytes", 1, "--worker-memory"),
     ],
 )
-def test_options_out_of_range_name_themselves(tmp_path: Path, option: str, value: float, message: str) -> None:
+def test_options_out_of_range_name_themselves(tmp_path: Path, option: str, value: float | str, message: str) -> None:
     with pytest.raises(SetupError, match=message):
         map_mini(tmp_path / "out", tmp_path, "jsonl", tmp_path / "x", **{option: value})
 

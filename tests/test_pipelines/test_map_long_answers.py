@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -13,25 +12,20 @@ from typing import Any
 import pytest
 
 from pipelines.cli import main
-from tests.support.alignments import read_lines
-from tests.support.demo_datasets import tasks_in_this_process
+from tests.support.alignments import BROKEN, read_lines
 from tests.support.real_data import ROOT
 
 DEMO = ROOT / "kbsource" / "demo" / "datasets"
 CAMPAIGN = ["--campaign", str(DEMO / "eli5/campaign_judgements.csv"), str(DEMO / "eli5/campaign_passages.jsonl")]
 
 
-@pytest.fixture(autouse=True)
-def in_this_process() -> Iterator[None]:
-    """Does the tasks here."""
-    with tasks_in_this_process():
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def _mapped(release: Path, output: Path, *arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Runs ``map`` and ``validate-kilt``; gives the records and the report."""
     with redirect_stdout(io.StringIO()) as shown:
-        assert main(["map", *arguments, "--kb", str(release), "--output", str(output), "--json"]) == 0
+        assert main(["map", *arguments, "--kb", str(release), "--output", str(output), "--json", *BROKEN]) == 0
         (file,) = output.glob("*-kilt.jsonl")
         report = json.loads(shown.getvalue())
         assert main(["validate-kilt", str(file), "--kb", str(release), "--alignments", str(output)]) == 0
@@ -67,7 +61,7 @@ def test_eli5_dev_has_answers_then_passages_with_characters_or_by_paragraph(rele
 def test_eli5_dev_without_a_campaign_is_written_and_the_command_says_what_it_lacks(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["eli5", "--input", str(DEMO / "eli5/eli5_dev.jsonl"), "--kb", str(release)]
+    arguments = ["eli5", "--input", str(DEMO / "eli5/eli5_dev.jsonl"), "--kb", str(release), *BROKEN]
     assert main(["map", *arguments, "--output", str(tmp_path)]) == 0
     records = read_lines(tmp_path / "eli5-dev-kilt.jsonl")
     assert len(records) == 13

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.acceptance import read_rule
 from mapping.entailment import ModelOptions
@@ -165,6 +170,43 @@ def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
     assert rows["span"]["score"] >= 0.2 > rows["sentence"]["score"]
 
 
+def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
+    rows: dict[str, dict[str, Any]], options: VerifyOptions, release: Path, tmp_path: Path
+) -> None:
+    def of_set(record_id: str, *texts: str) -> dict[str, Any]:
+        pieces = [evidence(text, title="River Ullane") for text in texts]
+        return {**record(record_id, pieces, answer="It"), "input": f"who {LAKE}"}
+
+    said, weak = rows["moved"]["text"], ("Its source was found by whalers", "whalers came from far away")
+    records = [of_set("twice", *weak), of_set("found too", weak[0], said)]
+    source_file = write_records(tmp_path / "own.jsonl", records)
+
+    summary = map_mini(tmp_path / "out", release, "jsonl", source_file, verify=options, accept=RULE)
+
+    found = table(tmp_path / "out", "alignments")
+    assert [(row["example_id"], row["outcome"], row["match"]) for row in found] == [
+        ("twice", "weak", "rescued"),
+        ("twice", "weak", "rescued"),
+        ("found too", "weak", "rescued"),
+        ("found too", "exact", "exact"),
+    ]
+    assert {row["text"] for row in found} == {said}
+    assert all(row["is_written"] for row in found)
+    written = read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")
+    spans = [span for one in written for output in one["output"] for span in output["provenance"]]
+    assert [span["bleu_score"] for span in spans] == [found[0]["score"], 1.0]
+    counts = summary.report["counts"]
+    assert (counts["spans_written"], counts["set_spans"], counts["sets_written"]) == (2, 2, 2)
+    assert counts["evidences"] == {"exact": 1, "weak": 3}
+    result = validate_kilt(
+        str(tmp_path / "out" / "jsonl-dev-kilt.jsonl"),
+        open_release(release),
+        LocalStorage(),
+        alignments=str(tmp_path / "out"),
+    )
+    assert (result.findings, result.rescored) == ([], 2)
+
+
 def test_any_runner_gives_the_same_bytes(
     verified: MapSummary, source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:
@@ -180,6 +222,22 @@ def test_any_runner_gives_the_same_bytes(
     )
 
     assert contents(Path(again.output)) == contents(Path(verified.output))
+
+
+def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
+    source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pipelines.transforms.judge_chunks.write_answers", fill_disk)
+
+    with pytest.raises(
+        SetupError, match=r"^\[Errno 28\] No space left on device\. The disk is full\. .*first\.$"
+    ) as caught:
+        map_mini(tmp_path / "out", release, "jsonl", source_file, runner="FnApiRunner", verify=options, accept=RULE)
+
+    assert caught.type is SetupError
 
 
 @pytest.mark.parametrize(
@@ -206,6 +264,49 @@ def test_flags_that_make_no_sense_are_refused_at_once(
 
     assert main([*command, *flags]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_labels(options: VerifyOptions, tmp_path: Path) -> Path:
+    """Gives a model that tells only whether something is entailed; it cannot judge."""
+    model = tmp_path / "two"
+    shutil.copytree(options.model.model, model)
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    config |= {"id2label": {"0": "not_entailment", "1": "entailment"}, "label2id": None}
+    (model / "config.json").write_text(json.dumps(config), "utf-8")
+    return model
+
+
+REFUSED = "'neutral<=0.5': neutral is never known, for {model} tells entailment, not_entailment"
+
+
+def test_a_rule_about_what_the_model_does_not_tell_is_refused_at_once(
+    two_labels: Path, source_file: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["map", "jsonl", "--kb", str(release), "--input", str(source_file), "--output", str(tmp_path / "out")]
+    flags = ["--verify", str(two_labels), "--backend", "onnx", "--accept", "neutral<=0.5"]
+
+    assert main([*command, *flags]) == 2
+    assert REFUSED.format(model=two_labels) in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rule_about_what_the_model_does_not_tell_is_refused_before_any_dataset_runs(
+    two_labels: Path, source_file: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "datasets.yaml"
+    second = {"input": str(source_file), "verify": str(two_labels), "backend": "onnx", "accept": "neutral<=0.5"}
+    values = {
+        "first": {"dataset": "jsonl", "splits": {"dev": {"input": str(source_file)}}},
+        "second": {"dataset": "jsonl", "splits": {"dev": second}},
+    }
+    config.write_text(yaml.safe_dump({"datasets": values}), "utf-8")
+
+    command = ["map", "--all", "--config", str(config), "--kb", str(release), "--output", str(tmp_path / "out")]
+
+    assert main(command) == 2
+    assert REFUSED.format(model=two_labels) in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_rule_of_bleu_needs_no_model(source_file: Path, release: Path, tmp_path: Path) -> None:
