@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from traceback import walk_tb
 
 _AGAIN = "and run the same command again: what this run left behind is removed first."
@@ -16,9 +18,11 @@ _REMEDIES = {
     errno.EPERM: f"It may not be read or written. Give the user who runs this the right {_AGAIN}",
     errno.ENOTDIR: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
     errno.EEXIST: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
+    errno.EISDIR: f"A folder lies where a file should be. Name the file, or a pattern in quotes (DIR/*.bz2) {_AGAIN}",
     errno.ENOENT: "It was there when the work began. Put it back, see that all machines have it under this name, "
     f"{_AGAIN}",
 }
+_OF_DATA, _OF_SETUP = "data", "set-up"
 # Arrow's functions that read, Reader.open and read_table among them.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
 
@@ -28,6 +32,10 @@ class SetupError(Exception):
 
     The message names the offending value (file, option, line or byte) and the remedy.
     """
+
+
+class DataError(SetupError):
+    """The set-up is in order, the data are not: nothing can be made of them as asked."""
 
 
 class RecordError(Exception):
@@ -44,15 +52,47 @@ class RecordError(Exception):
         self.detail = detail
 
 
-def lasting_fault(error: OSError | ValueError) -> str | None:
-    """Gives what is wrong with the machine or with a table, and how to mend it; None for any other fault, one that may
-    pass when tried again among them."""
+def fault_values(fault: SetupError) -> dict[str, str]:
+    """Gives a fault as JSON values, to be told by another process than the one that met it."""
+    return {"of": _OF_DATA if isinstance(fault, DataError) else _OF_SETUP, "message": str(fault)}
+
+
+def told_fault(values: Mapping[str, str]) -> SetupError:
+    """Gives back the fault of ``fault_values``: a DataError or a SetupError.
+
+    >>> told_fault(fault_values(DataError("2 of 3 pages rejected")))
+    DataError('2 of 3 pages rejected')
+    """
+    return (DataError if values["of"] == _OF_DATA else SetupError)(values["message"])
+
+
+@contextmanager
+def named_faults() -> Iterator[None]:
+    """Names faults of the machine and damaged tables that are met inside of it.
+
+    Raises:
+        SetupError: instead of an error that has a ``lasting_fault``; any other comes through as it is.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        fault = lasting_fault(error)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def lasting_fault(error: OSError | ValueError) -> SetupError | None:
+    """Gives what is wrong with the machine, or with a table (a DataError), and how to mend it.
+
+    None for any other fault, one that may pass when tried again among them.
+    """
     if _is_damage(error):
-        return (
+        return DataError(
             f"A table is not as it was written ({error}). Check what was given: kbsource verify says which file it is."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
-    return None if remedy is None else f"{error}. {remedy}"
+    return None if remedy is None else SetupError(f"{error}. {remedy}")
 
 
 def _is_damage(error: OSError | ValueError) -> bool:

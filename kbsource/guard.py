@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from kbsource.beat import Beat
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, told_fault
 
 _TAIL_BYTES = 4000
 _LONGEST_POLL_S = 1.0
@@ -99,7 +99,8 @@ class Guard:
             beat_path: local file for the worker's beat; made here.
 
         Raises:
-            SetupError: the function raised it, or the guard was closed.
+            SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
+                was closed.
             WorkerDiedError: the process did not survive the task; the next call starts another one.
         """
         if self._is_closed:
@@ -114,8 +115,8 @@ class Guard:
         except BrokenPipeError:
             raise self._died(process, beat) from None
         answer = json.loads(self._wait(process, beat))
-        if "setup_error" in answer:
-            raise SetupError(answer["setup_error"])
+        if "fault" in answer:
+            raise told_fault(answer["fault"])
         return answer["done"]
 
     def _start(self) -> subprocess.Popen[bytes]:

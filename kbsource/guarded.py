@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -14,7 +15,7 @@ import sys
 import threading
 
 from kbsource.beat import Beat
-from kbsource.errors import SetupError, lasting_fault
+from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.guard import MEMORY_EXIT_CODE
 
 _GC_THRESHOLDS = (200_000, 20, 100)
@@ -23,6 +24,8 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 def main(argv: list[str]) -> None:
     """Does tasks until the standard input ends."""
     target, memory_bytes = argv
+    # Only what the work raises leads to the interpreter's end, and what C++ destroys after it may abort the process.
+    atexit.register(os._exit, 1)
     # Whatever the work prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -40,14 +43,10 @@ def main(argv: list[str]) -> None:
         message = json.loads(tasks.get())
         beat = Beat.open(message["beat"])
         try:
-            answer = {"done": function(message["task"], beat)}
-        except SetupError as error:
-            answer = {"setup_error": str(error)}
-        except (OSError, ValueError) as error:
-            fault = lasting_fault(error)
-            if fault is None:
-                raise
-            answer = {"setup_error": fault}
+            with named_faults():
+                answer = {"done": function(message["task"], beat)}
+        except SetupError as fault:
+            answer = {"fault": fault_values(fault)}
         except MemoryError:
             os._exit(MEMORY_EXIT_CODE)
         answers.write(json.dumps(answer).encode() + b"\n")

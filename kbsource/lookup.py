@@ -58,12 +58,13 @@ class KnowledgeSource:
         self._reader = reader
 
     @classmethod
-    def open(cls, path: str) -> KnowledgeSource:
-        """Opens a release.
+    def open(cls, path: str | os.PathLike[str]) -> KnowledgeSource:
+        """Opens a release: the folder that ``kbsource build`` wrote.
 
         Raises:
             SetupError: the folder holds no finished release, or one of another version, or is not local.
         """
+        path = os.fspath(path)
         if "://" in path:
             raise SetupError(f"{path}: lookups memory-map the release; copy it to a local disk and open it there")
         manifest = read_manifest(path, LocalStorage())

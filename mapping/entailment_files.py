@@ -56,7 +56,7 @@ def digest_of(paths: Sequence[str]) -> str:
 def _fetched(options: ModelOptions) -> str:
     if options.model.startswith((".", "/", "~")) or options.model.count("/") > 1:
         raise SetupError(f"{options.model}: no such folder.")
-    hub = load_library("huggingface_hub", purpose="a model of the hub")
+    hub = load_library("huggingface_hub", purpose=f"{options.model} is no folder here, and a model of the hub")
     try:
         folder: str = hub.snapshot_download(
             options.model, revision=options.revision, allow_patterns=[*_CONFIG, *_WEIGHTS[options.backend]]

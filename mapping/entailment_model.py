@@ -125,6 +125,8 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
 
 def _read_files(options: ModelOptions) -> _Files:
     folder = model_folder(options)
+    # It would say that there is no PyTorch, which an exported model does without.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     transformers = load_library("transformers", purpose="an NLI model")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

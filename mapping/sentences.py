@@ -2,8 +2,8 @@
 
 A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and the quotation marks and brackets that close behind it) where
 white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and the stops of Arabic, Urdu,
-Hindi, Armenian, Amharic and Burmese wherever they stand; at a line break. A full stop behind an abbreviation or an
-initial ends none.
+Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full stop behind an abbreviation or
+an initial ends none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 _CLOSERS = "\"'”’»)\\]}"
 # A row of stops is looked at once and as a whole: there are rows of thousands of dots.
 _END = re.compile(
-    rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b]++[」』）”’»]*+|\n"
+    rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5]++[」』）”’»]*+|\n"
 )
 _OPENERS = "\"'“‘«([{¿¡—–-"
 # Before a full stop these rarely end a sentence; compared in lower case. English, with a few of other languages.

@@ -6,12 +6,14 @@ Exit codes: 0 done; 1 the data are not in order; 2 the set-up is not in order; 1
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kbsource import __version__
-from kbsource.errors import SetupError, lasting_fault
+from kbsource.errors import DataError, SetupError, named_faults
 from pipelines.commands import (
     build,
     check_dump,
@@ -75,33 +77,78 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
     args.beam_args = rest
+    code = OK
     try:
-        return command.run(args)
+        with named_faults():
+            code = command.run(args)
+            _flush_output()
+        return code
     except SetupError as error:
         print(f"kbsource {command.name}: {error}", file=sys.stderr)
-        return DATA_FAULT if _is_data_fault(error) else SETUP_FAULT
+        return DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
         # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except (OSError, ValueError) as error:
-        fault = lasting_fault(error)
-        if fault is None:
-            raise
-        print(f"kbsource {command.name}: {fault}", file=sys.stderr)
-        # What the system says has a number; a damaged table has none.
-        return SETUP_FAULT if isinstance(error, OSError) and error.errno else DATA_FAULT
+        return code
     except KeyboardInterrupt:
         print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
-def _is_data_fault(error: SetupError) -> bool:
-    from kbsource.assembly import DataError
+def run_and_leave() -> int:
+    """Runs one command as a process of its own and gives its exit code, with which the process then ends for certain.
 
-    return isinstance(error, DataError)
+    Threads of Arrow's pools outlive the interpreter, and what C++ destroys at the very end may abort the process, or
+    keep it for ever, when all is done and written. So it ends before that: by its first exit callback, which is the
+    last to be called. The others, and with them loggers, temporary folders and processes of ``multiprocessing``, and
+    every thread that is no daemon have come to their end by then, as in any process of Python.
+
+    Source: https://github.com/apache/arrow/issues/34314 and 50482, both open in November 2026.
+    """
+    ending = _Ending()
+    atexit.register(ending.end)
+    try:
+        ending.code = main()
+    except SystemExit as leaving:
+        ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        raise
+    except KeyboardInterrupt:
+        ending.code = INTERRUPTED
+        raise
+    return ending.code
+
+
+class _Ending:
+    """The end of the process.
+
+    Attributes:
+        code: its exit code; 1, as the interpreter has it, where an exception ends it.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+
+    def end(self) -> None:
+        try:
+            with named_faults():
+                _flush_output()
+        except BrokenPipeError:
+            pass  # as in ``main``
+        except (SetupError, OSError) as error:
+            if not self.code:  # else it was said before
+                self.code = SETUP_FAULT
+                print(f"kbsource: {error}", file=sys.stderr)
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.flush()
+        os._exit(self.code)
+
+
+def _flush_output() -> None:
+    # None is the standard output of a process that was started without one.
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_and_leave())

@@ -47,9 +47,8 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     """
     quiet_beam()
     if workers is not None and runner != "local-multi":
-        raise SetupError(
-            f"--workers is for --runner local-multi, not for {runner}; give Beam's own flag for the number of workers."
-        )
+        instead = "give that one" if runner == "local" else "give Beam's own flag for the number of workers"
+        raise SetupError(f"--workers is for --runner local-multi, not for {runner}; {instead}.")
     if workers is not None and workers < 1:
         raise SetupError(f"--workers is {workers}; give at least 1, or leave it out for one per core.")
     if runner in ("local", "local-multi") and not beam_args:

@@ -6,11 +6,11 @@ import queue
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kbsource.assembly import DataError
 from kbsource.errors import SetupError
 from kbsource.guard import Guard
 from pipelines.clusters import DATAFLOW_RUNNER
@@ -79,7 +79,8 @@ class Stages:
         """Does tasks of one kind; gives the number of tasks by the worker that did them.
 
         Raises:
-            DataError: a task could not be done, or the cluster gave the job up.
+            DataError: a task could not be done for its data.
+            SetupError: a task could not be done for another reason, or the cluster gave the job up.
         """
         if self._n_processes is None:
             from pipelines.transforms.run_tasks import run_through_beam
@@ -88,7 +89,7 @@ class Stages:
         else:
             self._run_here(tasks, work, min(self._n_processes, len(tasks)))
         if failed := failures(work.staging):
-            raise DataError(failed[0])
+            raise failed[0]
         return workers(work.staging, tasks[0]["kind"])
 
     def _run_here(self, tasks: Sequence[Mapping[str, Any]], work: Work, n_processes: int) -> None:
@@ -105,9 +106,12 @@ class Stages:
                     task = waiting.get_nowait()
                 except queue.Empty:
                     return
-                if not do_task(guard, task, work):
-                    while not waiting.empty():  # the job ends with it
-                        waiting.get_nowait()
+                is_done = False
+                try:
+                    is_done = do_task(guard, task, work)
+                finally:
+                    if not is_done:  # the job ends with it
+                        _empty(waiting)
 
         with ThreadPoolExecutor(n_processes) as threads:
             try:
@@ -117,3 +121,9 @@ class Stages:
                 for guard in guards:
                     guard.close()
                 raise
+
+
+def _empty(waiting: queue.SimpleQueue[Mapping[str, Any]]) -> None:
+    with suppress(queue.Empty):
+        while True:
+            waiting.get_nowait()

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, fault_values, named_faults, told_fault
 from kbsource.files import join
 from kbsource.guard import Guard, WorkerDiedError
 from kbsource.identity import stable_sha256
@@ -51,11 +51,12 @@ def do_task(guard: Guard, task: Mapping[str, Any], work: Work) -> bool:
     name = task_name(task)
     guard.page_timeout_s = work.page_timeout_s
     try:
-        run_guarded(guard, task, beat_path=beat_path(work.staging, name))
-    except SetupError as error:
-        note_failure(work.staging, name, error)
+        with named_faults():
+            run_guarded(guard, task, beat_path=beat_path(work.staging, name))
+            note_done(work.staging, name)
+    except SetupError as fault:
+        note_failure(work.staging, name, fault)
         return False
-    note_done(work.staging, name)
     return True
 
 
@@ -153,19 +154,19 @@ def workers_line(kind: str, by_worker: Mapping[str, int]) -> str:
     return f"{kind}: {sum(by_worker.values())} tasks by {len(by_worker)} workers: {shares}"
 
 
-def note_failure(staging: str, name: str, error: SetupError) -> None:
+def note_failure(staging: str, name: str, fault: SetupError) -> None:
     """Notes that a task cannot be done; the job ends with it.
 
     Raises:
-        SetupError: the error itself, when it cannot be noted.
+        SetupError: the fault itself, when it cannot be noted.
     """
     try:
-        write_json(storage_for(staging), join(staging, "failures", f"{name}.json"), {"message": str(error)})
-    except OSError as fault:
-        raise error from fault
+        write_json(storage_for(staging), join(staging, "failures", f"{name}.json"), fault_values(fault))
+    except OSError as error:
+        raise fault from error
 
 
-def failures(staging: str) -> list[str]:
+def failures(staging: str) -> list[SetupError]:
     """Gives what was noted, by name of the task."""
     storage = storage_for(staging)
-    return [read_json(storage, path)["message"] for path in storage.glob(join(staging, "failures", "*.json"))]
+    return [told_fault(read_json(storage, path)) for path in storage.glob(join(staging, "failures", "*.json"))]

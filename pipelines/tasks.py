@@ -27,6 +27,8 @@ from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from pipelines.storage import is_local, storage_for
 
 SCAN, PAGES = "scan", "pages"
+RUN_TASK = f"{__name__}:run_task"
+"""What does a task, for ``kbsource.guard``."""
 _MAIN_NAMESPACE = frozenset({0})
 
 

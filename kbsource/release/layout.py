@@ -34,6 +34,15 @@ def index_path(file: str) -> str:
     return f"{INDEX}/{base_name(file)}"
 
 
+def no_release(output: str, storage: Storage) -> str:
+    """Gives why a folder without a manifest is no release, and what to do."""
+    if storage.exists(join(output, BUILDING)):
+        return "no finished release, what began to write it did not come to its end; run the same command again"
+    if not stored_files(output, storage):
+        return "no such folder, or an empty one, so no finished release; check the path"
+    return f"no {MANIFEST}, so no finished release; make it, or name another folder"
+
+
 def stored_files(output: str, storage: Storage) -> list[str]:
     """Gives the path of every file below a folder, relative to it, sorted."""
     prefix = output.rstrip("/") + "/"

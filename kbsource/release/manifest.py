@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kbsource import __version__
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import Storage, atomic_write, join
-from kbsource.release.layout import MANIFEST
+from kbsource.release.layout import MANIFEST, no_release
 from kbsource.schema import SCHEMA_VERSION, TABLES
 from kbsource.site import Site
 
@@ -247,10 +247,10 @@ def check_counts(manifest: Manifest) -> None:
     """Raises where pages went missing or were counted twice.
 
     Raises:
-        SetupError: names every count that does not add up.
+        DataError: names every count that does not add up.
     """
     if faults := count_faults(manifest):
-        raise SetupError("counts do not add up, pages were lost or counted twice: " + "; ".join(faults))
+        raise DataError("counts do not add up, pages were lost or counted twice: " + "; ".join(faults))
 
 
 def write_manifest(manifest: AnyManifest, output: str, storage: Storage) -> None:
@@ -263,41 +263,53 @@ def read_manifest(output: str, storage: Storage) -> Manifest:
     """Gives the manifest of a finished release.
 
     Raises:
-        SetupError: there is none, it is no manifest, or it is of another version.
+        SetupError: there is none, it is no manifest, or it is of another version; a DataError for a damaged one.
     """
     path = join(output, MANIFEST)
     if not storage.exists(path):
-        raise SetupError(f"{output}: no {MANIFEST}, so no finished release; build it, or name another folder")
+        raise SetupError(f"{output}: {no_release(output, storage)}")
     with storage.open_read(path) as file:
         content = file.read()
     try:
         value = json.loads(content)
     except ValueError as error:
-        raise SetupError(f"{path}: not JSON ({error}); {_DAMAGED}") from error
+        raise DataError(f"{path}: not JSON ({error}); {_DAMAGED}") from error
     manifest = parse_manifest(value, path)
     if manifest.to_bytes() != content:
-        raise SetupError(f"{path}: changed since it was written; {_DAMAGED}")
+        raise DataError(f"{path}: changed since it was written; {_DAMAGED}")
     return manifest
+
+
+def _kind(format_name: object) -> str:
+    """
+    >>> _kind("kbsource-release-1")
+    'kbsource-release'
+    """
+    return str(format_name).rpartition("-")[0]
 
 
 def parse_manifest(value: object, path: str) -> Manifest:
     """Gives the manifest that JSON values describe.
 
     Raises:
-        SetupError: another format or version, or a field that is missing, unknown or of another type.
+        SetupError: another format or version; a DataError for a field that is missing, unknown or of another type.
     """
     if not isinstance(value, dict) or "format" not in value:
         raise SetupError(f"{path}: not a manifest of kbsource; name the folder of a release")
+    if _kind(value["format"]) != _kind(FORMAT):
+        raise SetupError(
+            f"{path}: this is no release of pages, its format is {value['format']!r}; name the folder that kbsource "
+            "build wrote"
+        )
     if value["format"] != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
         raise SetupError(
-            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}; a release of pages "
-            f"has {FORMAT!r}, {SCHEMA_VERSION}: name the folder of one, or, if it is one of another version, use the "
-            "kbsource that built it or build again"
+            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}, of another version, "
+            f"where {FORMAT!r}, {SCHEMA_VERSION} is wanted; use the kbsource that built it, or build again"
         )
     fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
     manifest: Manifest = typed_value(fields, Manifest, path)
     if missing := sorted(set(TABLES) - set(manifest.tables)):
-        raise SetupError(f"{path}: table {missing[0]} is missing; {_DAMAGED}")
+        raise DataError(f"{path}: table {missing[0]} is missing; {_DAMAGED}")
     return manifest
 
 
@@ -305,7 +317,7 @@ def typed_value(value: Any, wanted: Any, where: str) -> Any:
     """Gives a JSON value as the annotated type; ``where`` names it in errors.
 
     Raises:
-        SetupError: a field is missing, unknown or of another type.
+        DataError: a field is missing, unknown or of another type.
     """
     if wanted is Any:
         return value
@@ -313,7 +325,7 @@ def typed_value(value: Any, wanted: Any, where: str) -> Any:
         hints = typing.get_type_hints(wanted)
         if not isinstance(value, dict) or set(value) != set(hints):
             odd = sorted(set(value) ^ set(hints)) if isinstance(value, dict) else type(value).__name__
-            raise SetupError(f"{where}: missing or unknown {odd}; {_DAMAGED}")
+            raise DataError(f"{where}: missing or unknown {odd}; {_DAMAGED}")
         return wanted(**{name: typed_value(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
@@ -324,4 +336,4 @@ def typed_value(value: Any, wanted: Any, where: str) -> Any:
         return {name: typed_value(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
     if type(value) is wanted:
         return value
-    raise SetupError(f"{where}: {value!r} is not {wanted}; {_DAMAGED}")
+    raise DataError(f"{where}: {value!r} is not {wanted}; {_DAMAGED}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, join, sha256_of
 from kbsource.release.findings import Finding, Findings
-from kbsource.release.layout import MANIFEST, stored_files
+from kbsource.release.layout import MANIFEST, no_release, stored_files
 from kbsource.release.manifest import AnyManifest, Manifest, count_faults, read_manifest
 from kbsource.release.table_checks import TableChecks
 
@@ -52,7 +52,7 @@ def verify_release(path: str, *, on_progress: Callable[[int, int], None] | None 
     storage = LocalStorage()
     found = Findings()
     if not storage.exists(join(path, MANIFEST)):
-        raise SetupError(f"{path}: no {MANIFEST}, so there is no finished release to verify; build it first")
+        raise SetupError(f"{path}: {no_release(path, storage)}")
     try:
         manifest = read_manifest(path, storage)
     except SetupError as error:

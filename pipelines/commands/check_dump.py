@@ -5,8 +5,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pipelines.commands.common import Command
+
+if TYPE_CHECKING:
+    from kbsource.dump.check import Finding
+
+_REMEDIES = {
+    "end_not_checked": "Read all of it: --deep.",
+    "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
+}
+"""What to do, with the options of the commands, by code of the finding."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,24 +45,34 @@ def _run(args: argparse.Namespace) -> int:
 
     with Progress().stage("check", lambda: Done(done, total)):
         report = check_dump(paths, storage, deep=args.deep, on_progress=add)
+    findings = _named(report.findings, deep=args.deep)
     if args.json:
         value = {
             "ok": not report.has_errors,
             "files": [dataclasses.asdict(one) for one in report.inputs],
-            "findings": [dataclasses.asdict(one) for one in report.findings],
+            "findings": [dataclasses.asdict(one) for one in findings],
         }
         print(json.dumps(value, ensure_ascii=False, indent=2))
         return 1 if report.has_errors else 0
-    for finding in report.findings:
+    for finding in findings:
         place = f"{finding.file}: " if finding.file else ""
         print(f"{finding.severity.upper():7} {place}{finding.message}")
         if finding.remedy:
             print(f"        {finding.remedy}")
-    n_errors = sum(one.severity == "error" for one in report.findings)
-    n_warnings = sum(one.severity == "warning" for one in report.findings)
+    n_errors = sum(one.severity == "error" for one in findings)
+    n_warnings = sum(one.severity == "warning" for one in findings)
     verdict = "The dump is in order" if not n_errors else "The dump is not in order"
     print(f"{verdict}: {len(paths)} files, {n_errors} errors, {n_warnings} warnings.")
     return 1 if n_errors else 0
+
+
+def _named(findings: Iterable[Finding], *, deep: bool) -> list[Finding]:
+    """Gives the findings with options by name, without what no longer holds when all was read."""
+    shown = [one for one in findings if not (deep and one.code == "end_not_checked")]
+    return [
+        dataclasses.replace(one, remedy=_REMEDIES[one.code]) if one.code in _REMEDIES and one.remedy else one
+        for one in shown
+    ]
 
 
 COMMAND = Command(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from contextlib import nullcontext
 
 from pipelines.commands.common import Command
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release")
-    parser.add_argument("--output", required=True, metavar="FILE", help="JSON Lines file; appears when it is complete")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages, on a local disk")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines file; appears when it is complete. - for the standard output",
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
+    from kbsource.errors import SetupError
     from kbsource.files import atomic_write
     from kbsource.kilt import write_kilt
     from kbsource.lookup import KnowledgeSource
@@ -20,6 +29,9 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.progress import Done, Progress
     from pipelines.storage import storage_for
 
+    if os.path.isdir(args.output):
+        raise SetupError(f"--output {args.output} is a folder; name a file, like {args.output.rstrip('/')}/kilt.jsonl.")
+    is_piped = args.output in ("-", "/dev/stdout")
     done = 0
 
     def see(n_pages: int) -> None:
@@ -37,11 +49,12 @@ def _run(args: argparse.Namespace) -> int:
 
         with (
             Progress().stage("export", poll),
-            atomic_write(storage_for(args.output), args.output) as sink,
+            nullcontext(sys.stdout.buffer) if is_piped else atomic_write(storage_for(args.output), args.output) as sink,
         ):
             n_written = write_kilt(source, sink, terms=terms, on_progress=see)
     called = "" if has_terms else " Items have their ids alone; a release built with --wikidata has their names too."
-    print(f"{n_written:,} pages written to {args.output}.{called}")
+    place = "the standard output" if is_piped else args.output
+    print(f"{n_written:,} pages written to {place}.{called}", file=sys.stderr if is_piped else sys.stdout)
     return 0
 
 
@@ -51,7 +64,10 @@ COMMAND = Command(
     description="Writes one JSON record a line, as the KILT knowledge source has them, in the order of the release.\n"
     "wikidata_info has label, description and aliases where the release was built with --wikidata.\n"
     "mongoimport and the datasets library load the file as it is.",
-    examples=("kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl",),
+    examples=(
+        "kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl",
+        "kbsource export-kilt releases/enwiki-20261001 --output - | gzip > kilt_knowledgesource.jsonl.gz",
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

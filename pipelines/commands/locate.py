@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.common import Command, facts_table, input_lines
+from pipelines.commands.common import Command, facts_table, input_lines, text_width
 from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from mapping.records import Alignment, PageKey
 
 _KINDS = ("title", "url", "page_id", "qid")
-_WIDTH = 100
+_FORMS = {
+    "url": (re.compile(r".*/.*"), "--url", "give an address, like https://en.wikipedia.org/wiki/Alan_Turing"),
+    "page_id": (re.compile(r"[0-9]+"), "--id", "give a page id, a number like 1208; a title is for --title"),
+    "qid": (re.compile(r"[Qq][0-9]+"), "--qid", "give a Wikidata item, like Q7251"),
+}
+"""What a name of a page looks like, the option that gives it, and what to write instead."""
 _MEANINGS = {
     "exact": "the text stands in the page",
     "near": "a similar text stands in the page",
@@ -34,16 +40,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("release", metavar="RELEASE", help="folder of a release, on a local disk")
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--title", help="title of the page; redirects are followed")
-    page.add_argument("--url", help="address of the page")
-    page.add_argument("--id", dest="page_id", metavar="ID", help="its page id")
-    page.add_argument("--qid", metavar="QID", help="its Wikidata item")
+    page.add_argument("--url", help="address of the page in its wiki")
+    page.add_argument("--id", dest="page_id", metavar="ID", help="its page id, a number")
+    page.add_argument("--qid", metavar="QID", help="its Wikidata item, like Q7251")
     page.add_argument(
         "--input",
         metavar="FILE",
         help="many at once: JSON Lines with title, url, page_id or qid, and evidence; - for the standard input",
     )
     add("--evidence", metavar="TEXT", help="the text to look for; without it only the page is")
-    add("--max-elements", type=int, default=1, metavar="N", help="paragraphs a span may cross (default: %(default)s)")
+    add(
+        "--max-elements",
+        type=int,
+        default=1,
+        metavar="N",
+        help="paragraphs or list items that the found text may reach over (default: %(default)s)",
+    )
     add(
         "--threshold",
         type=float,
@@ -51,7 +63,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BLEU",
         help="lowest score of a near match (default: %(default)s)",
     )
-    add("--numbering", choices=("elements", "kilt"), default="elements", help="of paragraphs (default: %(default)s)")
+    add(
+        "--numbering",
+        choices=("elements", "kilt"),
+        default="elements",
+        help="how places are given, and what is searched: elements of the release, or paragraphs as export-kilt "
+        "numbers them (default: %(default)s)",
+    )
     add("--title-map", metavar="FILE", help="known moves: a line each, old title, tab, new title or page id")
     add("--json", action="store_true", help="one JSON object for each")
 
@@ -64,8 +82,14 @@ def _run(args: argparse.Namespace) -> int:
     from mapping.resolve import read_moves
     from pipelines.storage import storage_for
 
-    if args.max_elements < 1 or not 0 <= args.threshold <= 1:
-        raise SetupError("give --max-elements of at least 1, and --threshold between 0 and 1.")
+    if args.max_elements < 1:
+        raise SetupError(f"--max-elements is {args.max_elements}; give at least 1.")
+    if not 0 <= args.threshold <= 1:
+        raise SetupError(f"--threshold is {args.threshold:g}; give a score between 0 and 1.")
+    for kind, (form, option, remedy) in _FORMS.items():
+        value = getattr(args, kind)
+        if value is not None and form.fullmatch(value) is None:
+            raise SetupError(f"{option} is {value!r}; {remedy}.")
     moves = read_moves(args.title_map, storage_for(args.title_map)) if args.title_map else None
     with Locator.open(
         args.release,
@@ -80,7 +104,10 @@ def _run(args: argparse.Namespace) -> int:
         if key is None:
             raise SetupError("name the page by --title, --url, --id or --qid, or give --input.")
         alignment = locator.locate(key, args.evidence)
-    print(json.dumps(_as_json(alignment), ensure_ascii=False) if args.json else alignment_text(alignment))
+    if args.json:
+        print(json.dumps(_as_json(alignment), ensure_ascii=False))
+    else:
+        print(alignment_text(alignment, unit="paragraph" if args.numbering == "kilt" else "element"))
     return 0 if alignment.outcome in ("exact", "near", "page_only") else 1
 
 
@@ -126,23 +153,23 @@ def _as_json(alignment: Alignment) -> dict[str, Any]:
     return value
 
 
-def alignment_text(alignment: Alignment) -> str:
-    """Gives an alignment for reading."""
+def alignment_text(alignment: Alignment, *, unit: str) -> str:
+    """Gives an alignment for reading; ``unit`` is what the numbers of its places count."""
     rows: list[tuple[str, object]] = [("outcome", f"{alignment.outcome}: {_MEANINGS[alignment.outcome]}")]
     if alignment.page_id is not None:
         over = f", over {alignment.hops} redirect{'s' if alignment.hops > 1 else ''}" if alignment.hops else ""
         rows.append(("page", f"{alignment.title} (page id {alignment.page_id}), found by {alignment.found_by}{over}"))
     if (span := alignment.span) is not None:
-        where = f"paragraph {span.start_element}, characters {span.start_char} to {span.end_char}"
+        where = f"{unit} {span.start_element}, characters {span.start_char} to {span.end_char}"
         if span.end_element != span.start_element:
             where = (
-                f"paragraph {span.start_element}, character {span.start_char}, to paragraph {span.end_element}, "
+                f"{unit} {span.start_element}, character {span.start_char}, to {unit} {span.end_element}, "
                 f"character {span.end_char}"
             )
         rows += [("section", alignment.section), ("place", where), ("BLEU", f"{span.score:.4f} ({span.match})")]
     lines = [facts_table(rows)]
     if alignment.text is not None:
-        lines.append(textwrap.indent(textwrap.fill(alignment.text, _WIDTH), "  "))
+        lines.append(textwrap.indent(textwrap.fill(alignment.text, text_width() - 2), "  "))
     if alignment.suggestions:
         lines.append(
             "similar titles\n" + facts_table((f"  {title}", f"{score:.1f}") for title, score in alignment.suggestions)
@@ -156,7 +183,7 @@ COMMAND = Command(
     description="Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU\n"
     "is highest. Exit code 1 when the page is missing or nothing in it reaches the threshold.",
     examples=(
-        'kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "He was born in Hodgenville"',
+        'kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"',
         "kbsource locate releases/enwiki-20261001 --input evidences.jsonl",
     ),
     add_arguments=_add_arguments,

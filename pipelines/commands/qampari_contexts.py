@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack
 
 from pipelines.commands.common import Command, facts_table
+from pipelines.spacy_alone import import_spacy
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("release", metavar="RELEASE", help="folder of a QAMPARI release")
+    add("release", metavar="RELEASE", help="folder of a QAMPARI release, or of QAMPARI's files as they are published")
     add("--passages", required=True, metavar="DIR", help="passages of the knowledge source that it was made from")
     add(
         "--retrieved",
@@ -20,6 +22,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="qid and ctxs, a list of passages with id, title, text and score, best first, as for evaluate; may be "
         "given several times. Without it there are no hard negatives and no ranked passages",
+    )
+    add(
+        "--kb",
+        metavar="RELEASE",
+        help="for published files, whose proofs are looked for in its pages: the release that the passages are from",
     )
     add("--output", required=True, metavar="DIR", help="empty folder")
     add(
@@ -41,6 +48,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.kb is not None:
+        import_spacy()
     from mapping.contexts.export import ContextsFiles, export_contexts
     from mapping.contexts.writing import ContextsOptions
     from mapping.tables import read_table
@@ -48,13 +57,20 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.storage import storage_for
 
     storage = storage_for(args.release, args.passages, args.output, *args.retrieved)
-    report = export_contexts(
-        ContextsFiles(args.release, args.passages, tuple(args.retrieved)),
-        args.output,
-        storage,
-        ContextsOptions(args.top, args.alias_edits),
-        note=Progress().note,
-    )
+    with ExitStack() as stack:
+        finder = None
+        if args.kb is not None:
+            from mapping.contexts.proof_finder import ReleaseProofs
+
+            finder = stack.enter_context(ReleaseProofs(args.kb))
+        report = export_contexts(
+            ContextsFiles(args.release, args.passages, tuple(args.retrieved)),
+            args.output,
+            storage,
+            ContextsOptions(args.top, args.alias_edits),
+            finder=finder,
+            note=Progress().note,
+        )
     for bad in read_table(args.output, "rejected", storage):
         print(f"{bad['file']}, {bad['detail']} ({bad['reason']})", file=sys.stderr)
     if args.json:
@@ -80,12 +96,14 @@ COMMAND = Command(
     summary="the questions of a QAMPARI release with passages, for retrievers and readers",
     description="Writes for each question the passages that hold its proofs and, out of what a retriever found, hard\n"
     "negatives and ranked passages: in DPR's form and in that of Fusion-in-Decoder. Proofs that no passage\n"
-    "holds are listed with the reason. A ranked line that cannot be used is named on the standard error\n"
-    "with file, line and reason, and the exit code is 1.",
+    "holds are listed with the reason. A ranked line, or a published question, that cannot be used is named on\n"
+    "the standard error with file, line and reason, and the exit code is 1.",
     examples=(
         "kbsource qampari-contexts qampari/enwiki-20261001 --passages passages/enwiki-20261001 --output contexts",
         "kbsource qampari-contexts qampari/enwiki-20261001 --passages passages/enwiki-20261001 \\\n"
         "      --retrieved bm25-train.jsonl --retrieved bm25-dev.jsonl --output contexts --top 100",
+        "kbsource qampari-contexts downloads/qampari_data --kb releases/enwiki-20261001 \\\n"
+        "      --passages passages/enwiki-20261001 --output contexts",
     ),
     add_arguments=_add_arguments,
     run=_run,

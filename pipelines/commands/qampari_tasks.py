@@ -58,8 +58,12 @@ def _export(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(counts, indent=2))
     else:
-        names = ("answers to judge", "wrong answers among them", "questions to write anew")
-        print(facts_table(zip(names, counts.values(), strict=True)))
+        rows = {
+            "answers to judge": counts["answers"] + counts["wrong_answers"],
+            "  wrong on purpose": counts["wrong_answers"],
+            "questions to write anew": counts["paraphrases"],
+        }
+        print(facts_table(rows.items()))
     return 0
 
 

@@ -9,13 +9,14 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, facts_table
+from pipelines.commands.common import Command, facts_table, text_width
 
 if TYPE_CHECKING:
     from kbsource.lookup import Found
     from kbsource.records import Element, Page
 
-_WIDTH = 100
+_LABEL = 18
+"""Characters before the value of a fact, at most."""
 _PARAGRAPHS = 3
 _FIELDS = 12
 _MISSES = {
@@ -28,8 +29,8 @@ _MISSES = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release")
-    parser.add_argument("page", metavar="PAGE", help="title, page id or URL")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages, on a local disk")
+    parser.add_argument("page", metavar="PAGE", help="title, page id, URL or Wikidata item")
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
     parser.add_argument("--json", action="store_true", help="the whole row as one JSON object")
 
@@ -40,15 +41,27 @@ def _run(args: argparse.Namespace) -> int:
     with KnowledgeSource.open(args.release) as source:
         found = source.resolve(args.page)
         page = source.by_id(found.page_id) if found.page_id is not None else None
+        if found.status == "unknown":
+            page = source.by_qid(args.page)
     if page is None:
         reason = _MISSES.get(found.status, found.status)
         print(f"kbsource show: no page for {args.page!r} in {args.release}: {reason}.", file=sys.stderr)
+        if found.status == "unknown" and found.by != "id":
+            _print_similar(args.release, found.asked)
         return 1
     if args.json:
         print(json.dumps(_as_json(page), ensure_ascii=False, indent=2))
     else:
         print(page_text(page, found, full=args.full))
     return 0
+
+
+def _print_similar(release: str, title: str) -> None:
+    from mapping.resolve import Resolver
+    from mapping.suggest import suggest_titles
+
+    if similar := suggest_titles([title], Resolver.open(release).index).get(title, ()):
+        print("Similar titles:\n" + "\n".join(f"  {one}" for one, _ in similar), file=sys.stderr)
 
 
 def _as_json(page: Page) -> object:
@@ -64,7 +77,7 @@ def _as_json(page: Page) -> object:
 
 def page_text(page: Page, found: Found, *, full: bool) -> str:
     """Gives a page for reading: facts, then its outline and the beginning of the text, or all of it."""
-    parts = [f"{page.title}\n{'=' * min(len(page.title), _WIDTH)}", facts_table(_facts(page, found))]
+    parts = [f"{page.title}\n{'=' * min(len(page.title), text_width())}", facts_table(_facts(page, found))]
     if full:
         parts += [_element_text(element) for element in page.elements[1:]]
     else:
@@ -73,7 +86,9 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
         if outline := [f"{'  ' * len(one.section)}{one.text}" for one in page.elements if one.kind == "heading"]:
             parts.append("Sections\n" + "\n".join(outline))
     for infobox in page.infoboxes:
-        shown = [(f"  {field.name}", textwrap.shorten(field.text, 80)) for field in infobox.fields[:_FIELDS]]
+        fields = infobox.fields[:_FIELDS]
+        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two blanks on either side
+        shown = [(f"  {field.name}", textwrap.shorten(field.text, max(n_left, 10))) for field in fields]
         more = len(infobox.fields) - len(shown)
         rest = f"\n  and {more} more" if more else ""
         parts.append(f"{infobox.name}\n{facts_table(shown)}{rest}")
@@ -99,7 +114,7 @@ def _facts(page: Page, found: Found) -> list[tuple[str, object]]:
         rows.append(("disambiguation", "yes"))
     for name, values in (("categories", page.categories), ("redirects", page.redirects)):
         if values:
-            rows.append((name, textwrap.shorten("; ".join(values), _WIDTH)))
+            rows.append((name, textwrap.shorten("; ".join(values), text_width() - _LABEL)))
     if page.losses:
         rows.append(("not carried over", ", ".join(f"{kind} {count:,}" for kind, count in page.losses)))
     return rows
@@ -115,17 +130,19 @@ def _element_text(element: Element) -> str:
 
 
 def _wrapped(text: str, start: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+    return textwrap.fill(text, text_width(), initial_indent=start, subsequent_indent=" " * len(start))
 
 
 COMMAND = Command(
     name="show",
     summary="show one page of a release",
     description="Shows one page: facts, the beginning of the text, the sections, infoboxes. The page is named by its\n"
-    "title (redirects are followed), its page id or its URL. Exit code 1 when there is none.",
+    "title (redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is\n"
+    "none; titles like the one asked for are then named.",
     examples=(
         'kbsource show releases/enwiki-20261001 "Alan Turing"',
         "kbsource show releases/enwiki-20261001 1208 --full",
+        "kbsource show releases/enwiki-20261001 Q7251",
         "kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json",
     ),
     add_arguments=_add_arguments,

@@ -13,7 +13,10 @@ from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from mapping.places import Numbering
+    from mapping.validate import Validation
 
+# What a file that was made for another snapshot breaks.
+_OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
 
 _RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
 _BROKEN = (
@@ -37,10 +40,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     import_spacy()
+    from kbsource.errors import SetupError
     from kbsource.lookup import KnowledgeSource
-    from mapping.validate import RULES, validate_kilt
-    from pipelines.storage import storage_for
+    from mapping.validate import validate_kilt
+    from pipelines.storage import is_local, storage_for
 
+    if args.alignments is not None and is_local(args.alignments) and not _has_alignments(args.alignments):
+        raise SetupError(f"{args.alignments} has no table alignments/; give a folder that kbsource map wrote.")
     folder = args.alignments or _own_folder(args.file)
     with KnowledgeSource.open(args.kb) as source:
         result = validate_kilt(
@@ -60,20 +66,43 @@ def _run(args: argparse.Namespace) -> int:
     if result.is_empty:
         print(f"{args.file} is empty{_RIGHTFUL if is_rightful else _BROKEN}")
         return 0 if is_ok else 1
-    for finding in result.findings:
-        print(f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}")
-    for rule, count in sorted(result.broken.items()):
-        print(f"{count:>8,} times: {RULES[rule]} ({rule})")
-    print(
+    print(validation_text(result, is_scored=folder is not None))
+    return 0 if is_ok else 1
+
+
+def validation_text(result: Validation, *, is_scored: bool) -> str:
+    """Gives what was checked and found, for reading; ``is_scored`` where alignments were at hand."""
+    from mapping.validate import RULES
+
+    lines = [
+        f"line {one.line}, {one.example_id}: {RULES[one.rule]} ({one.rule}): {one.detail}" for one in result.findings
+    ]
+    lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]
+    if sum(result.broken.values()) > len(result.findings):
+        lines.append("Of each rule only the first cases are shown.")
+    lines.append(
         f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
         f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
     )
-    return 0 if is_ok else 1
+    if result.outputs and not result.spans:
+        lines.append(
+            "No output has provenance, so nothing was compared with the release. A file of your own with evidence in "
+            "its place is aligned by kbsource map jsonl."
+        )
+    elif result.located and not result.rescored and is_scored:
+        lines.append("The table alignments names none of its records, so BLEU was not computed: is it of another file?")
+    if result.broken.keys() & _OF_ANOTHER:
+        lines.append("Was it made for this release? kbsource map kilt aligns a file of another snapshot to it.")
+    return "\n".join(lines)
+
+
+def _has_alignments(folder: str) -> bool:
+    return os.path.isdir(os.path.join(folder, "alignments"))
 
 
 def _own_folder(file: str) -> str | None:
     folder = os.path.dirname(file) or "."
-    return folder if os.path.isdir(os.path.join(folder, "alignments")) else None
+    return folder if _has_alignments(folder) else None
 
 
 def _rows_written(file: str) -> int | None:

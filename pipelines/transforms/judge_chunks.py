@@ -8,31 +8,22 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from kbsource.assembly import DataError
+from kbsource.errors import named_faults
 from mapping.entailment import ModelOptions
 from pipelines.map_verify import read_pairs, write_answers
 from pipelines.transforms.entailment import Answers, JudgePairs, Pairs
-from pipelines.transforms.run_tasks import failure_reason
+from pipelines.transforms.run_tasks import run_pipeline
 
 
 def judge_chunks(staging: str, n_chunks: int, options: ModelOptions, beam_options: PipelineOptions) -> None:
     """Runs one pipeline that answers the questions of all chunks.
 
     Raises:
-        DataError: the runner gave up.
+        SetupError: the model cannot be opened, the machine is at fault, or the runner gave up.
     """
     pipeline = beam.Pipeline(options=beam_options)
     _ = pipeline | JudgeChunks(staging, n_chunks, options)
-    try:
-        pipeline.run().wait_until_finish()
-    except RuntimeError as error:
-        # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
-        if str(error).startswith("KeyboardInterrupt"):
-            raise KeyboardInterrupt from error
-        reason = failure_reason(str(error))
-        if reason is None:
-            raise
-        raise DataError(f"The runner gave up on the stage verify: {reason}") from error
+    run_pipeline(pipeline, "verify")
 
 
 class JudgeChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -67,7 +58,8 @@ class _ReadPairs(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
     def process(self, chunk: int) -> Iterator[tuple[tuple[int, int], Pairs]]:
         # A chunk without questions has answers too: none.
         yield (chunk, -1), ()
-        yield from read_pairs(self._staging, chunk)
+        with named_faults():
+            yield from read_pairs(self._staging, chunk)
 
 
 def _by_chunk(key: tuple[int, int], answers: Answers) -> tuple[int, tuple[int, Answers]]:
@@ -81,5 +73,6 @@ class _WriteAnswers(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
 
     def process(self, element: tuple[int, Iterable[tuple[int, Answers]]]) -> Iterator[int]:
         chunk, lists = element
-        write_answers(self._staging, chunk, dict(lists))
+        with named_faults():
+            write_answers(self._staging, chunk, dict(lists))
         yield chunk

@@ -9,14 +9,14 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.guard import Guard
 from pipelines.storage import options_in_use, use_options
 from pipelines.task_runs import Work, check_installed, do_task, failures, installed, note_failure, task_name
 
 # How Beam reports what a worker raised, and how its portable runners report a job that ended badly.
-_RAISED, _FAILED_JOB = f"{SetupError.__module__}.{SetupError.__name__}: ", "failed in state FAILED: "
+_RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}
+_FAILED_JOB = "failed in state FAILED: "
 _WHERE = " [while running "
 
 
@@ -45,36 +45,55 @@ def run_through_beam(tasks: Sequence[Mapping[str, Any]], work: Work, options: Pi
     """Runs one pipeline of tasks of one kind to its end.
 
     Raises:
-        DataError: the cluster gave the job up.
+        SetupError: as ``run_pipeline``.
     """
     kind = tasks[0]["kind"]
     pipeline = beam.Pipeline(options=options)
     _ = pipeline | kind >> RunTasks(tasks, work)
+    run_pipeline(pipeline, kind)
+
+
+def run_pipeline(pipeline: beam.Pipeline, stage: str) -> None:
+    """Runs a pipeline to its end.
+
+    Args:
+        pipeline: of one stage.
+        stage: its name, for messages.
+
+    Raises:
+        SetupError: a worker raised it, or a DataError, and Beam has added where; or the cluster gave the job up.
+    """
     try:
         pipeline.run().wait_until_finish()
-    except SetupError as error:  # by Beam's own runner, which adds where it was raised
-        raise DataError(f"The runner gave up on the stage {kind}: {str(error).partition(_WHERE)[0]}") from error
+    except SetupError as error:  # by Beam's own runner
+        kind = DataError if isinstance(error, DataError) else SetupError
+        raise kind(str(error).partition(_WHERE)[0]) from error
     except RuntimeError as error:
         # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
         if str(error).startswith("KeyboardInterrupt"):
             raise KeyboardInterrupt from error
-        reason = failure_reason(str(error))
-        if reason is None:
+        fault = reported_fault(str(error), stage)
+        if fault is None:
             raise
-        raise DataError(f"The runner gave up on the stage {kind}: {reason}") from error
+        raise fault from error
 
 
-def failure_reason(report: str) -> str | None:
-    """Gives the line of a runner's report on a failed job that says why; None where there is none.
+def reported_fault(report: str, stage: str) -> SetupError | None:
+    """Gives what a runner's report on a failed job says is wrong; None where it does not say.
 
-    >>> failure_reason("Pipeline p failed in state FAILED: java.io.IOException: no space\\n\\tat org.apache")
-    'java.io.IOException: no space'
+    >>> reported_fault("Pipeline p failed in state FAILED: java.io.IOException: no space\\n\\tat org.apache", "scan")
+    SetupError('The runner gave up on the stage scan: java.io.IOException: no space')
     """
-    for mark in (_RAISED, _FAILED_JOB):
-        _, found, reason = report.partition(mark)
-        if found:
-            return reason.partition("\n")[0].partition(_WHERE)[0]
-    return None
+    for mark, kind in _RAISED.items():
+        _, is_raised, message = report.partition(mark)
+        if is_raised:
+            return kind(_first_line(message))
+    _, is_failed, reason = report.partition(_FAILED_JOB)
+    return SetupError(f"The runner gave up on the stage {stage}: {_first_line(reason)}") if is_failed else None
+
+
+def _first_line(report: str) -> str:
+    return report.partition("\n")[0].partition(_WHERE)[0]
 
 
 class _RunTask(beam.DoFn):  # type: ignore[misc]  # Beam is not typed

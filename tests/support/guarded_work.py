@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from kbsource.beat import Beat
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 
 
 def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
@@ -47,6 +51,14 @@ def misbehave(how: str) -> None:
         raise TypeError("a defect of the parser")
     elif how == "set-up":
         raise SetupError("no such index; build it first")
+    elif how == "bad data":
+        raise DataError("2 of 3 pages rejected")
+    elif how == "full disk":
+        raise OSError(errno.ENOSPC, "No space left on device", "pages.parquet")
+    elif how == "no right":
+        raise PermissionError(errno.EACCES, "Permission denied", "pages.parquet")
+    elif how == "damaged table":
+        pq.read_table(pa.BufferReader(b"no table"))
     elif how == "print":
         print("noise from a library")  # noqa: T201
     elif how == "memory":

@@ -78,3 +78,13 @@ def test_faults_that_may_pass_have_no_remedy(tmp_path: Path) -> None:
 
 def test_a_full_disk_has_one() -> None:
     assert "Make room" in str(lasting_fault(OSError(errno.ENOSPC, "No space left on device")))
+
+
+def test_a_folder_in_place_of_a_file_has_one(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as caught:
+        tmp_path.open("rb")
+
+    fault = lasting_fault(caught.value)
+    assert fault is not None
+    assert str(tmp_path) in str(fault)
+    assert "A folder lies where a file should be" in str(fault)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.commit import commit_release
 from kbsource.release.layout import BUILDING, MANIFEST, begin_release
@@ -44,31 +44,49 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "fault", "message"),
     [
-        (lambda value: value | {"format": "other"}, "format 'other'"),
-        (lambda value: value | {"schema_version": 99}, "schema version 99"),
-        (lambda value: value | {"extra": 1}, "extra"),
-        (lambda value: {name: one for name, one in value.items() if name != "inputs"}, "inputs"),
-        (lambda value: value | {"inputs": {}}, "inputs"),
-        (lambda value: value | {"totals": value["totals"] | {"articles": "4"}}, "totals: articles"),
-        (lambda value: value | {"page_order": "other"}, "changed since"),
-        (lambda value: value | {"tables": {}}, "table pages is missing"),
-        (lambda value: [value], "not a manifest"),
-        (lambda value: {"name": "package.json"}, "not a manifest"),
+        (lambda value: value | {"format": "other"}, SetupError, "format is 'other'"),
+        (lambda value: value | {"schema_version": 99}, SetupError, "schema version 99"),
+        (lambda value: value | {"extra": 1}, DataError, "extra"),
+        (lambda value: {name: one for name, one in value.items() if name != "inputs"}, DataError, "inputs"),
+        (lambda value: value | {"inputs": {}}, DataError, "inputs"),
+        (lambda value: value | {"totals": value["totals"] | {"articles": "4"}}, DataError, "totals: articles"),
+        (lambda value: value | {"page_order": "other"}, DataError, "changed since"),
+        (lambda value: value | {"tables": {}}, DataError, "table pages is missing"),
+        (lambda value: [value], SetupError, "not a manifest"),
+        (lambda value: {"name": "package.json"}, SetupError, "not a manifest"),
     ],
 )
-def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: type, message: str) -> None:  # type: ignore[no-untyped-def]
     release(tmp_path)
     path = tmp_path / "release" / MANIFEST
     path.write_text(json.dumps(spoil(json.loads(path.read_bytes()))))
-    with pytest.raises(SetupError, match=message):
+    with pytest.raises(SetupError, match=message) as told:
         read_manifest(str(tmp_path / "release"), STORAGE)
+    assert told.type is fault
 
 
-def test_no_manifest_is_no_release(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no finished release"):
-        read_manifest(str(tmp_path), STORAGE)
+def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
+    for content, said in (
+        ("", "an empty one"),
+        ("notes.txt", "no manifest.json"),
+        (BUILDING, "did not come to its end"),
+    ):
+        if content:
+            (tmp_path / content).touch()
+        with pytest.raises(SetupError, match=f"{said}.*no finished release|no finished release.*{said}"):
+            read_manifest(str(tmp_path), STORAGE)
+
+
+def test_a_release_of_another_kind_is_told_from_one_of_another_version(tmp_path: Path) -> None:
+    for name, said in (
+        ("kbsource-wikidata-1", "this is no release of pages"),
+        ("kbsource-release-99", "another version"),
+    ):
+        (tmp_path / MANIFEST).write_text(json.dumps({"format": name, "schema_version": 1}))
+        with pytest.raises(SetupError, match=said):
+            read_manifest(str(tmp_path), STORAGE)
 
 
 COUNTS = Counts(10, 5, 2, 2, {"a": 1})

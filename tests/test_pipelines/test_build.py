@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.release.verify import verify_release
-from pipelines.jobs.build import BadDumpError, range_size
+from pipelines.build_inputs import BadDumpError
+from pipelines.dump_files import range_size
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.moody_parser import LOST, MOODS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import os
 import subprocess
@@ -82,9 +84,9 @@ def test_a_wrong_command_line_exits_with_2(argv: list[str], capsys: pytest.Captu
     ("argv", "message"),
     [
         (["check-dump", "nowhere/*.bz2"], "nowhere/*.bz2"),
-        (["verify", "nowhere"], "nowhere: no manifest.json"),
-        (["show", "nowhere", "A"], "nowhere: no manifest.json"),
-        (["export-kilt", "nowhere", "--output", "x.jsonl"], "nowhere: no manifest.json"),
+        (["verify", "nowhere"], "nowhere: no such folder"),
+        (["show", "nowhere", "A"], "nowhere: no such folder"),
+        (["export-kilt", "nowhere", "--output", "x.jsonl"], "nowhere: no such folder"),
         (["build", "--dump", "nowhere.xml", "--output", "{tmp}/x"], "nowhere.xml"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--page-props", "no.sql"], "no.sql does not exist"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--siteinfo", "no.json"], "no.json does not exist"),
@@ -94,6 +96,8 @@ def test_a_wrong_command_line_exits_with_2(argv: list[str], capsys: pytest.Captu
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--max-rejects", "2"], "--max-rejects is 2"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--runner", "abacus"], "--runner abacus"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--limit-page", "5"], "option --limit-page"),
+        (["check-dump", "{tmp}"], "A folder lies where a file should be"),
+        (["build", "--dump", "{tmp}", "--output", "{tmp}/x"], "A folder lies where a file should be"),
     ],
 )
 def test_wrong_set_up_exits_with_2_and_one_message(
@@ -148,6 +152,21 @@ def test_check_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "truncated_dump" in {finding["code"] for finding in result["findings"]}
 
 
+def test_check_dump_names_options_and_reads_to_the_end_where_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "wiki.xml.gz"
+    dump.write_bytes(gzip.compress(bz2.decompress(mini_wiki.MULTISTREAM.read_bytes())[:50_000]))
+
+    assert main(["check-dump", str(dump)]) == 0
+    assert "Read all of it: --deep." in capsys.readouterr().out
+
+    assert main(["check-dump", str(dump), "--deep"]) == 1
+    said = capsys.readouterr().out
+    assert "--allow-truncated" in said
+    assert "How it ends" not in said
+
+
 def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(release)]) == 0
     assert capsys.readouterr().out.startswith("Sound: ")
@@ -164,9 +183,9 @@ def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     "wanted",
-    ["Halvane Isles", "the_Halvanes", "12", "https://mini.example.org/wiki/Halvane_Isles"],
+    ["Halvane Isles", "the_Halvanes", "12", "https://mini.example.org/wiki/Halvane_Isles", "Q9000012"],
 )
-def test_show_finds_a_page_by_title_redirect_id_and_url(
+def test_show_finds_a_page_by_title_redirect_id_url_and_item(
     release: Path, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", str(release), wanted]) == 0
@@ -198,6 +217,8 @@ def test_show_json_keeps_the_offset_law(release: Path, capsys: pytest.CaptureFix
     ("wanted", "reason"),
     [
         ("No such page", "the dump has no such page"),
+        ("Q9999999", "the dump has no such page"),
+        ("999999", "the dump has no such page"),
         ("Old Mole", "circle"),
         ("Lost Lagoon", "redirects to a page that the dump does not have"),
     ],
@@ -210,6 +231,61 @@ def test_show_says_why_there_is_no_page(
     said = capsys.readouterr()
     assert said.out == ""
     assert reason in said.err
+
+
+@pytest.mark.parametrize("wanted", ["Halvane Isle", "https://mini.example.org/wiki/Halvane_Isle"])
+def test_show_names_titles_like_one_that_is_not_there(
+    release: Path, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(release), wanted]) == 1
+
+    assert "Similar titles:\n  Halvane Isles\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [10, 60, 200])
+def test_show_keeps_to_the_width_of_the_terminal(
+    release: Path, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["show", str(release), "Halvane Isles", "--full"]) == 0
+
+    text = capsys.readouterr().out.split("\n\n", 2)[2]
+    widest = max(map(len, text.splitlines()))
+    width = max(40, min(columns, 100))
+    assert width - 20 < widest <= width
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_keeps_to_the_width_of_the_terminal(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+
+    description = capsys.readouterr().out.split("\n\n")[1]
+    assert 50 < max(map(len, description.splitlines())) <= 70
+
+
+def test_export_kilt_into_a_folder_is_refused_at_once(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export-kilt", str(release), "--output", str(tmp_path)]) == 2
+
+    assert f"--output {tmp_path} is a folder; name a file" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_kilt_into_a_pipe(release: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    output = tmp_path / "kilt.jsonl"
+    assert main(["export-kilt", str(release), "--output", str(output)]) == 0
+    capfdbinary.readouterr()
+
+    assert main(["export-kilt", str(release), "--output", "-"]) == 0
+
+    said = capfdbinary.readouterr()
+    assert said.out == output.read_bytes()
+    assert f"{mini_wiki.N_ARTICLES} pages written to the standard output".encode() in said.err
 
 
 def test_export_kilt(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

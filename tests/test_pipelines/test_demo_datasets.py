@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from mapping.writer import file_name, without_answers
 from pipelines.jobs.build import BuildSummary
 from pipelines.map_all import AllSummary, Planned
 from pipelines.map_facts import file_stem, policy_name
-from tests.support.alignments import read_lines
+from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 from tests.support.mini_wiki import FOLDER
 
 PLANNED = planned_demo(Path("kb"), Path("aligned"))
+ANSWERED = [one for one in PLANNED if one.options.split != "test"]
 EACH = pytest.mark.parametrize("planned", PLANNED, ids=[one.folder for one in PLANNED])
 
 
@@ -100,6 +102,18 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
         assert [without_answers(record, policy) for record in records] == read_lines(kilt_file(output, planned))
     listed = next(one for one in demo.report["datasets"] if one["folder"] == planned.folder)["files"]
     assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)
+
+
+@pytest.mark.parametrize("planned", ANSWERED, ids=[one.folder for one in ANSWERED])
+def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(planned: Planned, demo: AllSummary) -> None:
+    output = Path(demo.output)
+    marked = Counter(row["example_id"] for row in table(output / planned.folder, "alignments") if row["is_written"])
+
+    for record in read_lines(kilt_file(output, planned)):
+        spans = [span for one in record["output"] for span in one.get("provenance", [])]
+        partial = (record.get("meta") or {}).get("partial_evidence", [])
+        assert marked.pop(record["id"], 0) == len(spans) + len(partial), record["id"]
+    assert not marked
 
 
 @EACH

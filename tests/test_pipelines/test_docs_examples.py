@@ -13,7 +13,7 @@ import pytest
 from kbsource.files import LocalStorage
 from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
 from kbsource.release.manifest import Manifest, read_manifest
-from pipelines.cli import COMMANDS, make_parser
+from pipelines.cli import COMMANDS, main, make_parser
 from pipelines.commands.common import Command
 from tests.support.real_data import ROOT
 
@@ -95,6 +95,14 @@ def test_the_code_of_the_manual_runs(release: Path) -> None:
     assert len(codes) >= 2
     for code in codes:
         exec(compile(code.replace("releases/enwiki-20261001", str(release)), MANUAL.name, "exec"), {})
+
+
+def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = (block for block in blocks(ROOT / "docs" / "alignment.md", "") if block.startswith("$ kbsource "))
+    command, shown = example.removeprefix("$ kbsource ").split("\n", 1)
+
+    assert main(shlex.split(command.replace("releases/miniwiki-20260101", str(release)))) == 0
+    assert capsys.readouterr().out == shown
 
 
 def test_every_key_of_the_manifest_is_explained(release: Path) -> None:

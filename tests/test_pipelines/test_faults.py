@@ -14,15 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.assembly import DataError
 from kbsource.errors import SetupError
 from kbsource.release.verify import verify_release
 from pipelines.cli import main
 from pipelines.jobs import build as build_job
 from pipelines.runners import beam_flags
+from pipelines.shown_stages import ShownStages
 from pipelines.stages import Stages
 from pipelines.task_runs import Work
-from pipelines.transforms.run_tasks import run_through_beam
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
 from tests.support.real_data import ROOT
@@ -62,12 +61,13 @@ def run(arguments: list[str], *, file_bytes: int | None = None) -> tuple[int, st
 
 
 @pytest.mark.parametrize("file_bytes", [20_000, 76_800], ids=["scanning", "writing pages"])
+@pytest.mark.parametrize("runner", [(), ("--runner=local-multi", "--workers=2"), ("--runner=FnApiRunner",)])
 def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
-    release: Path, tmp_path: Path, file_bytes: int
+    release: Path, tmp_path: Path, runner: tuple[str, ...], file_bytes: int
 ) -> None:
-    code, errors = run(command(tmp_path / "release"), file_bytes=file_bytes)
+    code, errors = run(command(tmp_path / "release", *runner), file_bytes=file_bytes)
 
-    assert code != 0
+    assert code == 2
     assert "File too large" in errors
     assert "Raise the limit (ulimit -f) and run the same command again" in errors
     assert "Traceback" not in errors
@@ -97,9 +97,10 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(build_job._Build, "_scan", lose_and_scan)
 
-    with pytest.raises(DataError, match=rf"No such file.*{dump.name}.*Put it back"):
+    with pytest.raises(SetupError, match=rf"No such file.*{dump.name}.*Put it back") as caught:
         build_mini(tmp_path / "release", dump=dump)
 
+    assert caught.type is SetupError
     assert not (tmp_path / "release" / "manifest.json").exists()
     monkeypatch.undo()
     dump.write_bytes(mini_wiki.MULTISTREAM.read_bytes())
@@ -107,29 +108,29 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
     assert verify_release(str(tmp_path / "release")).findings == ()
 
 
-def test_a_failure_that_cannot_be_noted_ends_the_stage_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "failures").write_text("no folder")
+def test_a_task_that_cannot_be_noted_as_done_ends_the_stage_as_a_full_disk_does(tmp_path: Path) -> None:
+    (tmp_path / "done").write_text("no folder")
     work = Work("tests.support.guarded_work:work", str(tmp_path), None, None)
-    task = {"kind": "scan", "number": 0, "n_pages": 1, "how": "set-up"}
+    task = {"kind": "scan", "number": 0, "n_pages": 1}
 
-    with pytest.raises(DataError, match=r"gave up on the stage scan: no such index; build it first$"):
-        run_through_beam([task], work, Stages(["--runner=FnApiRunner"]).beam_options)
-    with (
-        Stages(beam_flags("local", workers=None, beam_args=())) as stages,
-        pytest.raises(SetupError, match="no such index"),
-    ):
-        stages.run([task], work)
+    for runner in ("local", "FnApiRunner"):
+        with Stages(beam_flags(runner, workers=None, beam_args=())) as stages, pytest.raises(SetupError) as caught:
+            stages.run([task], work)
+        assert caught.type is SetupError
+        assert "A file lies where a folder should be. Choose another folder" in str(caught.value)
 
 
 def test_a_staged_part_that_disappears_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = build_job._Build._pages
 
-    def lose_and_write(job: build_job._Build, staging: str, *arguments: object) -> object:
-        for part in Path(staging, "articles").glob("*.arrow"):
+    def lose_and_write(job: build_job._Build, tasks: ShownStages, *arguments: object) -> object:
+        for part in Path(tasks.staging, "articles").glob("*.arrow"):
             part.unlink()
-        return pages(job, staging, *arguments)  # type: ignore[arg-type]
+        return pages(job, tasks, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(build_job._Build, "_pages", lose_and_write)
 
-    with pytest.raises(DataError, match=r"No such file.*articles.*\.arrow"):
+    with pytest.raises(SetupError, match=r"No such file.*articles.*\.arrow") as caught:
         build_mini(tmp_path / "release")
+
+    assert caught.type is SetupError

@@ -58,6 +58,21 @@ def test_a_page_that_goes_wrong_is_named_and_the_next_task_gets_a_new_process(
     assert guard.run({"n_pages": 2}, beat_path=beat_path)["n_pages"] == 2
 
 
+def test_an_error_is_no_crash_however_libraries_end(
+    beat_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.__cxa_atexit(libc.abort, None, None)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with Guard(WORK) as guard, pytest.raises(WorkerDiedError) as caught:
+        guard.run({"n_pages": 2, "bad_page": 1, "how": "raise"}, beat_path=beat_path)
+
+    assert caught.value.kind == "error"
+    assert caught.value.detail.endswith("IndexError: list index out of range")
+
+
 def test_a_death_outside_of_pages_names_no_page(guard: Guard, beat_path: str) -> None:
     with pytest.raises(WorkerDiedError) as caught:
         guard.run({"n_pages": 2, "how": "exit"}, beat_path=beat_path)

@@ -9,11 +9,11 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline as Pipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.guard import WorkerDiedError
 from pipelines.runners import quiet_beam
 from pipelines.task_runs import MAX_FAILED_PAGES, Work, failures, run_guarded, task_name
-from pipelines.transforms.run_tasks import RunTasks
+from pipelines.transforms.run_tasks import RunTasks, reported_fault
 
 TASK = {"kind": "pages", "number": 3}
 
@@ -90,4 +90,36 @@ def test_a_task_that_cannot_be_done_is_noted_and_the_rest_is_not_begun(tmp_path:
     with Pipeline("FnApiRunner") as pipeline:
         assert_that(pipeline | RunTasks(tasks, work), equal_to([]))
 
-    assert failures(str(tmp_path)) == ["no such index; build it first"]
+    (fault,) = failures(str(tmp_path))
+    assert (type(fault), str(fault)) == (SetupError, "no such index; build it first")
+
+
+RAISED = """Traceback (most recent call last):
+  File "worker.py", line 7, in process
+    raise fault from error
+kbsource.errors.{kind}: It is so. Mend it. [while running 'scan/work']
+
+\tat org.apache.beam
+"""
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "message"),
+    [
+        (RAISED.format(kind="SetupError"), SetupError, "It is so. Mend it."),
+        (RAISED.format(kind="DataError"), DataError, "It is so. Mend it."),
+        (
+            "Pipeline p failed in state FAILED: java.io.IOException: no space\n\tat org.apache",
+            SetupError,
+            "The runner gave up on the stage scan: java.io.IOException: no space",
+        ),
+    ],
+)
+def test_what_a_cluster_reports_is_a_fault_of_its_kind(report: str, kind: type[SetupError], message: str) -> None:
+    fault = reported_fault(report, "scan")
+
+    assert (type(fault), str(fault)) == (kind, message)
+
+
+def test_a_report_that_names_no_fault_is_none() -> None:
+    assert reported_fault("IndexError: list index out of range", "scan") is None

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.assembly import DataError, check_rejects, dump_date
+from kbsource.assembly import check_rejects, dump_date
+from kbsource.errors import DataError
 from kbsource.schema import TEMPLATES
 from kbsource.shards import MIN_SHARD_BYTES, SHARD_BYTES, Shard, merge_templates, plan_shards
 from kbsource.staging import Chunk

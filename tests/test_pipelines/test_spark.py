@@ -21,7 +21,7 @@ import pytest
 from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
 
 from benchmarks.make_dump import make_dump
-from kbsource.assembly import DataError
+from kbsource.errors import SetupError
 from pipelines.jobs.build import build
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.options import BuildOptions
@@ -214,9 +214,12 @@ def test_a_worker_with_other_code_is_refused(cluster: SparkCluster, tmp_path: Pa
         os.symlink(entry, other / entry.name)
     (other / "added.py").write_text("", "utf-8")
 
-    with pytest.raises(DataError, match=r"The worker on \S+ has sha256 \w+, the driver \w+\. Install the same"):
+    with pytest.raises(
+        SetupError, match=r"The worker on \S+ has sha256 \w+, the driver \w+\. Install the same"
+    ) as caught:
         run_build(tmp_path / "spark", "spark", cluster.flags(PYTHONPATH=str(other.parent)), **MINI)
 
+    assert caught.type is SetupError
     assert not (tmp_path / "spark" / "manifest.json").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from kbsource.assembly import DataError
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from pipelines.jobs.build import build
 from pipelines.options import BuildOptions
 from pipelines.progress import Progress
@@ -52,15 +52,35 @@ def test_processes_live_for_all_stages_and_end_with_them(tmp_path: Path) -> None
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("n_processes", [1, 2])
-def test_a_task_that_cannot_be_done_ends_the_stage(tmp_path: Path, n_processes: int) -> None:
-    with (
-        Stages(beam_flags("local-multi", workers=n_processes, beam_args=())) as stages,
-        pytest.raises(DataError, match="no such index; build it first"),
-    ):
-        stages.run(tasks(40, how="set-up"), work_in(tmp_path))
+ONE, TWO = (beam_flags("local-multi", workers=number, beam_args=()) for number in (1, 2))
+BEAM = beam_flags("FnApiRunner", workers=None, beam_args=())
 
-    assert len(list((tmp_path / "failures").iterdir())) <= n_processes
+
+@pytest.mark.parametrize("flags", [ONE, TWO, BEAM], ids=["one process", "two", "Beam"])
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ("set-up", SetupError, r"no such index; build it first"),
+        ("full disk", SetupError, r"\[Errno 28\] No space left on device: .*\. The disk is full\. Make room .*"),
+        ("no right", SetupError, r"\[Errno 13\] Permission denied: 'pages.parquet'\. .* Give the user .* the right .*"),
+        ("exit", SetupError, r"scan-0000\d: the working process died 3 times outside of any page.*"),
+        ("bad data", DataError, r"2 of 3 pages rejected"),
+        ("damaged table", DataError, r"A table is not as it was written .* kbsource verify says which file it is\."),
+    ],
+)
+@pytest.mark.parametrize("can_be_noted", [True, False], ids=["", "and the staging folder cannot be written to"])
+def test_a_task_that_cannot_be_done_ends_the_stage_with_its_own_fault(
+    tmp_path: Path, flags: list[str], how: str, kind: type[SetupError], message: str, can_be_noted: bool
+) -> None:
+    if not can_be_noted:
+        (tmp_path / "failures").write_text("no folder")
+
+    with Stages(flags) as stages, pytest.raises(SetupError) as caught:
+        stages.run(tasks(40, how=how), work_in(tmp_path))
+
+    assert caught.type is kind
+    assert re.fullmatch(message, str(caught.value))
+    assert not can_be_noted or len(list((tmp_path / "failures").iterdir())) <= 2
 
 
 def test_a_local_build_leaves_beam_alone(tmp_path: Path) -> None:

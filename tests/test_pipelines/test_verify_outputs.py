@@ -345,7 +345,7 @@ def test_the_command_says_what_was_checked(
     assert main(["verify", str(release), "--kb", str(kb)]) == 2
     assert "--kb is for QAMPARI releases" in capsys.readouterr().err
     assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
-    assert "nowhere: no manifest.json" in capsys.readouterr().err
+    assert "nowhere: no such folder" in capsys.readouterr().err
 
 
 @pytest.fixture
