@@ -21,7 +21,7 @@ import orjson
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, base_name, join, sha256_of
-from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
+from kbsource.release.layout import BUILDING, MANIFEST, STAGING, check_output, mark_unfinished, stored_files
 from kbsource.release.manifest import FileEntry, InputFile, Manifest
 from mapping.schema import TABLES
 
@@ -50,28 +50,7 @@ def begin_output(output: str, storage: Storage) -> str:
         ours = (STAGING, *TABLES, *_OF_QAMPARI, *_OF_PASSAGES, REPORT, BUILDING)
         for path in [*leftovers, *(join(output, name) for name in ours)]:
             storage.delete_tree(path)
-    if files := stored_files(output, storage):
-        raise SetupError(
-            f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder."
-        )
-    with storage.open_write(join(output, BUILDING)) as file:
-        file.write(_MARK)
-    return join(output, STAGING)
-
-
-def check_output(output: str, storage: Storage) -> None:
-    """Raises where nothing may be written.
-
-    Raises:
-        SetupError: the folder holds a finished alignment or release, or files that no run put there.
-    """
-    files = stored_files(output, storage)
-    if MANIFEST in files:
-        raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
-    if files and BUILDING not in files:
-        raise SetupError(
-            f"{output}: neither empty nor an unfinished run (it holds {files[0]}); choose an empty folder."
-        )
+    return mark_unfinished(output, storage, _MARK)
 
 
 def manifest_bytes(values: dict[str, Any], *, form: str = FORMAT) -> bytes:

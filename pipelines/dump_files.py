@@ -6,24 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name, join
-from kbsource.release.layout import MANIFEST
+from kbsource.files import base_name
 
 MAX_RANGE_BYTES = 32 << 20
 """32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
 MIN_RANGE_BYTES = 1 << 20
 RANGES_WANTED = 32
 """Ranges that a middling dump is cut into, so that a handful of workers end at about the same time."""
-
-
-def check_unfinished(output: str, storage: Storage) -> None:
-    """Finds before any long work that a release would not be written.
-
-    Raises:
-        SetupError: the folder holds a finished one.
-    """
-    if storage.exists(join(output, MANIFEST)):
-        raise SetupError(f"{output} holds a finished release, which is never overwritten; choose another folder.")
 
 
 def check_names(paths: Sequence[str]) -> None:

@@ -12,11 +12,11 @@ from kbsource.assembly import rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import Manifest
 from kbsource.schema import REJECTED
 from kbsource.staging import StagedRows, staged_rows
 from mapping.locate import locate_nowhere
-from mapping.output import check_output
 from mapping.records import Evidence, Example, PageKey
 from mapping.resolve import Resolved, Resolver
 from mapping.sources import SOURCES

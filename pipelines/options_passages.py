@@ -8,6 +8,7 @@ from typing import Any
 from kbsource.errors import SetupError
 from mapping.passages.corpus import CutOptions
 from mapping.passages.forms import FORMS
+from pipelines.option_checks import check_worker_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,7 @@ class PassagesOptions:
             raise SetupError(f"--format {unknown[0]}: choose one of {', '.join(FORMS)}.")
         if len(set(self.formats)) < len(self.formats):
             raise SetupError(f"--format is {', '.join(self.formats)}; give each form once.")
-        if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
+        check_worker_memory(self.worker_memory_bytes)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the corpus, as JSON values for the manifest."""

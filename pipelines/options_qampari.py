@@ -12,6 +12,7 @@ from mapping.qampari.joins import MOST_SUBJECTS
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import AnswerFilter, Mixed, SampleSizes
 from mapping.qampari.validation import LEAST_ENTAILMENT
+from pipelines.option_checks import check_worker_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,7 @@ class QampariOptions:
                 raise SetupError(f"{option} is {value}; give at least {least}.")
         if not 0 <= self.least_entailment < 1:
             raise SetupError(f"--least-entailment is {self.least_entailment}; give a probability from 0 to below 1.")
-        if self.worker_memory_bytes < 1 << 28:
-            raise SetupError(f"--worker-memory is {self.worker_memory_bytes >> 20} MB; a worker needs at least 256 MB.")
+        check_worker_memory(self.worker_memory_bytes)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes, as JSON values for the manifest."""

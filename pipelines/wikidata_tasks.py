@@ -15,6 +15,8 @@ from kbsource.wikidata.parts import write_part
 from pipelines.storage import storage_for
 
 ENTITIES = "entities"
+RUN_TASK = f"{__name__}:run_task"
+"""What does a task, for ``kbsource.guard``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,27 +49,48 @@ def stored_files(output: str, storage: Storage) -> list[str]:
     return sorted(path.removeprefix(prefix) for path in storage.glob(globbing.escape(prefix) + "**"))
 
 
+def check_output(output: str, storage: Storage) -> None:
+    """Finds before any long work that nothing may be written to a folder.
+
+    Raises:
+        SetupError: it holds something finished, or files that no run of ours put there.
+    """
+    files = stored_files(output, storage)
+    if MANIFEST in files:
+        raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
+    if files and BUILDING not in files:
+        raise _foreign(output, files[0])
+
+
 def begin_release(output: str, storage: Storage) -> str:
     """Makes a clean folder for a release, marks it as unfinished and gives the path of its staging folder.
 
     What an interrupted build left behind is removed, and nothing else.
 
     Raises:
-        SetupError: the folder holds a release, or files that no build of ours put there.
+        SetupError: as ``check_output``.
     """
-    files = stored_files(output, storage)
-    if MANIFEST in files:
-        raise SetupError(f"{output}: holds a finished release, which is never overwritten; choose another folder")
-    if BUILDING in files:
+    check_output(output, storage)
+    if storage.exists(join(output, BUILDING)):
         clear_unfinished(output, storage)
-        files = stored_files(output, storage)
-    if files:
-        raise SetupError(
-            f"{output}: neither empty nor an unfinished build (it holds {files[0]}); choose an empty folder"
-        )
+    return mark_unfinished(output, storage, MARK)
+
+
+def mark_unfinished(output: str, storage: Storage, mark: bytes) -> str:
+    """Marks an empty folder as one that is being written and gives the path of its staging folder.
+
+    Raises:
+        SetupError: it holds something.
+    """
+    if files := stored_files(output, storage):
+        raise _foreign(output, files[0])
     with storage.open_write(join(output, BUILDING)) as file:
-        file.write(MARK)
+        file.write(mark)
     return join(output, STAGING)
+
+
+def _foreign(output: str, file: str) -> SetupError:
+    return SetupError(f"{output}: neither empty nor the remains of a run (it holds {file}); choose an empty folder.")
 
 
 def clear_unfinished(output: str, storage: Storage) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.records import BadRecord
-from kbsource.release.layout import MANIFEST
+from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import FileEntry, canonical_json, code_facts
 from mapping.contexts.gold import GoldPassages, unplaced_line
 from mapping.contexts.published import ProofFinder, PublishedQuestions, published_files
@@ -28,7 +28,7 @@ from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
 from mapping.contexts.writing import ContextsOptions, SplitFiles, report_of
 from mapping.evaluation.qampari_files import Joined
-from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
+from mapping.output import REPORT, begin_output, commit_output, input_files
 from mapping.passages.corpus import check_tables, read_corpus, table_files
 from mapping.sources.files_in import opened
 from mapping.tables import table_path, write_table

@@ -13,8 +13,9 @@ import orjson
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.records import BadRecord
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, code_facts
-from mapping.output import REPORT, begin_output, check_output, commit_output, input_files
+from mapping.output import REPORT, begin_output, commit_output, input_files
 from mapping.qampari.crowd_replace import Replacements, find_replacements, revise_questions
 from mapping.qampari.crowd_tasks import KEY, PARAPHRASE, TASKS_FORMAT
 from mapping.qampari.crowd_verdicts import Judged, Task, dropped_answers, read_paraphrases, read_verdicts

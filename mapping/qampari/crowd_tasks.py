@@ -29,8 +29,9 @@ from typing import Any, NamedTuple
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.identity import stable_sha256
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, code_facts
-from mapping.output import begin_output, check_output, commit_output
+from mapping.output import begin_output, commit_output
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import Form, check_files, read_form
 from mapping.qampari.released import page_url

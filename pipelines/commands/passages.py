@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mapping.passages.cut import MAX_WORDS
 from mapping.passages.forms import FORMS
-from pipelines.commands.common import Command, add_run_arguments, facts_table
+from pipelines.commands.common import Command, add_run_arguments, facts_table, run_flags
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.passages import make_passages
     from pipelines.options_passages import PassagesOptions
     from pipelines.progress import Progress
-    from pipelines.runners import beam_flags
 
     options = PassagesOptions(
         kb=args.kb,
@@ -58,8 +57,7 @@ def _run(args: argparse.Namespace) -> int:
         formats=tuple(args.format),
         worker_memory_bytes=args.worker_memory << 20,
     )
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
-    summary = make_passages(options, flags=flags, progress=Progress())
+    summary = make_passages(options, flags=run_flags(args), progress=Progress())
     print(summary_json(summary) if args.json else summary_text(summary, args.kb))
     return 0
 

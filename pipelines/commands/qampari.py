@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from pipelines.commands.common import Command, add_run_arguments
+from pipelines.commands.common import Command, add_run_arguments, run_flags
 from pipelines.commands.verify_flags import MODEL_FLAGS, add_model_flags, model_options
 from pipelines.progress import clock
 
@@ -155,7 +155,6 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.qampari import make_qampari
     from pipelines.options_qampari import QampariOptions
     from pipelines.progress import Progress
-    from pipelines.runners import beam_flags
 
     if args.model == "none":
         for name in ("least_entailment", *MODEL_FLAGS):
@@ -194,8 +193,7 @@ def _run(args: argparse.Namespace) -> int:
         is_released_wording=args.released_wording,
         worker_memory_bytes=args.worker_memory << 20,
     )
-    flags = beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
-    summary = make_qampari(options, flags=flags, progress=Progress())
+    summary = make_qampari(options, flags=run_flags(args), progress=Progress())
     print(summary_json(summary) if args.json else summary_text(summary))
     return 0
 

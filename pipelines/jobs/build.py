@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from kbsource.assembly import Indexes, assemble, build_indexes, check_rejects
 from kbsource.files import LocalStorage, join
 from kbsource.release.commit import commit_release
-from kbsource.release.layout import begin_release
+from kbsource.release.layout import begin_release, check_output
 from kbsource.release.manifest import Manifest
 from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report
 from kbsource.staging import ScanReport, read_report, write_json
 from kbsource.title_index import TitleIndex
 from pipelines.build_inputs import BuildInputs, read_inputs
-from pipelines.dump_files import check_unfinished
 from pipelines.options import BuildOptions
 from pipelines.progress import Progress
 from pipelines.shown_stages import ShownStages, Task
@@ -81,7 +80,7 @@ class _Build:
 
     def run(self) -> tuple[Manifest, tuple[str, ...]]:
         options, storage = self._options, self._storage
-        check_unfinished(self._output, storage)
+        check_output(self._output, storage)
         inputs = read_inputs(options, storage=storage, progress=self._progress)
         staging = begin_release(self._output, storage)
         job = Job(

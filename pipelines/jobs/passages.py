@@ -11,17 +11,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kbsource.errors import DataError
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import Manifest, code_facts, read_manifest
 from kbsource.release.sizes import check_sizes
-from mapping.output import begin_output, check_output, commit_output, release_facts
+from mapping.output import begin_output, commit_output, release_facts
 from mapping.passages.corpus import COUNTS, FORMAT, ShardReport, join_lines
 from mapping.passages.forms import FORMS
 from pipelines.options_passages import PassagesOptions
 from pipelines.passages_tasks import CUT, RUN_TASK, PassagesJob, parts_folder, read_shard_report
-from pipelines.progress import Done, Progress, beats_of
+from pipelines.progress import Progress
+from pipelines.shown_stages import ShownStages, Task
 from pipelines.stages import Stages
-from pipelines.storage import absolute, is_local, storage_for
-from pipelines.task_runs import Work, workers_line
+from pipelines.storage import absolute, storage_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class _Cutting:
         staging = begin_output(output, storage)
         pages = release.tables["pages"]
         PassagesJob(self._kb, output, pages, options.cut, options.formats).write(staging, storage)
-        self._run_tasks(staging, release)
+        tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
+        tasks.run(CUT, [Task(number, entry.rows) for number, entry in enumerate(pages)], unit="pages")
         reports = [read_shard_report(staging, number, storage) for number in range(len(pages))]
         files = [entry for report in reports for entry in report.files]
         for name in sorted(options.formats):
@@ -96,21 +98,6 @@ class _Cutting:
         }
         commit_output(output, values, files=files, storage=storage, form=FORMAT)
         return values
-
-    def _run_tasks(self, staging: str, release: Manifest) -> None:
-        """Cuts every file of pages.
-
-        Raises:
-            SetupError: one could not be done; a DataError where its data are at fault.
-        """
-        tasks = [{"kind": CUT, "staging": staging, "number": number} for number in range(len(release.tables["pages"]))]
-        n_pages = release.totals.articles
-        poll = beats_of(staging, CUT, total_bytes=n_pages, unit="pages") if is_local(staging) else lambda: Done(0, 0)
-        work = Work(RUN_TASK, staging, None, self._options.worker_memory_bytes)
-        with self._progress.stage(CUT, poll):
-            workers = self._stages.run(tasks, work)
-        if len(workers) > 1:
-            self._progress.note(workers_line(CUT, workers))
 
 
 def _check_counts(counts: dict[str, int], release: Manifest, reports: Sequence[ShardReport]) -> None:

@@ -20,11 +20,12 @@ import orjson
 
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, LocalStorage, atomic_write, join
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment_model import model_facts
-from mapping.output import REPORT, begin_output, check_output, commit_output, input_files, release_facts
+from mapping.output import REPORT, begin_output, commit_output, input_files, release_facts
 from mapping.qampari.classes import class_types, find_classes
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.facts import ENDED, simple_facts

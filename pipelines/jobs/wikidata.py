@@ -12,13 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kbsource.assembly import check_rejects, dump_date
-from kbsource.errors import DataError, SetupError
+from kbsource.errors import DataError
 from kbsource.files import base_name, join
 from kbsource.release.commit import commit_files
-from kbsource.release.layout import MANIFEST, begin_release
+from kbsource.release.layout import begin_release, check_output
 from kbsource.release.manifest import code_facts
 from kbsource.wikidata.assemble import (
     entity_counts,
@@ -31,18 +30,14 @@ from kbsource.wikidata.assemble import (
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
 from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, sum_entity_counts
 from kbsource.wikidata.parts import PartReport, read_part
+from pipelines.dump_files import check_names, range_size
 from pipelines.input_hashes import InputHashes
 from pipelines.options_wikidata import WikidataOptions
-from pipelines.progress import Done, Progress, beats_of
+from pipelines.progress import Progress
+from pipelines.shown_stages import ShownStages, Task
 from pipelines.stages import Stages
 from pipelines.storage import absolute, is_local, storage_for
-from pipelines.task_runs import Work, workers_line
-from pipelines.wikidata_tasks import ENTITIES, WikidataJob
-
-MAX_RANGE_BYTES = 32 << 20
-MIN_RANGE_BYTES = 1 << 20
-RANGES_WANTED = 32
-"""As for page dumps: 32 MiB of bzip2 are about 400 MB of JSON."""
+from pipelines.wikidata_tasks import ENTITIES, RUN_TASK, WikidataJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +86,18 @@ class _Making:
 
     def run(self) -> WikidataManifest:
         options, storage, output = self._options, self._storage, self._output
-        if storage.exists(join(output, MANIFEST)):
-            raise SetupError(f"{output} holds a finished release, which is never overwritten; choose another folder.")
+        check_output(output, storage)
         paths = [absolute(path) for path in expand_dumps(options.dump, storage)]
         names = [base_name(path) for path in paths]
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
-            raise SetupError(
-                f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them."
-            )
+        check_names(paths)
         with InputHashes(paths, storage) as hashes:
             ranges = self._ranges(paths)
             staging = begin_release(output, storage)
             job = WikidataJob(output, tuple(ranges), options.languages, options.sites, options.qualifiers)
             job.write(staging, storage)
-            self._run_tasks(staging, ranges, {one.index: () for one in ranges})
-            reports = self._without_repeats(staging, ranges)
+            tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
+            tasks.run(ENTITIES, [_task(one, ()) for one in ranges])
+            reports = self._without_repeats(tasks, ranges)
             self._check_rejects(reports)
             with self._progress.stage("check", hashes.done):
                 inputs = hashes.results()
@@ -135,30 +127,11 @@ class _Making:
 
     def _ranges(self, paths: Sequence[str]) -> list[LineRange]:
         n_bytes = sum(self._storage.size(path) for path in paths)
-        size = min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
-        return plan_lines(paths, self._storage, range_bytes=self._options.range_bytes or size)
+        return plan_lines(paths, self._storage, range_bytes=self._options.range_bytes or range_size(n_bytes))
 
-    def _run_tasks(self, staging: str, ranges: Sequence[LineRange], skipped: dict[int, tuple[int, ...]]) -> None:
-        """Does ranges, leaving out some of their lines.
-
-        Raises:
-            SetupError: one could not be done; a DataError where its data are at fault.
-        """
-        tasks: list[dict[str, Any]] = [
-            {"kind": ENTITIES, "staging": staging, "number": part, "skipped": list(ordinals)}
-            for part, ordinals in skipped.items()
-        ]
-        total = sum(ranges[part].end - ranges[part].start for part in skipped)
-        poll = beats_of(staging, ENTITIES, total_bytes=total) if is_local(staging) else lambda: Done(0, 0)
-        work = Work("pipelines.wikidata_tasks:run_task", staging, None, self._options.worker_memory_bytes)
-        with self._progress.stage(ENTITIES, poll):
-            workers = self._stages.run(tasks, work)
-        if len(workers) > 1:
-            self._progress.note(workers_line(ENTITIES, workers))
-
-    def _without_repeats(self, staging: str, ranges: Sequence[LineRange]) -> list[PartReport]:
+    def _without_repeats(self, tasks: ShownStages, ranges: Sequence[LineRange]) -> list[PartReport]:
         """Gives the reports of all ranges; those with entities that come twice are done again without them."""
-        storage = self._storage
+        storage, staging = self._storage, tasks.staging
         reports = [read_part(storage, staging, one.index) for one in ranges]
         with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
             scratch = join(staging, "scratch") if is_local(staging) else os.path.join(folder, "scratch")
@@ -171,7 +144,7 @@ class _Making:
             for entries in reports[part].tables.values():
                 for entry in entries:
                     storage.delete_tree(join(self._output, entry.file))
-        self._run_tasks(staging, ranges, superseded)
+        tasks.run(ENTITIES, [_task(ranges[part], ordinals) for part, ordinals in superseded.items()])
         return [read_part(storage, staging, one.index) for one in ranges]
 
     def _check_rejects(self, reports: Sequence[PartReport]) -> None:
@@ -185,3 +158,8 @@ class _Making:
             allow_truncated=self._options.allow_truncated,
             what="lines",
         )
+
+
+def _task(one: LineRange, skipped: Sequence[int]) -> Task:
+    """Gives the task of a range, some of whose lines are left out."""
+    return Task(one.index, one.end - one.start, {"skipped": list(skipped)})

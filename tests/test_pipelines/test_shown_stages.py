@@ -19,11 +19,11 @@ from pipelines.task_runs import note_done
 FUNCTION = "tests.support.guarded_work:work"
 
 
-def run(folder: Path, tasks: list[Task]) -> str:
+def run(folder: Path, tasks: list[Task], *, unit: str = "") -> str:
     """Runs a stage and gives what was shown."""
     log = io.StringIO()
     with Stages(beam_flags("local", workers=None, beam_args=())) as stages:
-        ShownStages(FUNCTION, str(folder), stages, Progress(log), 4 << 30).run("scan", tasks)
+        ShownStages(FUNCTION, str(folder), stages, Progress(log), 4 << 30).run("scan", tasks, unit=unit)
     return log.getvalue()
 
 
@@ -42,6 +42,10 @@ def test_who_did_the_tasks_is_told_where_several_did(tmp_path: Path) -> None:
     shown = run(tmp_path, [Task(0, 10, {"n_pages": 1})])
 
     assert "\nscan: 2 tasks by 2 workers: far:/work 1, " in shown
+
+
+def test_work_is_counted_in_the_unit_of_its_sizes(tmp_path: Path) -> None:
+    assert run(tmp_path, [Task(0, 20, {"n_pages": 2})], unit="facts").startswith("scan: 20 facts in ")
 
 
 def test_without_tasks_there_is_no_stage(tmp_path: Path) -> None:
