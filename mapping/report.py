@@ -236,7 +236,7 @@ def report_text(report: Mapping[str, Any]) -> str:
             f"{'dropped by the threshold':<44}{counts['dropped'].get('below_threshold', 0):>10,}{share:>9.2%}{beside}"
         )
     if (rule := report.get("accept")) is not None:
-        lines.append(_row(f"dropped by the rule {rule['rule']}", rule["dropped"], records["examples"]))
+        lines.append(f"{_row('dropped by the rule', rule['dropped'], records['examples'])}  ({rule['rule']})")
     if scores := counts["scores"]:
         lines += ["", "BLEU of the spans", *_bars(scores)]
     if (verification := report.get("verification")) is not None:

@@ -105,7 +105,8 @@ def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[Findin
 
 def finding_line(finding: Finding) -> str:
     """Gives a finding for reading."""
-    return f"{finding.severity}: {finding.file}: {finding.message} {finding.remedy}".rstrip()
+    where = f"{finding.file}: " if finding.file else ""
+    return f"{finding.severity}: {where}{finding.message} {finding.remedy}".rstrip()
 
 
 def _check_paths(options: BuildOptions) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import codecs
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
@@ -72,7 +74,11 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
     parser = make_parser()
-    args, rest = parser.parse_known_args(sys.argv[1:] if argv is None else argv)
+    given = _arguments() if argv is None else argv
+    for argument in given:
+        if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
+            parser.error(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
+    args, rest = parser.parse_known_args(given)
     command = next(one for one in COMMANDS if one.name == args.command)
     if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
@@ -96,6 +102,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _arguments() -> list[str]:
+    """Gives what was typed as UTF-8, whatever the locale."""
+    return [os.fsencode(argument).decode("utf-8", "surrogateescape") for argument in sys.argv[1:]]
+
+
 def run_and_leave() -> int:
     """Runs one command as a process of its own and gives its exit code, with which the process then ends for certain.
 
@@ -108,6 +119,10 @@ def run_and_leave() -> int:
     """
     ending = _Ending()
     atexit.register(ending.end)
+    for stream in (sys.stdout, sys.stderr):
+        # Titles and texts are in any script, whatever the locale; what reads them wants UTF-8.
+        if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(encoding="utf-8")
     try:
         ending.code = main()
     except SystemExit as leaving:

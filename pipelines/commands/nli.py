@@ -46,6 +46,8 @@ def _run(args: argparse.Namespace) -> int:
         print(export_onnx(options, args.export_onnx))
         return 0
     if args.input is not None:
+        if args.premise is not None or args.hypothesis is not None:
+            raise SetupError("--input FILE has the pairs; leave --premise and --hypothesis out.")
         return _judge_many(args.input, open_model(options))
     if args.premise is None or args.hypothesis is None:
         raise SetupError("give --premise and --hypothesis, or --input FILE.")

@@ -25,14 +25,14 @@ from mapping.resolve import Resolver, open_manifest, read_moves
 from mapping.sample import cut
 from mapping.sources.base import Tally
 from mapping.verification import VerificationCounts
+from pipelines.alignment.facts import alignment_facts, input_facts, map_job
+from pipelines.alignment.merge import iter_standing, sum_reports
+from pipelines.alignment.output import write_file, write_records, write_rejected
+from pipelines.alignment.reading import StagedDataset, check_dataset, read_dataset
+from pipelines.alignment.staging import CUTS, TASK_EVIDENCES, MapJob
+from pipelines.alignment.tasks import ALIGN, ASK, MERGE, RUN_TASK
+from pipelines.alignment.verify import judge_here
 from pipelines.buckets import bucket_groups
-from pipelines.map_facts import alignment_facts, input_facts, map_job
-from pipelines.map_merge import iter_standing, sum_reports
-from pipelines.map_output import write_file, write_records, write_rejected
-from pipelines.map_reading import StagedDataset, check_dataset, read_dataset
-from pipelines.map_staging import CUTS, TASK_EVIDENCES, MapJob
-from pipelines.map_tasks import ALIGN, ASK, MERGE, RUN_TASK
-from pipelines.map_verify import judge_here
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
 from pipelines.shown_stages import ShownStages, Task

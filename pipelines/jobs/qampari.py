@@ -44,19 +44,19 @@ from mapping.resolve import open_manifest
 from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.options_qampari import QampariOptions
 from pipelines.progress import Progress
-from pipelines.qampari_compositions import validate_compositions
-from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import Reading, Runs
-from pipelines.qampari_kept import Kept
-from pipelines.qampari_lists import TableQuestions, find_lists, validate_tables
-from pipelines.qampari_questions import (
+from pipelines.qampari.compositions import validate_compositions
+from pipelines.qampari.considered import Considerations
+from pipelines.qampari.facts import Reading, Runs
+from pipelines.qampari.kept import Kept
+from pipelines.qampari.lists import TableQuestions, find_lists, validate_tables
+from pipelines.qampari.questions import (
     composition_questions,
     find_intersections,
     intersection_questions,
     simple_questions,
 )
-from pipelines.qampari_simple import validate_simple
-from pipelines.qampari_staging import QampariJob
+from pipelines.qampari.simple import validate_simple
+from pipelines.qampari.staging import QampariJob
 from pipelines.stages import Stages
 from pipelines.storage import absolute
 

@@ -10,7 +10,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from kbsource.errors import named_faults
 from mapping.entailment import ModelOptions
-from pipelines.map_verify import read_pairs, write_answers
+from pipelines.alignment.verify import read_pairs, write_answers
 from pipelines.transforms.entailment import Answers, JudgePairs, Pairs
 from pipelines.transforms.run_tasks import run_pipeline
 

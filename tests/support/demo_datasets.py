@@ -15,10 +15,10 @@ from unittest import mock
 from kbsource.beat import Beat
 from kbsource.files import LocalStorage
 from mapping.writer import file_name
+from pipelines.alignment.facts import file_stem
+from pipelines.alignment.tasks import run_task
+from pipelines.alignment.together import AllSummary, Planned, map_all
 from pipelines.commands.map_all import planned_alignments
-from pipelines.map_all import AllSummary, Planned, map_all
-from pipelines.map_facts import file_stem
-from pipelines.map_tasks import run_task
 from pipelines.progress import Progress
 from pipelines.runners import beam_flags
 from tests.support.builds import build_mini

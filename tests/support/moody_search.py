@@ -8,7 +8,7 @@ from kbsource.beat import Beat
 from mapping.locate import PageSearch
 from mapping.records import Alignment
 from mapping.resolve import Resolved
-from pipelines import map_align, map_tasks
+from pipelines.alignment import align, tasks
 from tests.support.guarded_work import misbehave
 
 HANGS = "the evidence that nobody finds"
@@ -24,6 +24,6 @@ class MoodySearch(PageSearch):
 
 
 def run_task(task: dict[str, Any], beat: Beat) -> None:
-    """Does a task as ``map_tasks.run_task`` does."""
-    map_align.PageSearch = MoodySearch  # type: ignore[misc]
-    map_tasks.run_task(task, beat)
+    """Does a task as ``tasks.run_task`` does."""
+    align.PageSearch = MoodySearch  # type: ignore[misc]
+    tasks.run_task(task, beat)

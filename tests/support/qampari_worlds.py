@@ -14,10 +14,10 @@ import pytest
 
 from kbsource.beat import Beat
 from kbsource.records import Anchor, Element, Page
-from pipelines import qampari_tasks
 from pipelines.jobs import qampari as job
 from pipelines.options_qampari import QampariOptions
 from pipelines.progress import Progress
+from pipelines.qampari import tasks as task_work
 from pipelines.runners import beam_flags
 from pipelines.stages import Stages
 from pipelines.task_runs import Work
@@ -255,9 +255,9 @@ class HereStages(Stages):
 
     def run(self, tasks: Sequence[Mapping[str, Any]], work: Work) -> Counter[str]:
         """Does tasks of one kind."""
-        qampari_tasks._job.cache_clear()  # another job may have had the same folder
+        task_work._job.cache_clear()  # another job may have had the same folder
         for task in tasks:
-            qampari_tasks.run_task(dict(task), Beat.unshared())
+            task_work.run_task(dict(task), Beat.unshared())
         return Counter(here=len(tasks))
 
 

@@ -168,3 +168,23 @@ def test_what_else_ends_a_process_has_its_exit_code_too(tmp_path: Path, fault: s
 
     assert found == code
     assert errors.rstrip().endswith(said)
+
+
+def test_what_is_typed_and_printed_is_utf_8_in_any_locale(release: Path) -> None:
+    plain = {**environment(), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain.pop("PYTHONIOENCODING", None)
+    command = [*MODULE, "show", str(release), "Élodie Nobody"]
+
+    ended = subprocess.run(command, env=plain, capture_output=True, check=False)
+
+    assert ended.returncode == 1
+    assert "no page for 'Élodie Nobody'".encode() in ended.stderr
+
+
+def test_an_argument_in_another_encoding_is_refused(release: Path) -> None:
+    command = [*map(str.encode, MODULE), b"show", str(release).encode(), "Élodie".encode("latin-1")]
+
+    ended = subprocess.run(command, env=environment(), capture_output=True, check=False)
+
+    assert ended.returncode == 2
+    assert b"arguments are read as UTF-8" in ended.stderr

@@ -16,9 +16,9 @@ from mapping.policy import POLICIES
 from mapping.sources import SOURCES
 from mapping.validate import validate_kilt
 from mapping.writer import file_name, without_answers
+from pipelines.alignment.facts import file_stem, policy_name
+from pipelines.alignment.together import AllSummary, Planned
 from pipelines.jobs.build import BuildSummary
-from pipelines.map_all import AllSummary, Planned
-from pipelines.map_facts import file_stem, policy_name
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 from tests.support.mini_wiki import FOLDER

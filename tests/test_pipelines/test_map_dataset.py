@@ -15,7 +15,7 @@ from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from mapping.report import Counts
 from mapping.validate import validate_kilt
-from pipelines import map_align, map_missing, map_reading, map_staging
+from pipelines.alignment import align, missing, reading, staging
 from pipelines.jobs import map_dataset
 from pipelines.jobs.map_dataset import MapSummary
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
@@ -183,10 +183,10 @@ def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
 def test_small_pieces_and_buffers_give_the_same_bytes(
     own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(map_staging, "PENDING_ROWS", 1)
-    monkeypatch.setattr(map_align, "PIECE_BYTES", 1)
-    monkeypatch.setattr(map_missing, "QUERIES_AT_ONCE", 1)
-    monkeypatch.setattr(map_reading, "FEW", 0)
+    monkeypatch.setattr(staging, "PENDING_ROWS", 1)
+    monkeypatch.setattr(align, "PIECE_BYTES", 1)
+    monkeypatch.setattr(missing, "QUERIES_AT_ONCE", 1)
+    monkeypatch.setattr(reading, "FEW", 0)
     map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
 
     assert contents(tmp_path / "out") == contents(Path(own.output))

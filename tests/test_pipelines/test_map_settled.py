@@ -11,10 +11,10 @@ from kbsource.files import LocalStorage
 from mapping.locate import locate_nowhere
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.resolve import Resolved
-from pipelines import map_reading
-from pipelines.map_reading import StagedExamples
-from pipelines.map_settled import searched_records
-from pipelines.map_staging import settled_row, write_settled
+from pipelines.alignment import reading
+from pipelines.alignment.reading import StagedExamples
+from pipelines.alignment.settled import searched_records
+from pipelines.alignment.staging import settled_row, write_settled
 
 Key = tuple[int, int, int]
 
@@ -47,7 +47,7 @@ def test_every_record_comes_with_the_outcomes_of_its_evidences_wherever_they_wer
 def test_a_chunk_ends_when_it_has_as_many_records_or_characters_as_memory_may_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(map_reading, "CHUNK_CHARS", 1_000)
+    monkeypatch.setattr(reading, "CHUNK_CHARS", 1_000)
     with StagedExamples(str(tmp_path), LocalStorage(), 2) as examples:
         for n_chars in (1, 1, 1, 2_000, 1, 1):
             examples.add(Example("r", "?" * n_chars, (), None, file="own.jsonl", line=1))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.files import LocalStorage
-from pipelines import map_align, map_staging
+from pipelines.alignment import align, staging
+from pipelines.alignment.staging import N_BUCKETS, Buckets, bucket_of, bucket_range
 from pipelines.buckets import bucket_groups
-from pipelines.map_staging import N_BUCKETS, Buckets, bucket_of, bucket_range
 
 
 @pytest.mark.parametrize("n_pages", [1, 5, 63, 64, 65, 1000])
@@ -34,15 +34,15 @@ def test_pieces_of_a_bucket_hold_every_row_once_and_no_more_than_memory_may(
 ) -> None:
     folder = str(tmp_path_factory.mktemp("staging"))
     rows = [(number, 0, 0, position, 7, "T", "title", 0, "x") for number, position in enumerate(positions)]
-    weight = map_align._ROW_BYTES + 1
+    weight = align._ROW_BYTES + 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(map_staging, "PENDING_ROWS", pending)
-        patch.setattr(map_align, "PIECE_BYTES", limit * weight)
+        patch.setattr(staging, "PENDING_ROWS", pending)
+        patch.setattr(align, "PIECE_BYTES", limit * weight)
         with Buckets(folder, LocalStorage()) as buckets:
             for row in [*rows, (99, 0, 0, 5, 7, "T", "title", 0, None)]:
                 buckets.add(0, row)
-        path = map_staging.staged(folder, "wanted", 0)
-        pieces = list(map_align.read_pieces(LocalStorage(), path, (0, 6)))
+        path = staging.staged(folder, "wanted", 0)
+        pieces = list(align.read_pieces(LocalStorage(), path, (0, 6)))
 
     found = [row for piece in pieces for row in piece]
     assert [row[3] for row in found] == sorted([*positions, 5])

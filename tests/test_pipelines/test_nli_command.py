@@ -92,6 +92,7 @@ def test_many_pairs_are_answered_line_by_line(
     ("flags", "complaint"),
     [
         ((), "give --premise and --hypothesis"),
+        (("--input", "-", "--premise", "x"), "leave --premise and --hypothesis out"),
         (("--device", "tpu", "--premise", "x", "--hypothesis", "x"), "--device tpu"),
         (("--label-names", "entailment", "--premise", "x", "--hypothesis", "x"), "names 1 outputs"),
     ],

@@ -13,8 +13,8 @@ from mapping.qampari.records import Question
 from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
-from pipelines import qampari_facts, qampari_prove, qampari_staging
 from pipelines.jobs.qampari import QampariSummary
+from pipelines.qampari import facts, prove, staging
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
 from tests.support.qampari_oracle import Oracle
@@ -298,12 +298,12 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Qam
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (qampari_staging, qampari_facts, qampari_prove):
+    for module in (staging, facts, prove):
         monkeypatch.setattr(module, "FACTS_A_CHUNK", 7)
-    for module in (qampari_staging, qampari_facts):
+    for module in (staging, facts):
         monkeypatch.setattr(module, "N_BUCKETS", 11)
-    monkeypatch.setattr(qampari_facts, "MIN_TASK_ROWS", 30)
-    monkeypatch.setattr(qampari_staging, "PENDING_CHARS", 500)
+    monkeypatch.setattr(facts, "MIN_TASK_ROWS", 30)
+    monkeypatch.setattr(staging, "PENDING_CHARS", 500)
 
     run_here(options_for(random_world, tmp_path / "release", **RANDOM))
 

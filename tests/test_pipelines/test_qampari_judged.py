@@ -16,8 +16,8 @@ from mapping.qampari.records import ProofText
 from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
-from pipelines import qampari_prove
 from pipelines.jobs.qampari import QampariSummary
+from pipelines.qampari import prove
 from tests.support.builds import contents, open_release, rows
 from tests.support.qampari_oracle import Oracle
 from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_here, run_job
@@ -149,7 +149,7 @@ def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
         maker.add(f"Q{101 + number}", f"Book {number}", *claims, page=page)
     for number in range(40, 50):
         maker.add(f"Q{number}", f"Tongue {number}")
-    monkeypatch.setattr(qampari_prove, "_model", lambda options: _Doubting())
+    monkeypatch.setattr(prove, "_model", lambda options: _Doubting())
     given = {"model": model, "least_entailment": STRICT}
 
     run_here(options_for(maker.write(tmp_path), tmp_path / "made", answer_filter=AnswerFilter(5, 8, 0.8), **given))
@@ -165,9 +165,9 @@ def test_the_same_bytes_with_more_workers_and_smaller_chunks(
     run_job(options_for(world, tmp_path / "multi", **given), runner="local-multi", workers=2)
     assert contents(tmp_path / "multi") == contents(Path(made.output))
 
-    for module in ("qampari_staging", "qampari_facts", "qampari_prove"):
-        monkeypatch.setattr(f"pipelines.{module}.FACTS_A_CHUNK", 19)
-    qampari_prove._model.cache_clear()
+    for module in ("staging", "facts", "prove"):
+        monkeypatch.setattr(f"pipelines.qampari.{module}.FACTS_A_CHUNK", 19)
+    prove._model.cache_clear()
     run_here(options_for(world, tmp_path / "cut", **given))
     assert contents(tmp_path / "cut") == contents(Path(made.output))
 

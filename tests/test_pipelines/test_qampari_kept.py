@@ -12,7 +12,7 @@ import pytest
 from mapping.qampari.joins import PairAnswers
 from mapping.qampari.ordered import KeySample
 from mapping.qampari.questions import CompositionQuery, IntersectionQuery, SimpleQuery, order_key
-from pipelines.qampari_kept import (
+from pipelines.qampari.kept import (
     KeptCompositions,
     KeptIntersections,
     KeptSimple,

@@ -15,7 +15,7 @@ from mapping.qampari.rows import QueryRow
 from mapping.qampari.schema import QUERIES
 
 if TYPE_CHECKING:
-    from pipelines.qampari_facts import FactStage
+    from pipelines.qampari.facts import FactStage
 
 _ROWS_AT_ONCE = 8192
 

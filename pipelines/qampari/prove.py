@@ -16,7 +16,7 @@ from kbsource.staging import read_batches, write_json
 from mapping.entailment import EntailmentModel, ModelOptions
 from mapping.qampari.evidence import Candidate
 from mapping.qampari.validation import Fact, Proof, prove_facts
-from pipelines.qampari_staging import FACTS_A_CHUNK, PROOFS, QampariJob, numbered, read_found
+from pipelines.qampari.staging import FACTS_A_CHUNK, PROOFS, QampariJob, numbered, read_found
 
 _N_CANDIDATE = len(Candidate._fields)
 

@@ -24,7 +24,7 @@ from mapping.qampari.ordered import N_BUCKETS
 from mapping.qampari.records import ProofText
 from pipelines.buckets import bucket_groups
 from pipelines.progress import Done, Progress, beats_of
-from pipelines.qampari_staging import (
+from pipelines.qampari.staging import (
     ANSWER_PAGE,
     ENTITY_PAGE,
     FACT_ROWS,
@@ -39,7 +39,7 @@ from pipelines.qampari_staging import (
     numbered,
     wanted_spill,
 )
-from pipelines.qampari_tasks import PROVE, RUN_TASK, SEARCH
+from pipelines.qampari.tasks import PROVE, RUN_TASK, SEARCH
 from pipelines.stages import Stages
 from pipelines.task_runs import Work, workers_line
 
@@ -237,7 +237,7 @@ class FactStage:
             self._runs.run(tasks, total, "facts", memory_bytes=None)
             return
         from kbsource.beat import Beat
-        from pipelines.qampari_prove import prove_chunk
+        from pipelines.qampari.prove import prove_chunk
 
         beat = Beat.unshared()
 

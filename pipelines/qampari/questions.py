@@ -24,9 +24,9 @@ from mapping.qampari.records import ProofText, Question, QuestionAnswer, Questio
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
-from pipelines.qampari_compositions import Compositions
-from pipelines.qampari_considered import Considerations
-from pipelines.qampari_kept import (
+from pipelines.qampari.compositions import Compositions
+from pipelines.qampari.considered import Considerations
+from pipelines.qampari.kept import (
     CompositionKept,
     KeptIntersections,
     KeptSimple,
@@ -34,7 +34,7 @@ from pipelines.qampari_kept import (
     intersection_key,
     intersection_rows,
 )
-from pipelines.qampari_simple import SimpleQueries
+from pipelines.qampari.simple import SimpleQueries
 
 
 def find_intersections(

@@ -13,7 +13,7 @@ from mapping.qampari.classes import Numbers
 from mapping.qampari.joins import PairAnswers
 from mapping.qampari.ordered import KeySample, OrderedFile, OrderedRows, even_edges
 from mapping.qampari.questions import CompositionQuery, IntersectionQuery, SimpleQuery
-from pipelines.qampari_facts import Flags
+from pipelines.qampari.facts import Flags
 
 _BITS, _PAIR_BITS = 40, 31
 """Of a key: the second of its two numbers has no more, behind a property and behind a query."""

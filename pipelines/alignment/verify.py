@@ -22,7 +22,7 @@ from mapping.entailment_model import model_facts, open_model
 from mapping.hypotheses import Hypothesis
 from mapping.premises import PageSentence, Premise
 from mapping.verification import NOT_VERIFIED, Question, Verified, choose
-from pipelines.map_staging import SETTLED, staged
+from pipelines.alignment.staging import SETTLED, staged
 from pipelines.options_map import MapOptions
 from pipelines.storage import storage_for
 

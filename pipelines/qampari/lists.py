@@ -1,4 +1,4 @@
-"""The tables of list pages: a part of the release read, its tables with their facts, and their questions."""
+"""The tables of list pages: staged by tasks, then their facts, and their questions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from kbsource.beat import Beat
-from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, atomic_write
-from kbsource.release.columns import batch_to_pages
-from kbsource.staging import read_batches, read_json, staged_rows, write_json
+from kbsource.files import LocalStorage
+from kbsource.staging import read_batches, read_json, staged_rows
 from mapping.qampari.evidence import Sought
-from mapping.qampari.list_tables import LinkedText, ListRow, ListTable, list_name, list_tables
+from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question
@@ -27,46 +23,13 @@ from mapping.qampari.schema import QUESTIONS
 from mapping.qampari.selection import KEPT, AnswerFilter, Candidate
 from mapping.qampari.table_evidence import TableFact, table_facts, value_names
 from mapping.qampari.table_questions import make_questions
-from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import FactStage, Flags, Runs
-from pipelines.qampari_staging import QampariJob, numbered
-from pipelines.qampari_tasks import LISTS
+from pipelines.qampari.considered import Considerations
+from pipelines.qampari.facts import FactStage, Flags, Runs
+from pipelines.qampari.staging import numbered
+from pipelines.qampari.tasks import LISTS
 
 _QUESTIONS_AT_ONCE = 256
 _SUBSETS = (TABLE_SIMPLE, TABLE_COMPOSITION)
-
-
-def read_lists(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:
-    """Stages the usable tables of one pages file, those of a page in a line, and counts why others are left out."""
-    left_out: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    wrong_keys: list[str] = []
-    folder, number = os.path.join(task["staging"], "lists"), task["number"]
-    path = os.path.join(job.kb, job.pages[number])
-    keys = {(title, table): column for title, table, column in job.key_columns}
-    with (
-        pq.ParquetFile(path, memory_map=True) as file,
-        atomic_write(LocalStorage(), numbered(folder, "tables", number, "jsonl")) as sink,
-    ):
-        for group in range(file.metadata.num_row_groups):
-            titles = file.read_row_group(group, columns=["title"], use_threads=False)["title"].to_pylist()
-            rows = [row for row, title in enumerate(titles) if list_name(title) is not None]
-            if rows:
-                table = file.read_row_group(group, use_threads=False).take(rows).combine_chunks()
-                for page in (one for batch in table.to_batches() for one in batch_to_pages(batch)):
-                    try:
-                        tables, reasons = list_tables(page, key_columns=keys or None, least_rows=job.least_rows)
-                    except SetupError as error:  # for the driver: what a task raises is laid to the data
-                        wrong_keys.append(str(error))
-                        continue
-                    counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
-                    counts["key_columns"] += sum((page.title, one) in keys for one in range(len(page.tables)))
-                    left_out.update(reasons)
-                    if tables:
-                        sink.write(orjson.dumps(tables, default=tuple, option=orjson.OPT_APPEND_NEWLINE))
-            beat.done(pages=len(titles), n_bytes=len(titles))
-    values = {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items())), "wrong": wrong_keys}
-    write_json(LocalStorage(), numbered(folder, "tables", number, "json"), values)
 
 
 class _Lists(NamedTuple):
@@ -124,8 +87,8 @@ def find_lists(runs: Runs) -> dict[str, dict[str, int]]:
     """Stages the tables of all list pages; gives how many pages and tables there are, and why tables are left out.
 
     Raises:
-        SetupError: a task could not be done; a DataError where its data are at fault.
-        SetupError: a key column is none of its table.
+        SetupError: a task could not be done, or a key column is none of its table; a DataError where the data are at
+            fault.
     """
     n_files = len(runs.job.pages)
     tasks = [{"kind": LISTS, "staging": runs.staging, "number": number} for number in range(n_files)]
@@ -184,19 +147,13 @@ def validate_tables(
 
 
 def _lists_counts(staging: str, n_files: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Gives what the tasks counted.
-
-    Raises:
-        SetupError: one met a key column that is none of its table.
-    """
+    """Gives what the tasks counted."""
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for number in range(n_files):
         values = read_json(LocalStorage(), numbered(os.path.join(staging, "lists"), "tables", number, "json"))
         counts.update(values["counts"])
         left_out.update(values["left_out"])
-        if values["wrong"]:
-            raise SetupError(values["wrong"][0])
     return dict(sorted(counts.items())), dict(sorted(left_out.items()))
 
 

@@ -11,7 +11,7 @@
         needed/00003.npy              which facts of a chunk are worth a model's time
         proofs/00003.arrow, .json     facts of a chunk that are proved; counts
     simple/ compositions/ intersections/
-        kept.arrow                    queries that passed, see ``pipelines.qampari_kept``
+        kept.arrow                    queries that passed, see ``pipelines.qampari.kept``
     names/                            what items are called, see ``mapping.qampari.names``
     lists/tables/00012.jsonl, .json   tables of list pages, by part of the release; counts
 

@@ -16,7 +16,7 @@ from kbsource.staging import read_batches, staged_rows
 from kbsource.title_index import TitleIndex
 from mapping.sources.scratch import ScratchFile
 from mapping.suggest import QUERIES_AT_ONCE, Suggestion, suggest_titles
-from pipelines.map_staging import MapJob, read_rows, staged
+from pipelines.alignment.staging import MapJob, read_rows, staged
 from pipelines.storage import storage_for
 
 _DATABASE = "CREATE TABLE missing (title TEXT PRIMARY KEY, similar TEXT) WITHOUT ROWID;"

@@ -27,10 +27,10 @@ from kbsource.staging import read_json
 from mapping.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
 from mapping.overview import Aligned, overview_text, overview_values, page_values
 from mapping.resolve import open_manifest
+from pipelines.alignment.facts import alignment_facts, input_facts
+from pipelines.alignment.output import write_file
+from pipelines.alignment.reading import check_dataset
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.map_facts import alignment_facts, input_facts
-from pipelines.map_output import write_file
-from pipelines.map_reading import check_dataset
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
 from pipelines.storage import storage_for

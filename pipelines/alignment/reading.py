@@ -24,8 +24,8 @@ from mapping.sources.base import Inputs, ReleasedExample, Tally, iter_evidence, 
 from mapping.sources.kilt import fallback_page
 from mapping.staged import example_to_json
 from mapping.suggest import FEW
-from pipelines.map_missing import MissingTitles, read_similar, similar_titles, stage_titles
-from pipelines.map_staging import (
+from pipelines.alignment.missing import MissingTitles, read_similar, similar_titles, stage_titles
+from pipelines.alignment.staging import (
     EXAMPLES,
     MISSING,
     REJECTED_FILE,
@@ -38,8 +38,8 @@ from pipelines.map_staging import (
     write_settled,
     write_starts,
 )
-from pipelines.map_tasks import SUGGEST
-from pipelines.map_verify import check_model
+from pipelines.alignment.tasks import SUGGEST
+from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
 from pipelines.shown_stages import ShownStages, Task
 from pipelines.storage import storage_for

@@ -8,9 +8,9 @@ from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, jo
 from kbsource.release.manifest import FileEntry
 from mapping.tables import table_path, write_table
 from mapping.writer import ID_FILES, file_name, id_file_name, without_input
-from pipelines.map_facts import file_stem
-from pipelines.map_merge import ANSWERED, LINES
-from pipelines.map_staging import REJECTED_FILE, MapJob, read_rows, staged
+from pipelines.alignment.facts import file_stem
+from pipelines.alignment.merge import ANSWERED, LINES
+from pipelines.alignment.staging import REJECTED_FILE, MapJob, read_rows, staged
 from pipelines.options_map import MapOptions
 
 

@@ -16,7 +16,7 @@ from mapping.policy import dataset_named
 from mapping.sample import SAMPLED
 from mapping.sources import SOURCES
 from mapping.tokens import tokeniser_name
-from pipelines.map_staging import MapJob
+from pipelines.alignment.staging import MapJob
 from pipelines.options_map import MapOptions
 from pipelines.storage import storage_for
 

@@ -23,9 +23,9 @@ from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
 from mapping.qampari.specific_types import wider_twins
-from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
-from pipelines.qampari_kept import KeptSimple, simple_key, simple_rows
+from pipelines.qampari.considered import Considerations
+from pipelines.qampari.facts import FactStage, Flags, Proofs, Runs
+from pipelines.qampari.kept import KeptSimple, simple_key, simple_rows
 
 _ROWS_AT_ONCE = 1024
 _SUBJECTS_AT_ONCE = 1 << 14

@@ -19,10 +19,10 @@ from mapping.premises import PageSentence
 from mapping.records import Alignment, Span
 from mapping.sources.base import iter_evidence
 from mapping.verification import RESCUED, questions
-from pipelines.map_align import tokeniser
-from pipelines.map_settled import searched_records
-from pipelines.map_staging import MapJob, settled_row
-from pipelines.map_verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, question_row, write_questions
+from pipelines.alignment.align import tokeniser
+from pipelines.alignment.settled import searched_records
+from pipelines.alignment.staging import MapJob, settled_row
+from pipelines.alignment.verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, question_row, write_questions
 from pipelines.page_texts import PageTexts
 
 _SEARCHED = frozenset(("exact", "near", "weak"))

@@ -23,8 +23,8 @@ from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, iter_evi
 from mapping.tables import table_path, write_table
 from mapping.verification import VerificationCounts
 from mapping.writer import WriteOptions, kilt_example, kilt_line, without_answers
-from pipelines.map_settled import Settled, SettledRecord, judged_records
-from pipelines.map_staging import CUTS, MapJob, read_starts, staged
+from pipelines.alignment.settled import Settled, SettledRecord, judged_records
+from pipelines.alignment.staging import CUTS, MapJob, read_starts, staged
 from pipelines.storage import storage_for
 
 LINES, ANSWERED = "kilt", "answers"

@@ -12,7 +12,7 @@ from kbsource.beat import Beat
 from mapping.qampari.evidence import Candidate, PageSentences, Sought
 from mapping.qampari.table_evidence import find_words
 from pipelines.page_texts import PageTexts
-from pipelines.qampari_staging import WORDS, QampariJob, numbered, wanted_spill, write_found
+from pipelines.qampari.staging import WORDS, QampariJob, numbered, wanted_spill, write_found
 
 
 def search_part(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from kbsource.beat import Beat
-from pipelines.map_staging import MapJob
+from pipelines.alignment.staging import MapJob
 from pipelines.spacy_alone import import_spacy
 from pipelines.storage import storage_for
 
@@ -25,20 +25,20 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
     # Only what the task needs is imported: the tokeniser's library takes seconds.
     if task["kind"] == ALIGN:
         import_spacy()
-        from pipelines.map_align import align_part
+        from pipelines.alignment.align import align_part
 
         align_part(task, job, beat)
     elif task["kind"] == SUGGEST:
-        from pipelines.map_missing import suggest_part
+        from pipelines.alignment.missing import suggest_part
 
         suggest_part(task, job, beat)
     elif task["kind"] == ASK:
         import_spacy()
-        from pipelines.map_questions import ask_chunk
+        from pipelines.alignment.questions import ask_chunk
 
         ask_chunk(task["staging"], task["number"], job, beat)
     else:
-        from pipelines.map_merge import merge_chunk
+        from pipelines.alignment.merge import merge_chunk
 
         merge_chunk(task["staging"], task["number"], job, beat)
 

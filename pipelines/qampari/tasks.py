@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from kbsource.beat import Beat
-from pipelines.qampari_staging import QampariJob
+from pipelines.qampari.staging import QampariJob
 
 LISTS, SEARCH, PROVE = "lists", "search", "prove"
 RUN_TASK = f"{__name__}:run_task"
@@ -22,15 +22,15 @@ def run_task(task: dict[str, Any], beat: Beat) -> None:
     job = _job(task["staging"])
     # Only what the task needs is imported.
     if task["kind"].endswith(SEARCH):
-        from pipelines.qampari_search import search_part
+        from pipelines.qampari.search import search_part
 
         search_part(task, job, beat)
     elif task["kind"].endswith(PROVE):
-        from pipelines.qampari_prove import prove_chunk
+        from pipelines.qampari.prove import prove_chunk
 
         prove_chunk(task["folder"], task["number"], job, beat)
     else:
-        from pipelines.qampari_lists import read_lists
+        from pipelines.qampari.list_reading import read_lists
 
         read_lists(task, job, beat)
 

@@ -18,8 +18,8 @@ from mapping.records import Alignment, Example, Span
 from mapping.sources.base import EvidenceKey, iter_evidence
 from mapping.staged import example_from_json
 from mapping.verification import NOT_VERIFIED, Verified
-from pipelines.map_staging import MapJob, read_rows, read_settled, staged
-from pipelines.map_verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, read_standing
+from pipelines.alignment.staging import MapJob, read_rows, read_settled, staged
+from pipelines.alignment.verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, read_standing
 from pipelines.storage import storage_for
 
 _DEFECT = "Report this, it is a defect."

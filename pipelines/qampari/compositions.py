@@ -25,11 +25,11 @@ from mapping.qampari.questions import COMPOSITION, CompositionQuery
 from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
-from pipelines.qampari_considered import Considerations
-from pipelines.qampari_facts import FactStage, Flags, Proofs, Runs
-from pipelines.qampari_kept import KeptCompositions, KeptSimple, composition_key, composition_rows
-from pipelines.qampari_simple import ItemSet, mapped_numbers, number_lists
-from pipelines.qampari_values import ValueKind, Values, answer_key, types_of_values, value_kinds
+from pipelines.qampari.considered import Considerations
+from pipelines.qampari.facts import FactStage, Flags, Proofs, Runs
+from pipelines.qampari.kept import KeptCompositions, KeptSimple, composition_key, composition_rows
+from pipelines.qampari.simple import ItemSet, mapped_numbers, number_lists
+from pipelines.qampari.values import ValueKind, Values, answer_key, types_of_values, value_kinds
 
 _ROWS_AT_ONCE = 1024
 _FACTS_AT_ONCE = 1 << 13

@@ -24,7 +24,7 @@ from mapping.places import place_alignments
 from mapping.records import Alignment
 from mapping.resolve import Resolved
 from mapping.tokens import Tokeniser
-from pipelines.map_staging import (
+from pipelines.alignment.staging import (
     WANTED,
     MapJob,
     batch_rows,
