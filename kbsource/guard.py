@@ -40,34 +40,43 @@ class WorkerDiedError(Exception):
         kind: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or
             ``error`` (it raised an exception).
         detail: exit code and the end of what it wrote to its standard error.
+        is_killed: SIGKILL ended it, which comes from outside.
     """
 
-    def __init__(self, page: int, kind: str, detail: str) -> None:
+    def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")
         self.page = page
         self.kind = kind
         self.detail = detail
+        self.is_killed = is_killed
 
 
 class Guard:
     """Runs tasks one after the other in a process of its own; the process is started with the first task.
 
     A context manager: the process ends with the context.
-
-    Attributes:
-        page_timeout_s: seconds that one page may take, from the next task on; None for no limit.
     """
 
-    def __init__(self, function: str, *, page_timeout_s: float | None = None, memory_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        function: str,
+        *,
+        beat_path: str,
+        page_timeout_s: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> None:
         """Prepares the worker.
 
         Args:
             function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
+            beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
             page_timeout_s: seconds that one page may take; None for no limit.
             memory_bytes: memory that the process may allocate; None for no limit.
         """
         self._function = function
-        self.page_timeout_s = page_timeout_s
+        self._beat_path = beat_path
+        self._beat = Beat.create(beat_path)
+        self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
@@ -91,12 +100,11 @@ class Guard:
         """Process id of the worker; None while there is none."""
         return self._process.pid if self._process else None
 
-    def run(self, task: Mapping[str, Any], *, beat_path: str) -> Any:
+    def run(self, task: Mapping[str, Any]) -> Any:
         """Gives what the function makes of the task.
 
         Args:
             task: JSON values.
-            beat_path: local file for the worker's beat; made here.
 
         Raises:
             SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
@@ -105,10 +113,11 @@ class Guard:
         """
         if self._is_closed:
             raise SetupError("the guard is closed; make a new one")
-        beat = Beat.create(beat_path)
+        beat = self._beat
+        beat.leave()
         process = self._process or self._start()
         assert process.stdin is not None
-        line = json.dumps({"beat": beat_path, "task": task}).encode() + b"\n"
+        line = json.dumps(task).encode() + b"\n"
         try:
             process.stdin.write(line)
             process.stdin.flush()
@@ -127,7 +136,7 @@ class Guard:
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kbsource.guarded", self._function, str(self._memory_bytes or 0)],
+            [sys.executable, "-m", "kbsource.guarded", self._function, self._beat_path, str(self._memory_bytes or 0)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -141,7 +150,7 @@ class Guard:
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)
-        timeout_s = self.page_timeout_s
+        timeout_s = self._page_timeout_s
         interval_s = _LONGEST_POLL_S if timeout_s is None else min(_LONGEST_POLL_S, timeout_s / 4)
         seen, since = beat.read().serial, time.monotonic()
         answer = b""
@@ -177,7 +186,8 @@ class Guard:
         if code == 1:
             return WorkerDiedError(page, "error", tail)
         reason = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return WorkerDiedError(page, "crash", f"{reason}\n{tail}" if tail else reason)
+        is_killed = code == -signal.SIGKILL
+        return WorkerDiedError(page, "crash", f"{reason}\n{tail}" if tail else reason, is_killed=is_killed)
 
     def _kill(self) -> None:
         process, self._process = self._process, None

@@ -1,4 +1,4 @@
-"""The guarded process: ``python -m kbsource.guarded module:function memory_bytes``. See
+"""The guarded process: ``python -m kbsource.guarded module:function beat memory_bytes``. See
 ``kbsource.guard``."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 
 def main(argv: list[str]) -> None:
     """Does tasks until the standard input ends."""
-    target, memory_bytes = argv
+    target, beat_path, memory_bytes = argv
     # Only what the work raises leads to the interpreter's end, and what C++ destroys after it may abort the process.
     atexit.register(os._exit, 1)
     # Whatever the work prints must not mix with the answers.
@@ -38,13 +38,13 @@ def main(argv: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
+    beat = Beat.open(beat_path)
     spare_collector()
     while True:
-        message = json.loads(tasks.get())
-        beat = Beat.open(message["beat"])
+        task = json.loads(tasks.get())
         try:
             with named_faults():
-                answer = {"done": function(message["task"], beat)}
+                answer = {"done": function(task, beat)}
         except SetupError as fault:
             answer = {"fault": fault_values(fault)}
         except MemoryError:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kbsource.errors import SetupError
-from kbsource.guard import Guard
+from kbsource.old_guard import Guard
 from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.runners import local_processes, pipeline_options, quiet_beam
 from pipelines.storage import is_local

@@ -13,8 +13,8 @@ from typing import Any
 
 from kbsource.errors import SetupError, fault_values, named_faults, told_fault
 from kbsource.files import join
-from kbsource.guard import Guard, WorkerDiedError
 from kbsource.identity import stable_sha256
+from kbsource.old_guard import Guard, WorkerDiedError
 from kbsource.release.manifest import code_facts
 from kbsource.staging import read_json, write_json
 from pipelines.storage import is_local, storage_for

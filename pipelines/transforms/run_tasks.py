@@ -10,7 +10,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from kbsource.errors import DataError, SetupError
-from kbsource.guard import Guard
+from kbsource.old_guard import Guard
 from pipelines.storage import options_in_use, use_options
 from pipelines.task_runs import Work, check_installed, do_task, failures, installed, note_failure, task_name
 
