@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TextIO
 
-from kbsource.beat import Beat
+from kbsource.beat import Beat, Reading
 from kbsource.files import LocalStorage, join
 
 _REDRAW_S = 0.5
@@ -124,6 +124,22 @@ def size(n_bytes: float) -> str:
         if n_bytes >= factor:
             return f"{n_bytes / factor:.1f} {unit}"
     return f"{n_bytes:.0f} bytes"
+
+
+def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
+    """Gives a poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
+
+    Args:
+        folder: where they are.
+        prefix: that their names begin with.
+    """
+
+    def poll() -> Reading:
+        paths = LocalStorage().glob(join(folder, f"{prefix}*.beat"))
+        readings = [Beat.glance(path) for path in paths] if "://" not in folder else []
+        return Reading(0, 0, sum(one.pages_done for one in readings), sum(one.bytes_done for one in readings))
+
+    return poll
 
 
 def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Callable[[], Done]:
