@@ -17,15 +17,11 @@ from typing import BinaryIO, Protocol
 CHUNK_BYTES = 1 << 20
 
 
-class Storage(Protocol):
-    """What the build needs of a file system. Paths are strings with forward slashes."""
+class ReadableStorage(Protocol):
+    """What reading a file takes. Paths are strings with forward slashes."""
 
     def open_read(self, path: str) -> BinaryIO:
         """Gives the stored bytes as a seekable binary file; nothing is decompressed."""
-        ...
-
-    def open_write(self, path: str) -> BinaryIO:
-        """Gives a binary file for writing; parent folders are made."""
         ...
 
     def size(self, path: str) -> int:
@@ -34,6 +30,14 @@ class Storage(Protocol):
 
     def exists(self, path: str) -> bool:
         """Says whether a file or folder is there."""
+        ...
+
+
+class Storage(ReadableStorage, Protocol):
+    """What the build needs of a file system."""
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Gives a binary file for writing; parent folders are made."""
         ...
 
     def glob(self, pattern: str) -> list[str]:
