@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
-from kbsource.files import LocalStorage, Storage, base_name
+from kbsource.files import LocalStorage, ReadableStorage, Storage, base_name
 from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
 from kbsource.page_props import Claims, PagePropsReport, QidConflict, build_page_props
 from kbsource.records import BadRecord
@@ -112,7 +112,9 @@ class Indexes:
                 for name in Claims._fields
             )
             conflicts = tuple(QidConflict(*one) for one in value["conflicts"])
-            props = PagePropsReport(**dict(zip(_COUNTED, props, strict=True)), conflicts=conflicts, claims=Claims(*claims))
+            props = PagePropsReport(
+                **dict(zip(_COUNTED, props, strict=True)), conflicts=conflicts, claims=Claims(*claims)
+            )
         return cls(
             folder,
             TitleIndexReport(**value["titles"]),
@@ -175,7 +177,7 @@ def build_indexes(
     folder: str,
     scratch: str,
     page_props: str | None,
-    props_storage: Storage,
+    props_storage: ReadableStorage,
     wikidata: WikidataTables | None,
     site: Site,
     max_share: float,
@@ -221,7 +223,7 @@ def build_indexes(
 class _PropRows:
     """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
 
-    def __init__(self, path: str | None, storage: Storage) -> None:
+    def __init__(self, path: str | None, storage: ReadableStorage) -> None:
         self._path = path
         self._storage = storage
         self.n_bad = 0

@@ -16,6 +16,7 @@ import apache_beam as beam
 
 from kbsource.assembly import Indexes, assemble, check_rejects
 from kbsource.chunks import Key, Stored
+from kbsource.dump.digests import write_hashes
 from kbsource.errors import named_faults
 from kbsource.files import join
 from kbsource.release.commit import commit_release
@@ -37,6 +38,8 @@ from pipelines.transforms.read_dump import Scanning, ScanRanges
 from pipelines.transforms.title_index import BuildTitleIndex, Items, index_to_work_on, local_index
 from pipelines.transforms.together import Together
 from pipelines.workers import WorkerDoFn
+
+_HASHES = "hashes.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
     job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
     with Output(output, storage, job=job, owned=(INDEX, *ALL_TABLES)) as out:
+        write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
         _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
         with progress.stage("build", _poll(inputs, out.staging)):
             run_pipeline(pipeline, "build")
@@ -101,10 +105,11 @@ class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def expand(self, pipeline: Any) -> Any:
         options, inputs, staging = self._options, self._inputs, self._staging
         beats = join(staging, "beats")
-        items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata))
+        hashes = join(staging, _HASHES)
+        items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
         selection = Selection(options.limit_pages, inputs.titles)
         dump = pipeline | "dump" >> ScanRanges(
-            inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, beats)
+            inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
         )
         checked = dump.counts | "checked" >> Together() | "ceiling" >> beam.ParDo(_CheckScan(options, inputs, staging))
         index = dump.titles | "index" >> BuildTitleIndex(

@@ -11,11 +11,12 @@ import apache_beam as beam
 
 from kbsource.beat import Beat
 from kbsource.chunks import Key, Stored
+from kbsource.dump.digests import CheckedStorage, HashedFile, read_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import named_faults
-from kbsource.files import base_name
+from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord
 from kbsource.site import Site
 from kbsource.staging import Scan, ScanReport, Selection, part_path, read_batches, read_report, stage_scan
@@ -37,6 +38,8 @@ class Scanning:
         as_of: of each page the newest revision not after it, like ``2019-08-01T00:00:00Z``; None for the newest.
         selection: which articles are wanted.
         folder: takes what the ranges give; None to let it pass through memory.
+        hashes: path of what ``kbsource.dump.digests.write_hashes`` wrote: files that are no longer what they were end
+            the job; None to read them as they are.
         beats: local folder where workers show how far they are; None for none.
     """
 
@@ -44,6 +47,7 @@ class Scanning:
     as_of: str | None = None
     selection: Selection = _ALL
     folder: str | None = None
+    hashes: str | None = None
     beats: str | None = None
 
 
@@ -128,6 +132,7 @@ class _ScanRange(WorkerDoFn):
     def __init__(self, scanning: Scanning) -> None:
         super().__init__()
         self._scanning = scanning
+        self._hashed: dict[str, HashedFile] | None = None
 
     def setup(self) -> None:
         super().setup()
@@ -153,7 +158,7 @@ class _ScanRange(WorkerDoFn):
         scan = Scan(
             read_range(
                 dump_range,
-                storage_for(dump_range.path),
+                self._storage(dump_range.path),
                 scanning.site,
                 as_of=scanning.as_of,
                 text_namespaces=_MAIN_NAMESPACE,
@@ -176,6 +181,14 @@ class _ScanRange(WorkerDoFn):
                 yield RAW if kind == "articles" else TITLES, (Key(part, n_of[kind]), batch)
                 n_of[kind] += 1
         yield COUNTS, (Key(part, 0), counts_of(scan.report()))
+
+    def _storage(self, path: str) -> ReadableStorage:
+        hashes = self._scanning.hashes
+        if hashes is None:
+            return storage_for(path)
+        if self._hashed is None:
+            self._hashed = read_hashes(hashes, storage_for(hashes))
+        return CheckedStorage(storage_for(path), self._hashed)
 
     def _show_bytes(self, n_bytes: int) -> None:
         self._beat.done(pages=0, n_bytes=n_bytes)

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from kbsource.assembly import INDEXES_FILE, build_indexes, index_files
 from kbsource.chunks import Key, Stored, read_stored
+from kbsource.dump.digests import CheckedStorage, read_hashes
 from kbsource.errors import named_faults
-from kbsource.files import CHUNK_BYTES, LocalStorage, atomic_write, base_name, join
+from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, join
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
 from pipelines.local_copies import local_copy
@@ -34,11 +35,13 @@ class Items:
         site: facts of the wiki.
         page_props: SQL dump of that table; None without.
         wikidata: folder of a release of Wikidata; None without.
+        hashes: see ``Scanning``; for page_props.
     """
 
     site: Site
     page_props: str | None = None
     wikidata: str | None = None
+    hashes: str | None = None
 
 
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -96,11 +99,19 @@ class _BuildIndex(WorkerDoFn):
             folder=folder,
             scratch=scratch,
             page_props=props,
-            props_storage=storage_for(*([props] if props else [])),
+            props_storage=_checked(items),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata, storage_for(wikidata)),
             site=items.site,
             max_share=self._max_duplicates,
         )
+
+
+def _checked(items: Items) -> ReadableStorage:
+    """Gives the storage of page_props."""
+    storage = storage_for(*([items.page_props] if items.page_props else []))
+    if items.hashes is None:
+        return storage
+    return CheckedStorage(storage, read_hashes(items.hashes, storage_for(items.hashes)))
 
 
 def _batches(chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
