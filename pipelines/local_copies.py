@@ -110,7 +110,8 @@ def _size(path: str, storage: Storage) -> int:
 def _use(local: str) -> int:
     """Gives the lock of a copy, held together with other processes; the folder is made where there is none."""
     while True:
-        os.makedirs(local, mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(local, mode=0o700)
         _check_owner(local)
         with suppress(FileNotFoundError):  # it was just removed
             lock = _open_lock(local, _LOCK)

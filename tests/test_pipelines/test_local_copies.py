@@ -36,6 +36,20 @@ print(local_copy(sys.argv[1], ("a.arrow", "b.arrow"), storage=Noted()), flush=Tr
 sys.stdin.readline()
 """
 
+# Takes copies and lets go of them, 200 times.
+GUEST = """
+import random, sys
+from pathlib import Path
+from kbsource.files import LocalStorage
+from pipelines.local_copies import local_copy, release_copies
+
+chance = random.Random(int(sys.argv[2]))
+for _ in range(200):
+    local = local_copy(sys.argv[1], ("a.arrow",), storage=LocalStorage(), version=str(chance.randrange(2)))
+    assert Path(local, "a.arrow").stat().st_size == 700
+    release_copies()
+"""
+
 
 class _Counting(LocalStorage):
     def __init__(self) -> None:
@@ -66,9 +80,9 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def _start(folder: Path, notes: Path) -> subprocess.Popen[str]:
+def _start(folder: Path, second: object, code: str = USER) -> subprocess.Popen[str]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", USER, str(folder), str(notes)]
+    command = [sys.executable, "-c", code, str(folder), str(second)]
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
@@ -145,6 +159,13 @@ def test_processes_share_a_copy_and_the_last_one_removes_it(folder: Path, scratc
         _end(process)
         assert {one.name for one in local.iterdir()} > set(NAMES)
     _end(processes[0])
+    assert list(scratch.iterdir()) == []
+
+
+def test_processes_come_and_go(folder: Path, scratch: Path) -> None:
+    for guest in [_start(folder, seed, GUEST) for seed in range(4)]:
+        _end(guest)
+
     assert list(scratch.iterdir()) == []
 
 
