@@ -34,7 +34,9 @@ from pipelines.commands import (
 )
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
+from pipelines.object_stores import parse_flags
 from pipelines.runners import quiet_beam
+from pipelines.storage import use_options
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -83,8 +85,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, rest = parser.parse_known_args(given)
     command = next(one for one in COMMANDS if one.name == args.command)
     if rest and not command.takes_beam_flags:
+        options, rest = parse_flags(rest)
+        use_options(options)
+    if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
     args.beam_args = rest
+    from pipelines.runners import quiet_beam
+
+    quiet_beam()
     code = OK
     try:
         with named_faults():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,13 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
+from kbsource.files import Storage, join
 from kbsource.redirects import redirect_rows
 from kbsource.release.findings import Findings
 from kbsource.release.index_checks import index_faults
-from kbsource.release.layout import INDEX, MANIFEST, index_path
+from kbsource.release.layout import MANIFEST, index_path
 from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations
-from kbsource.release.manifest import FileEntry, Manifest
+from kbsource.release.manifest import FileEntry, Manifest, index_folder
 from kbsource.release.page_checks import check_pages
+from kbsource.release.reader import opened_table
 from kbsource.release.writer import parquet_schema
 from kbsource.schema import TABLES
 from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
@@ -42,8 +43,11 @@ def stored_schema(table: str) -> pa.Schema:
 class TableChecks:
     """Checks of one release; only files that are ``intact`` are read."""
 
-    def __init__(self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings) -> None:
+    def __init__(
+        self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings, storage: Storage
+    ) -> None:
         self._folder, self._manifest, self._intact, self._found = folder, manifest, intact, found
+        self._storage = storage
         self._schemas = {table: stored_schema(table) for table in manifest.tables}
         self._index = self._open_index()
         self._page_ids: list[Ids] = []
@@ -57,7 +61,9 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return None  # the damaged file is already named
         try:
-            index = TitleIndex.open(os.path.join(self._folder, INDEX), cache_size=0)
+            index = TitleIndex.open(
+                index_folder(self._folder, self._manifest, self._storage, files=files), cache_size=0
+            )
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return None
@@ -71,7 +77,7 @@ class TableChecks:
         if entry.file not in self._intact:
             return
         try:
-            with pq.ParquetFile(os.path.join(self._folder, entry.file), memory_map=True) as file:
+            with opened_table(join(self._folder, entry.file), self._storage) as file:
                 if not file.schema_arrow.equals(self._schemas[table], check_metadata=False):
                     self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                     return
@@ -176,7 +182,7 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return
         try:
-            locations = Locations(os.path.join(self._folder, INDEX))
+            locations = Locations(index_folder(self._folder, self._manifest, self._storage, files=files))
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return
