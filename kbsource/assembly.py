@@ -313,10 +313,12 @@ def assemble(
         raise DataError(f"{output}: {len(shards)} shards planned, {len(shard_reports)} written; build again")
     counts = count_pages(reports, shard_reports, indexes.dropped)
     entries = tuple(report.entry for report in shard_reports)
-    locations = write_locations(output, [entry.file for entry in entries], indexes.folder, storage=storage)
+    scratch = os.path.join(os.path.dirname(indexes.folder), "scratch")
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output, storage=storage)
-    redirects = redirect_rows(TitleIndex.open(indexes.folder))
+    redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
         pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
         for shard in shards
@@ -339,7 +341,7 @@ def assemble(
             wikidata,
             storage,
             output=output,
-            scratch=os.path.join(os.path.dirname(indexes.folder), "scratch"),
+            scratch=scratch,
         )
         findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
     return Manifest(

@@ -90,7 +90,8 @@ def write_release(
                 writer.add(replace(page, redirects=index.redirects_to(page.page_id)))
                 statuses[page.parse_status] += 1
         entries.append(writer.entry)
-    locations = write_locations(output, [entry.file for entry in entries], index_folder, storage=storage)
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, index_folder, storage=storage, scratch=str(folder / "scratch"))
     counts = Counts(
         pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
         articles=locations.n_pages,
@@ -105,7 +106,9 @@ def write_release(
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),
-            "redirects": write_small_table(redirect_rows(index), output, "redirects", storage=storage),
+            "redirects": write_small_table(
+                redirect_rows(index_folder, scratch=str(folder / "scratch")), output, "redirects", storage=storage
+            ),
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
             "templates": write_small_table([], output, "templates", storage=storage),
         },
