@@ -351,10 +351,12 @@ def assemble(
     dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, storage, staging)
     counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
-    locations = write_locations(output, [entry.file for entry in entries], indexes.folder, storage=storage)
+    scratch = os.path.join(os.path.dirname(indexes.folder), "scratch")
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output, storage=storage)
-    redirects = redirect_rows(TitleIndex.open(indexes.folder))
+    redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
         pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
         for shard in shard_reports

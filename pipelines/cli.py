@@ -90,9 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
     args.beam_args = rest
-    from pipelines.runners import quiet_beam
-
-    quiet_beam()
     code = OK
     try:
         with named_faults():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -135,21 +136,23 @@ class TableChecks:
     def _check_redirects(self) -> None:
         """Compares the table with the index row by row, where both are intact."""
         can_compare = self._index is not None and self._is_intact("redirects")
-        expected = redirect_rows(self._index) if self._index is not None else iter(())
         names = TABLES["redirects"].names
-        for entry in self._manifest.tables["redirects"]:
-            for batch in self._row_groups(entry, "redirects"):
-                self.n_redirects += batch.num_rows
-                if not can_compare:
-                    continue
-                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    wanted = next(expected, None)
-                    if wanted is None or row != tuple(getattr(wanted, name) for name in names):
-                        title = None if wanted is None else wanted.title
-                        self._found.add(entry.file, "redirects_disagree", f"{row[1]!r}, not {title!r}")
-        if can_compare and next(expected, None) is not None:
-            last = self._manifest.tables["redirects"][-1].file
-            self._found.add(last, "redirects_disagree", "the index has more redirects")
+        with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+            index = index_folder(self._folder, self._manifest, self._storage)
+            expected = redirect_rows(index, scratch=scratch) if can_compare else iter(())
+            for entry in self._manifest.tables["redirects"]:
+                for batch in self._row_groups(entry, "redirects"):
+                    self.n_redirects += batch.num_rows
+                    if not can_compare:
+                        continue
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        wanted = next(expected, None)
+                        if wanted is None or row != tuple(getattr(wanted, name) for name in names):
+                            title = None if wanted is None else wanted.title
+                            self._found.add(entry.file, "redirects_disagree", f"{row[1]!r}, not {title!r}")
+            if next(expected, None) is not None:
+                last = self._manifest.tables["redirects"][-1].file
+                self._found.add(last, "redirects_disagree", "the index has more redirects")
 
     def check_whole(self) -> None:
         """Checks what only all shards together can show; call it last."""
