@@ -215,7 +215,7 @@ def _check_passages(
             given = source.manifest.tables["pages"]
         check_sizes(kb, given, LocalStorage())
         for entry in given:
-            corpus.check_pages(kb, entry, LocalStorage())
+            corpus.checked_pages(kb, entry, LocalStorage())
         pages = [join(kb, entry.file) for entry in given]
     checks = check_corpus.CorpusChecks(
         path, LocalStorage(), manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])

@@ -6,13 +6,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TextIO
 
 from kbsource.beat import Beat
-from kbsource.chunks import Key, chunk_path
-from kbsource.files import LocalStorage, join
+from kbsource.files import LocalStorage, base_name, join
 from pipelines.storage import is_local, storage_for
 
 _REDRAW_S = 0.5
@@ -147,26 +146,27 @@ def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Ca
     return poll
 
 
-def chunks_done(staging: str, folder: str, sizes: Mapping[Key, int], *, unit: str = "") -> Callable[[], Done]:
+def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = "") -> Callable[[], Done]:
     """Gives a poll of the chunks that a ``GuardedMap`` is doing.
 
-    Its beats are only seen where the staging folder is local; elsewhere whole chunks are counted.
+    Its beats are only seen where the staging folder is local; elsewhere parts are counted that have a chunk.
 
     Args:
         staging: staging folder, with the folder ``beats``.
         folder: where the chunks come to lie.
-        sizes: bytes of each chunk, or things where they are not bytes.
+        sizes: bytes of each part of the input, or things where they are not bytes.
         unit: what these are.
     """
-    total = sum(sizes.values())
-    if not is_local(staging):
-        storage, paths = storage_for(folder), {chunk_path(folder, key): n_bytes for key, n_bytes in sizes.items()}
-        return lambda: Done(sum(paths.get(path, 0) for path in storage.glob(join(folder, "*.arrow"))), total, unit=unit)
-    local = LocalStorage()
+    total = sum(sizes)
 
-    def poll() -> Done:
-        readings = [Beat.glance(path) for path in local.glob(join(staging, "beats", "*.beat"))]
+    def seen() -> Done:
+        paths = storage_for(folder).glob(join(folder, "*.arrow"))
+        parts = {int(base_name(path).partition("-")[0]) for path in paths}
+        return Done(sum(sizes[part] for part in parts), total, unit=unit)
+
+    def shown() -> Done:
+        readings = [Beat.glance(path) for path in LocalStorage().glob(join(staging, "beats", "*.beat"))]
         n_bytes = sum(one.bytes_done for one in readings)
         return Done(min(n_bytes, total), total, sum(one.pages_done for one in readings), unit)
 
-    return poll
+    return shown if is_local(staging) else seen

@@ -108,7 +108,7 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     with Output(output, storage, job=job, owned=tuple(WIKIDATA_TABLES)) as out:
         write_plan(ranges, hashed, out.staging, storage)
         _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
-        sizes = {Key(one.index, 0): one.end - one.start for one in ranges}
+        sizes = [one.end - one.start for one in ranges]
         with progress.stage("entities", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "wikidata")
     manifest = read_wikidata_manifest(output, storage)
