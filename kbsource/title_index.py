@@ -194,6 +194,18 @@ def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:
     return reader
 
 
+class Unresolved:
+    """Stands for an index where there is none: titles stay as they are written and lead nowhere."""
+
+    def resolve(self, title: str) -> Resolution:
+        """Gives the title itself."""
+        return Resolution(title, None, None, 0, "unknown")
+
+    def redirects_to(self, page_id: int) -> tuple[str, ...]:
+        """Gives none."""
+        return ()
+
+
 class TitleIndex:
     """Lookups in a title index; memory holds the mapped files and one bounded cache.
 

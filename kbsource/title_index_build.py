@@ -59,6 +59,7 @@ target could not be read has a null target. ``source`` says where the row came f
 number << 32 | row.
 """
 
+DROPPED_FILE = "dropped.arrow"
 DROPPED_SCHEMA = pa.schema(
     [
         pa.field("page_id", pa.int64(), nullable=False),
@@ -127,7 +128,7 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     """
     os.makedirs(folder, exist_ok=True)
     os.makedirs(scratch, exist_ok=True)
-    dropped_path = os.path.join(scratch, "dropped.arrow")
+    dropped_path = os.path.join(scratch, DROPPED_FILE)
     titles_path = os.path.join(folder, TITLES_FILE)
     sorted_path = os.path.join(scratch, "titles-sorted.arrow")
     with (

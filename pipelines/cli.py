@@ -34,6 +34,7 @@ from pipelines.commands import (
 )
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
+from pipelines.runners import quiet_beam
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -73,6 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
+    quiet_beam()
     parser = make_parser()
     given = _arguments() if argv is None else argv
     for argument in given:

@@ -7,10 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
-from kbsource.beat import Beat
+from kbsource.beat import Beat, Reading
 from kbsource.files import LocalStorage, base_name, join
 from pipelines.storage import is_local, storage_for
 
@@ -127,6 +127,22 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
+def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
+    """Gives a poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
+
+    Args:
+        folder: where they are.
+        prefix: that their names begin with.
+    """
+
+    def poll() -> Reading:
+        paths = LocalStorage().glob(join(folder, f"{prefix}*.beat"))
+        readings = [Beat.glance(path) for path in paths] if "://" not in folder else []
+        return Reading(0, 0, sum(one.pages_done for one in readings), sum(one.bytes_done for one in readings))
+
+    return poll
+
+
 def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Callable[[], Done]:
     """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind.
 
@@ -157,16 +173,16 @@ def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = 
         sizes: bytes of each part of the input, or things where they are not bytes.
         unit: what these are.
     """
-    total = sum(sizes)
+    total, beats, n_done = sum(sizes), beats_in(join(staging, "beats"), ""), 0
 
-    def seen() -> Done:
+    def seen() -> int:
         paths = storage_for(folder).glob(join(folder, "*.arrow"))
-        parts = {int(base_name(path).partition("-")[0]) for path in paths}
-        return Done(sum(sizes[part] for part in parts), total, unit=unit)
+        return sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in paths})
 
-    def shown() -> Done:
-        readings = [Beat.glance(path) for path in LocalStorage().glob(join(staging, "beats", "*.beat"))]
-        n_bytes = sum(one.bytes_done for one in readings)
-        return Done(min(n_bytes, total), total, sum(one.pages_done for one in readings), unit)
+    def poll() -> Done:
+        nonlocal n_done
+        with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
+            n_done = max(n_done, beats().bytes_done if is_local(staging) else seen())
+        return Done(min(n_done, total), total, unit=unit)
 
-    return shown if is_local(staging) else seen
+    return poll

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions
+from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from kbsource.errors import DataError, SetupError
 from pipelines.clusters import DATAFLOW_RUNNER
@@ -28,7 +33,15 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
         SetupError: a flag is unknown or has a bad value.
     """
     quiet_beam()
-    return beam.Pipeline(options=pipeline_options(flags))
+    options = pipeline_options(flags)
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode != "multi_processing":
+        return beam.Pipeline(options=options)
+    direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
+    worker = SubprocessSDKEnvironment.from_command_string(
+        f"exec {shlex.quote(sys.executable)} -m pipelines.local_worker"
+    )
+    return beam.Pipeline(runner=FnApiRunner(default_environment=worker), options=options)
 
 
 def check_paths(flags: Sequence[str], *paths: str) -> None:

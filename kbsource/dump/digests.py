@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -38,18 +38,27 @@ class HashedFile:
     blocks: bytes
 
 
-def hash_file(path: str, storage: ReadableStorage, *, on_bytes: Callable[[int], None] | None = None) -> HashedFile:
+def hash_file(
+    path: str,
+    storage: ReadableStorage,
+    *,
+    further: Iterable[Any] = (),
+    on_bytes: Callable[[int], None] | None = None,
+) -> HashedFile:
     """Reads a file once and gives its hashes.
 
     Args:
         path: of the file.
         storage: of the path.
+        further: other hashes, of ``hashlib``, that are to be fed with the file too.
         on_bytes: told how many further bytes were hashed.
     """
-    whole, n_bytes, blocks = hashlib.sha256(), 0, bytearray()
+    whole, n_bytes, blocks, further = hashlib.sha256(), 0, bytearray(), tuple(further)
     with storage.open_read(path) as file:
         while block := read_up_to(file, BLOCK_BYTES):
             whole.update(block)
+            for one in further:
+                one.update(block)
             blocks += _digest(block)
             n_bytes += len(block)
             if on_bytes is not None:

@@ -165,62 +165,40 @@ class TableFile:
         return self._entry
 
 
-class ShardWriter:
-    """Writes one shard of pages in the order they are added; the same pages give the same bytes.
+class PageGroups:
+    """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
 
-    Used as a context: the file appears under its name when the context ends well, and not at all otherwise.
-    Then ``entry`` says what was written. Memory: one row group.
-
-    Args:
-        output: folder of the release.
-        file: path in the release, from ``layout.shard_path("pages", …)``.
-    """
-
-    def __init__(self, output: str, file: str, storage: Storage) -> None:
-        self._target = TableFile(output, file, "pages", storage)
+    def __init__(self) -> None:
         self._pending: list[Page] = []
         self._pending_chars = 0
 
-    def __enter__(self) -> ShardWriter:
-        self._target.__enter__()
-        return self
-
-    def add(self, page: Page) -> None:
-        """Takes one page after checking every law; a page that breaks one is not written.
+    @staticmethod
+    def check(page: Page) -> None:
+        """Checks every law that a page of a release keeps.
 
         Raises:
-            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``; the shard goes on
-                without the page.
+            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``.
         """
         check_page(page)
         timestamp_seconds(page.timestamp)
+
+    def add(self, page: Page) -> pa.RecordBatch | None:
+        """Takes a page that ``check`` has passed; gives the group before it where that is full."""
         n_chars = sum(len(element.text) for element in page.elements)
-        if self._pending and self._pending_chars + n_chars > GROUP_CHARS:
-            self._flush()
+        full = None
+        if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
+            full = self.rest()
         self._pending.append(page)
         self._pending_chars += n_chars
-        if len(self._pending) == GROUP_ROWS:
-            self._flush()
+        return full
 
-    def _flush(self) -> None:
-        self._target.write(pages_to_batch(self._pending))
+    def rest(self) -> pa.RecordBatch | None:
+        """Gives what is pending, None when nothing is; call it once more after the last page."""
+        if not self._pending:
+            return None
+        batch = pages_to_batch(self._pending)
         self._pending, self._pending_chars = [], 0
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self._target.__exit__(kind, error, trace)
-            return
-        with ExitStack() as stack:
-            stack.push(self._target)
-            if self._pending:
-                self._flush()
-
-    @property
-    def entry(self) -> FileEntry:
-        """What was written; only after the context has ended well."""
-        return self._target.entry
+        return batch
 
 
 def write_small_table(
