@@ -222,7 +222,7 @@ def _check_passages(
             given = source.manifest.tables["pages"]
         check_sizes(kb, given, storage)
         for entry in given:
-            corpus.check_pages(kb, entry, storage)
+            corpus.checked_pages(kb, entry, storage)
         pages = [join(kb, entry.file) for entry in given]
     checks = check_corpus.CorpusChecks(
         path, storage, manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])
