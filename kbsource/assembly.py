@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
 from kbsource.files import Storage, base_name
-from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
+from kbsource.page_items import Sitelinks, write_page_items
 from kbsource.page_props import PagePropsReport, build_page_props
 from kbsource.records import BadRecord
 from kbsource.redirects import redirect_rows
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations, publish_index, write_locations
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.manifest import (
     Conflict,
     Counts,
@@ -171,10 +171,11 @@ def build_indexes(
     props, links, n_bad = None, None, 0
     if page_props is not None or wikidata is not None:
         index = TitleIndex.open(folder)
-        links = read_sitelinks(wikidata, site, index) if wikidata is not None else None
+        links = Sitelinks(wikidata, site, index) if wikidata is not None else None
         rows = _PropRows(page_props, storage)
-        articles = links.articles if links is not None else None
-        props = build_page_props(rows, folder, is_article=index.has_articles, sitelinks=articles)
+        props = build_page_props(
+            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
+        )
         n_bad = rows.n_bad
     return Indexes(folder, titles, props, links, n_bad, dropped, skipped)
 
@@ -334,10 +335,9 @@ def assemble(
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:
-        page_ids = [batch["page_id"].to_numpy() for batch in Locations(indexes.folder).pages()]
         tables["page_items"], agreements = write_page_items(
-            props.claims,
-            np.concatenate([np.empty(0, np.int64), *page_ids]),
+            props.claims_path,
+            os.path.join(indexes.folder, PAGES_FILE),
             wikidata,
             storage,
             output=output,
