@@ -18,14 +18,13 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile, write_small_table
 from kbsource.schema import CLASSES
-from kbsource.spill import BucketSpill
+from kbsource.sorted_runs import SortedRuns
 from kbsource.staging import read_batches
 from kbsource.wikidata.classes import Closure, class_closure
 from kbsource.wikidata.manifest import EntityCounts
 from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, staged_file
 from kbsource.wikidata.rolling import RollingFiles
 
-N_BUCKETS = 64
 _EDGES_AT_ONCE = 1 << 20
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _PLACED = IDS.append(pa.field("part", pa.int64(), nullable=False))
@@ -41,19 +40,15 @@ def find_superseded(
     Args:
         reports: of all ranges.
         staging: staging folder.
-        scratch: local folder for scratch files, 29 bytes an entity; memory holds a 64th of them.
+        scratch: local folder for scratch files, 29 bytes an entity.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
-    with BucketSpill(os.path.join(scratch, "ids"), _PLACED, n_buckets=N_BUCKETS) as spill:
+    with SortedRuns(os.path.join(scratch, "ids"), _PLACED, by="number") as ids:
         for report in reports:
             for batch in read_batches(storage, staged_file(staging, "ids", report.part)):
-                part = pa.array(np.full(batch.num_rows, report.part, np.int64))
-                buckets = (batch["number"].to_numpy() % N_BUCKETS).astype(np.int64)
-                spill.add(pa.RecordBatch.from_arrays([*batch.columns, part], schema=_PLACED), buckets)
-        spill.flush()
-        for bucket in range(N_BUCKETS):
-            table = spill.read(bucket)
-            kind, number, revision, ordinal, part = (table[name].to_numpy() for name in _PLACED.names)
+                ids.add(*batch.columns, np.full(batch.num_rows, report.part, np.int64))
+        for keys in ids.ranges():
+            kind, number, revision, ordinal, part = (column.to_numpy() for column in ids.read(keys).columns)
             order = np.lexsort((ordinal, part, -revision, number, kind))
             again = (number[order][1:] == number[order][:-1]) & (kind[order][1:] == kind[order][:-1])
             for row in order[1:][again].tolist():
