@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.common import Command, facts_table, input_lines, text_width
-from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from mapping.locator import Locator
@@ -75,7 +74,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import_spacy()
     from kbsource.errors import SetupError
     from mapping.locator import Locator
     from mapping.records import PageKey

@@ -8,7 +8,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.common import Command
-from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
@@ -39,7 +38,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import_spacy()
     from kbsource.errors import SetupError
     from kbsource.lookup import KnowledgeSource
     from mapping.validate import validate_kilt

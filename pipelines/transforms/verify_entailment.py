@@ -43,8 +43,18 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
         return {"min_batch_size": 1, "max_batch_size": 1}
 
 
-class JudgePairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, list of pairs) -> (key, their answers in order). The same lists give the same answers on any runner."""
+class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, tuple of ``Pair``) -> (key, tuple of answers in their order): what an NLI model says of pairs of texts.
+
+    An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists give the same answers
+    on any runner; some hundred pairs of like length make a good list. A process opens the model once.
+
+    Args:
+        options: which model, and how it is run.
+
+    Raises:
+        SetupError: the model cannot be opened.
+    """
 
     def __init__(self, options: ModelOptions) -> None:
         super().__init__()
