@@ -19,10 +19,12 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, IndexFile
 from kbsource.release.reader import opened_table
 from kbsource.release.sizes import check_sizes
+from kbsource.release.table_checks import stored_schema
 from kbsource.release.verify import check_files
+from kbsource.schema import ALL_TABLES
 from mapping.contexts import check_contexts
 from mapping.contexts.export import CONTEXTS_FORMAT
-from mapping.output import ALL_FORMAT, FORMAT, manifest_bytes
+from mapping.output import ALL_FORMAT, FORMAT, TABLES_FORMAT, manifest_bytes
 from mapping.passages import check_corpus, corpus
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari import check_release, release_files
@@ -30,7 +32,7 @@ from mapping.qampari.crowd_tasks import TASKS_FORMAT
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from mapping.schema import TABLES, VERIFICATION
 
-FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT)
+FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT, TABLES_FORMAT)
 """What a manifest may say that it is of to be checked here."""
 RULES = {**findings.RULES, **check_release.RULES, **check_corpus.RULES, **check_contexts.RULES}
 """Every rule and what it means that it is broken."""
@@ -145,7 +147,7 @@ def verify_output(
     sound = set()
     for entry in entries:
         if entry.file in intact:
-            n_found, is_sound = _check_rows(path, entry, found, storage)
+            n_found, is_sound = _check_rows(path, entry, found, storage, is_own=manifest["format"] == TABLES_FORMAT)
             n_rows += n_found
             sound |= {entry.file} if is_sound else set()
         if not (is_release or is_corpus or is_contexts):
@@ -301,10 +303,18 @@ def _entries(path: str, manifest: Mapping[str, Any], found: Findings, storage: S
             yield FileEntry(f"{alignment['folder']}/{one.file}", one.rows, one.bytes, one.sha256)
 
 
-def _check_rows(path: str, entry: FileEntry, found: Findings, storage: Storage) -> tuple[int, bool]:
-    """Gives the rows or lines of a file, and whether they are as many as were written and have their columns."""
+def _check_rows(path: str, entry: FileEntry, found: Findings, storage: Storage, *, is_own: bool) -> tuple[int, bool]:
+    """Gives the rows or lines of a file, and whether they are as many as were written and have their columns.
+
+    Args:
+        path: of the folder.
+        entry: of the file.
+        found: takes what is wrong.
+        storage: of the folder.
+        is_own: the tables are those of releases of pages, written by somebody's own pipeline.
+    """
     if entry.file.endswith(".parquet"):
-        return _check_table(path, entry, found, storage)
+        return _check_table(path, entry, found, storage, is_own=is_own)
     if entry.rows < 0 or entry.file.endswith(".json"):
         return 0, True
     n_lines = 0
@@ -314,9 +324,11 @@ def _check_rows(path: str, entry: FileEntry, found: Findings, storage: Storage) 
     return n_lines, _check_number(entry, n_lines, found)
 
 
-def _check_table(path: str, entry: FileEntry, found: Findings, storage: Storage) -> tuple[int, bool]:
+def _check_table(path: str, entry: FileEntry, found: Findings, storage: Storage, *, is_own: bool) -> tuple[int, bool]:
     table = entry.file.split("/")[-2] if "/" in entry.file else ""
     known = {**TABLES, **QAMPARI_TABLES, **PASSAGES_TABLES}.get(table)
+    if is_own and table in ALL_TABLES:
+        known = stored_schema(table)
     try:
         with opened_table(join(path, entry.file), storage) as file:
             stored, n_rows = file.schema_arrow, file.metadata.num_rows
