@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,14 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from pipelines.runners import pipeline_options
+from pipelines.jobs.passages import make_passages
+from pipelines.jobs.wikidata import make_wikidata
+from pipelines.options_passages import PassagesOptions
+from pipelines.options_wikidata import WikidataOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags, pipeline_options
 from pipelines.storage import BeamStorage
-from tests.support import mini_wiki
+from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini, contents
 from tests.support.stores import get, put, s3_server
 
@@ -77,3 +83,46 @@ def test_a_build_from_and_to_the_store_has_the_bytes_of_a_local_one(
     assert json.loads(written["manifest.json"])["inputs"][0]["name"] == mini_wiki.MULTISTREAM.name
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("s3://wiki/release", **options)
+
+
+def _written(store: BeamStorage, folder: str) -> dict[str, bytes]:
+    return {path.removeprefix(f"{folder}/"): get(store, path) for path in store.glob(f"{folder}/**")}
+
+
+def test_wikidata_from_and_to_the_store_has_the_bytes_of_a_local_one(
+    store: BeamStorage, flags: list[str], tmp_path: Path
+) -> None:
+    dump = f"s3://wiki/dumps/{mini_wikidata.DUMP.name}"
+    put(store, dump, mini_wikidata.DUMP.read_bytes())
+    options: dict[str, Any] = {"max_rejects": mini_wikidata.MAX_REJECTS, "range_bytes": 20_000}
+
+    for given, output, beam_args in (
+        (str(mini_wikidata.DUMP), str(tmp_path / "release"), []),
+        (dump, "s3://wiki/wikidata", flags),
+    ):
+        make_wikidata(
+            WikidataOptions((given,), output, **options),
+            flags=beam_flags("local", workers=None, beam_args=beam_args),
+            progress=Progress(io.StringIO()),
+        )
+
+    assert _written(store, "s3://wiki/wikidata") == contents(tmp_path / "release")
+
+
+def test_passages_from_and_to_the_store_have_the_bytes_of_local_ones(
+    store: BeamStorage, flags: list[str], release: Path, tmp_path: Path
+) -> None:
+    for file, content in contents(release).items():
+        put(store, f"s3://wiki/release/{file}", content)
+
+    for kb, output, beam_args in (
+        (str(release), str(tmp_path / "corpus"), []),
+        ("s3://wiki/release", "s3://wiki/passages", flags),
+    ):
+        make_passages(
+            PassagesOptions(kb, output, formats=("dpr", "pyserini")),
+            flags=beam_flags("local", workers=None, beam_args=beam_args),
+            progress=Progress(io.StringIO()),
+        )
+
+    assert _written(store, "s3://wiki/passages") == contents(tmp_path / "corpus")
