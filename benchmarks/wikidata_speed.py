@@ -20,11 +20,13 @@ from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY, data_root
 from kbsource.beat import Beat
+from kbsource.chunks import Key, Work, chunk_path, write_chunk
+from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.files import LocalStorage
 from kbsource.guarded import spare_collector
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
-from kbsource.wikidata.lines import plan_lines, read_lines
-from kbsource.wikidata.parts import write_part
+from kbsource.wikidata.lines import plan_lines
+from kbsource.wikidata.parts import IDS, PartFiles
 
 SOURCES = ("wikidata/qrank_twenty_entities.json.bz2", "wikidata/wikibase-dump-filter_entities.ndjson.gz")
 BAR = 0.5  # MB/s of ours over the slower of orjson.loads and bz2
@@ -89,22 +91,16 @@ def load(lines: list[bytes]) -> None:
 
 
 def parse(path: Path, output: Path) -> None:
-    """Does what a working process does with the whole dump: from compressed bytes to Parquet files."""
+    """Does what is done with the whole dump: hashes it, and makes Parquet files of the compressed bytes."""
     shutil.rmtree(output, ignore_errors=True)
-    storage = LocalStorage()
-    (whole,) = plan_lines([str(path)], storage, range_bytes=1 << 40)
-    write_part(
-        read_lines(whole, storage),
-        storage,
-        output=str(output),
-        staging=str(output / "_staging"),
-        part=0,
-        file=path.name,
-        reader=EntityReader(languages=("en",), sites=None, qualifiers=frozenset(NEEDED_QUALIFIERS)),
-        skipped=(),
-        verdicts={},
-        beat=Beat.unshared(),
-    )
+    storage, staging = LocalStorage(), str(output / "_staging")
+    hashed = {str(path): hash_file(str(path), storage)}
+    ranges = plan_lines([str(path)], storage, range_bytes=1 << 40)
+    reader = EntityReader(languages=("en",), sites=None, qualifiers=frozenset(NEEDED_QUALIFIERS))
+    source = CheckedStorage(storage, hashed)
+    files = PartFiles(ranges, reader, source=source, storage=storage, staging=staging)
+    work = Work(Key(0, 0), Beat.unshared())
+    write_chunk(files(iter(()), work), IDS, work.report, path=chunk_path(staging, work.key), storage=storage)
 
 
 def measure(data: str | None, *, size_mb: int, sizes_mb: list[int], n_rounds: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
-from kbsource.files import Storage, base_name
-from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
-from kbsource.page_props import PagePropsReport, build_page_props
+from kbsource.files import LocalStorage, ReadableStorage, Storage, base_name
+from kbsource.page_items import Sitelinks, write_page_items
+from kbsource.page_props import CLAIMS_FILE, PagePropsReport, QidConflict, build_page_props
 from kbsource.records import BadRecord
 from kbsource.redirects import redirect_rows
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations, publish_index, write_locations
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.manifest import (
     Conflict,
     Counts,
@@ -35,11 +35,12 @@ from kbsource.release.manifest import (
 )
 from kbsource.release.writer import write_small_table
 from kbsource.schema import TEMPLATES
-from kbsource.shards import Shard, ShardReport, merge_templates, shard_file
+from kbsource.shards import ShardReport, merge_templates, shard_file
 from kbsource.site import Site
-from kbsource.staging import ScanReport, part_path, read_batches
+from kbsource.staging import ScanReport, part_path, read_batches, read_json, write_json
 from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.title_index_build import (
+    DROPPED_FILE,
     TitleIndexReport,
     build_title_index,
     dropped_sources,
@@ -51,6 +52,7 @@ TRUNCATED = "truncated_dump"
 DUPLICATE = "duplicate_page_id"
 UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
+INDEXES_FILE = "indexes.json"
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 
@@ -73,19 +75,43 @@ class Indexes:
         folder: local folder of the index files.
         titles: report of the title index.
         page_props: report of page_props and sitelinks; None without both.
-        sitelinks: where Wikidata's sitelinks lead; None without Wikidata.
+        sitelinks: how many of Wikidata's sitelinks lead to redirects, and to pages that are missing; None without it.
         n_bad_props: rows of page_props that could not be read.
-        dropped: articles and redirects whose page id a newer row has.
-        skipped: ``source`` of the articles among them, by range.
     """
 
     folder: str
     titles: TitleIndexReport
     page_props: PagePropsReport | None
-    sitelinks: Sitelinks | None
+    sitelinks: tuple[int, int] | None
     n_bad_props: int
-    dropped: tuple[tuple[BadRecord, bool], ...]
-    skipped: dict[int, tuple[int, ...]]
+
+    def write(self) -> None:
+        """Writes into the folder what ``read`` gives back: it is the last file there, and says that all are whole."""
+        props = self.page_props
+        value = {
+            "titles": asdict(self.titles),
+            "page_props": None if props is None else {**asdict(props), "conflicts": list(map(tuple, props.conflicts))},
+            "sitelinks": self.sitelinks,
+            "n_bad_props": self.n_bad_props,
+        }
+        write_json(LocalStorage(), os.path.join(self.folder, INDEXES_FILE), value)
+
+    @classmethod
+    def read(cls, folder: str) -> Indexes:
+        """Gives back what ``write`` wrote into a local folder."""
+        value = read_json(LocalStorage(), os.path.join(folder, INDEXES_FILE))
+        props, links = value["page_props"], value["sitelinks"]
+        if props is not None:
+            conflicts = tuple(QidConflict(*one) for one in props["conflicts"])
+            claims_path = os.path.join(folder, CLAIMS_FILE)
+            props = PagePropsReport(**{**props, "conflicts": conflicts, "claims_path": claims_path})
+        return cls(folder, TitleIndexReport(**value["titles"]), props, links and tuple(links), value["n_bad_props"])
+
+
+def index_files(folder: str) -> list[str]:
+    """Gives the names of the files of a local index folder that is whole, the one that says so last."""
+    names = sorted(name for name in os.listdir(folder) if name != INDEXES_FILE)
+    return [*names, INDEXES_FILE]
 
 
 def check_rejects(
@@ -130,13 +156,12 @@ def rounded_up(share: float) -> str:
 
 
 def build_indexes(
-    reports: Sequence[ScanReport],
-    storage: Storage,
+    titles: Iterable[pa.RecordBatch],
     *,
-    staging: str,
     folder: str,
     scratch: str,
     page_props: str | None,
+    props_storage: ReadableStorage,
     wikidata: WikidataTables | None,
     site: Site,
     max_share: float,
@@ -144,45 +169,48 @@ def build_indexes(
     """Builds title index and page_props index of a scanned dump.
 
     Args:
-        reports: of all ranges, in order.
-        staging: staging folder.
+        titles: of schema ``TITLE_ROWS``, in order.
         folder: local folder for the index files.
         scratch: local folder for scratch files.
         page_props: SQL dump of that table, None without one.
+        props_storage: where that is.
         wikidata: release of Wikidata, None without one.
         site: facts of the wiki.
-        max_share: highest share of the pages that may be rejected; here, because their page ids are not unique.
+        max_share: highest share of the titles that may be left out because their page ids are not unique.
 
     Raises:
         SetupError: page_props cannot be read.
         DataError: page_props is damaged, or too many pages come twice.
     """
-    batches = (
-        batch for report in reports for batch in read_batches(storage, part_path(staging, "titles", report.part))
-    )
-    titles = build_title_index(batches, folder, scratch=scratch)
+    built = build_title_index(titles, folder, scratch=scratch)
     check_rejects(
-        Counter({DUPLICATE: titles.n_dropped}),
-        sum(report.n_pages for report in reports),
+        Counter({DUPLICATE: built.n_dropped}),
+        built.n_titles + built.n_dropped,
         max_share=max_share,
         allow_truncated=True,
+        what="titles",
     )
-    dropped, skipped = _dropped(titles, reports, storage, staging)
+    os.replace(built.dropped_path, os.path.join(folder, DROPPED_FILE))
     props, links, n_bad = None, None, 0
     if page_props is not None or wikidata is not None:
         index = TitleIndex.open(folder)
-        links = read_sitelinks(wikidata, site, index) if wikidata is not None else None
-        rows = _PropRows(page_props, storage)
-        articles = links.articles if links is not None else None
-        props = build_page_props(rows, folder, is_article=index.has_articles, sitelinks=articles)
+        links = Sitelinks(wikidata, site, index) if wikidata is not None else None
+        rows = _PropRows(page_props, props_storage)
+        props = build_page_props(
+            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
+        )
+        os.replace(props.claims_path, os.path.join(folder, CLAIMS_FILE))
         n_bad = rows.n_bad
-    return Indexes(folder, titles, props, links, n_bad, dropped, skipped)
+    found = None if links is None else (links.n_redirects, links.n_missing)
+    indexes = Indexes(folder, built, props, found, n_bad)
+    indexes.write()
+    return indexes
 
 
 class _PropRows:
     """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
 
-    def __init__(self, path: str | None, storage: Storage) -> None:
+    def __init__(self, path: str | None, storage: ReadableStorage) -> None:
         self._path = path
         self._storage = storage
         self.n_bad = 0
@@ -203,25 +231,22 @@ class _PropRows:
                 )
 
 
-def _dropped(
-    titles: TitleIndexReport, reports: Sequence[ScanReport], storage: Storage, staging: str
-) -> tuple[tuple[tuple[BadRecord, bool], ...], dict[int, tuple[int, ...]]]:
-    """Gives (record, is a redirect) of every dropped row, by range and row, and the articles' sources by
-    range."""
-    sources = dropped_sources(titles.dropped_path)
-    rows = {one.source: one for one in read_dropped(titles.dropped_path)}
+def dropped_rows(
+    path: str, reports: Sequence[ScanReport], storage: Storage, staging: str
+) -> tuple[tuple[BadRecord, bool], ...]:
+    """Gives (record, is a redirect) of every dropped row, by range and row."""
+    sources = dropped_sources(path)
+    rows = {one.source: one for one in read_dropped(path)}
     files = {report.part: report.file for report in reports}
     found: list[tuple[BadRecord, bool]] = []
-    skipped: dict[int, tuple[int, ...]] = {}
     for part in np.unique(sources >> 32).tolist():
         own = sources[sources >> 32 == part]
         is_redirect = _redirects_at(own & 0xFFFFFFFF, storage, part_path(staging, "titles", part))
-        skipped[part] = tuple(own[~is_redirect].tolist())
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
             detail = f"{rows[source].title!r}: another row has the page id with a newer revision, or had it first"
             record = BadRecord("scan", str(rows[source].page_id), DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
-    return tuple(found), skipped
+    return tuple(found)
 
 
 def _redirects_at(rows: npt.NDArray[np.int64], storage: Storage, path: str) -> npt.NDArray[np.bool_]:
@@ -282,13 +307,13 @@ def dump_date(files: Sequence[str]) -> str | None:
 
 def assemble(
     reports: Sequence[ScanReport],
-    shards: Sequence[Shard],
     shard_reports: Sequence[ShardReport],
     indexes: Indexes,
     storage: Storage,
     *,
     output: str,
     staging: str,
+    scratch: str,
     site: Site,
     schema_version: str,
     inputs: Sequence[InputFile],
@@ -298,9 +323,10 @@ def assemble(
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
     Args:
-        reports, shards, shard_reports: what both passes did.
+        reports, shard_reports: what both passes did, in order.
         indexes: from ``build_indexes``.
         output, staging: folders of the release and of the staged files.
+        scratch: local folder for scratch files.
         site, schema_version: what the dump says about itself.
         inputs: files read, the dump's first.
         options: options that decide the bytes.
@@ -309,37 +335,37 @@ def assemble(
     Raises:
         DataError: pages were lost.
     """
-    if [report.number for report in shard_reports] != [shard.number for shard in shards]:
-        raise DataError(f"{output}: {len(shards)} shards planned, {len(shard_reports)} written; build again")
-    counts = count_pages(reports, shard_reports, indexes.dropped)
+    dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, storage, staging)
+    counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
-    locations = write_locations(output, [entry.file for entry in entries], indexes.folder, storage=storage)
+    scratch = os.path.join(os.path.dirname(indexes.folder), "scratch")
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output, storage=storage)
-    redirects = redirect_rows(TitleIndex.open(indexes.folder))
+    redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
         pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
-        for shard in shards
+        for shard in shard_reports
     )
     tables = {
         "pages": entries,
         "redirects": write_small_table(redirects, output, "redirects", storage=storage),
         "rejected": write_small_table(
-            _rejected(reports, shards, indexes, storage, staging), output, "rejected", storage=storage
+            _rejected(reports, shard_reports, dropped, storage, staging), output, "rejected", storage=storage
         ),
         "templates": write_small_table(_template_rows(templates), output, "templates", storage=storage),
     }
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:
-        page_ids = [batch["page_id"].to_numpy() for batch in Locations(indexes.folder).pages()]
         tables["page_items"], agreements = write_page_items(
-            props.claims,
-            np.concatenate([np.empty(0, np.int64), *page_ids]),
+            props.claims_path,
+            os.path.join(indexes.folder, PAGES_FILE),
             wikidata,
             storage,
             output=output,
-            scratch=os.path.join(os.path.dirname(indexes.folder), "scratch"),
+            scratch=scratch,
         )
         findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
     return Manifest(
@@ -377,18 +403,21 @@ def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], inde
         found["page_props_not_articles"] = indexes.page_props.n_not_articles
         found["page_props_malformed_rows"] = indexes.n_bad_props
     if indexes.sitelinks is not None:
-        found["sitelinks_to_redirects"] = indexes.sitelinks.n_redirects
-        found["sitelinks_to_missing_pages"] = indexes.sitelinks.n_missing
+        found["sitelinks_to_redirects"], found["sitelinks_to_missing_pages"] = indexes.sitelinks
     return dict(sorted(found.items()))
 
 
 def _rejected(
-    reports: Sequence[ScanReport], shards: Sequence[Shard], indexes: Indexes, storage: Storage, staging: str
+    reports: Sequence[ScanReport],
+    shards: Sequence[ShardReport],
+    dropped: Iterable[tuple[BadRecord, bool]],
+    storage: Storage,
+    staging: str,
 ) -> Iterator[BadRecord]:
     """Gives every rejected record: as scanned, then dropped, then as parsed."""
     for report in reports:
         yield from _bad_records(storage, part_path(staging, "rejected", report.part))
-    for record, _ in indexes.dropped:
+    for record, _ in dropped:
         yield record
     for shard in shards:
         yield from _bad_records(storage, shard_file(staging, "shard_rejected", shard.number))

@@ -96,12 +96,15 @@ class Work:
         beat: takes note of the row in work and of what is done.
         verdicts: over rows that ended the process when they were alone in it, by number of the row from 1: how often
             that was (1 or 2) and how, ``timeout``, ``crash`` or ``error``.
+        alone: number of the only row to be done, of which nothing is kept: it is tried whether that ends the process.
+            Given rows are then that one; a function whose chunks are known by their keys has to find it. 0 for all.
         report: to be filled.
     """
 
     key: Key
     beat: Beat
     verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    alone: int = 0
     report: Report = field(default_factory=Report)
 
 

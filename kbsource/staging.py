@@ -14,16 +14,16 @@ harmless.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from itertools import islice
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
-from kbsource.beat import Beat
+from kbsource.chunks import Stored
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join
 from kbsource.records import BadRecord, RawPage
@@ -36,7 +36,7 @@ from kbsource.titles import TargetParser, normalise_title
 CHUNK_CHARS = 4 << 20
 """Code points of wikitext per record batch: what a worker holds at a time, and the smallest piece of a
 shard."""
-_TITLES_AT_ONCE = 50_000
+_ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
 _NOT_YET_WRITTEN = "no_revision_as_of"
 
@@ -75,24 +75,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """One record batch of staged articles.
-
-    Attributes:
-        part: number of the range.
-        batch: number of the batch in the range's file.
-        first: position of its first article among the staged articles of the range.
-        n_articles, raw_bytes: articles, and bytes of their wikitext.
-    """
-
-    part: int
-    batch: int
-    first: int
-    n_articles: int
-    raw_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class ScanReport:
     """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``.
 
@@ -104,7 +86,7 @@ class ScanReport:
         n_other: pages of other namespaces.
         n_unselected: left out by the selection, or without a revision before the time that was asked for.
         rejected: pages and places of damage, by reason.
-        chunks: the staged articles.
+        chunks: the staged articles, weighed by the bytes of their wikitext.
     """
 
     part: int
@@ -115,16 +97,16 @@ class ScanReport:
     n_other: int
     n_unselected: int
     rejected: dict[str, int]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[Stored, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Gives the report as JSON values."""
-        return asdict(self)
+        return {**asdict(self), "chunks": list(map(tuple, self.chunks))}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ScanReport:
         """Gives back what ``to_json`` gave."""
-        return cls(**{**value, "chunks": tuple(Chunk(**chunk) for chunk in value["chunks"])})
+        return cls(**{**value, "chunks": tuple(Stored(*chunk) for chunk in value["chunks"])})
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
@@ -163,9 +145,7 @@ class StagedRows:
 
     def flush(self) -> pa.RecordBatch:
         """Writes the rows that are pending, at least one, as a record batch."""
-        columns = zip(zip(*self._rows, strict=True), self._schema.types, strict=True)
-        arrays = [pa.array(column, type_) for column, type_ in columns]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = rows_batch(self._rows, self._schema)
         self._writer.write_batch(batch)
         self._rows = []
         return batch
@@ -213,22 +193,157 @@ class RedirectReader:
         return target.title, target.namespace, fragment or target.fragment
 
 
-def scan_range(
-    records: Iterable[RawPage | BadRecord],
-    storage: Storage,
-    *,
-    staging: str,
-    part: int,
-    file: str,
-    site: Site,
-    selection: Selection,
-    beat: Beat,
-) -> ScanReport:
-    """Stages what one range of a dump gives and writes its report.
+class Scan:
+    """What one range of a dump gives, batch by batch; iterate once.
 
     Args:
-        records: pages and rejected records of one range in the order of the dump, from
-            ``dump.reader.read_range``.
+        records: pages and rejected records of the range in the order of the dump, from ``dump.reader.read_range``.
+        part: number of the range.
+        file: base name of the dump file.
+        site: facts of the wiki.
+        selection: which articles are wanted.
+        on_page: called for each page.
+
+    Attributes:
+        n_pages: pages and places of damage so far.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[RawPage | BadRecord],
+        *,
+        part: int,
+        file: str,
+        site: Site,
+        selection: Selection,
+        on_page: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._records, self._part, self._file, self._site = records, part, file, site
+        self._selection, self._on_page = selection, on_page
+        self._tally = _Tally()
+        self._n_sources = 0
+
+    @property
+    def n_pages(self) -> int:
+        """Pages and places of damage so far."""
+        return self._tally.n_pages
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS`` and ``schema.REJECTED``, each with its kind:
+        ``articles``, ``titles`` or ``rejected``."""
+        articles = _Pending("articles", ARTICLES.with_metadata({"file": self._file}))
+        titles, rejected = _Pending("titles", TITLE_ROWS), _Pending("rejected", REJECTED)
+        redirects = RedirectReader(self._site)
+        n_chars = 0
+        for record in islice(self._records, self._selection.max_pages):
+            self._on_page()
+            self._tally.n_pages += 1
+            if isinstance(record, BadRecord):
+                if record.reason == _NOT_YET_WRITTEN:
+                    self._tally.n_unselected += 1
+                else:
+                    self._reject(record, rejected)
+            elif record.namespace != 0:
+                self._tally.n_other += 1
+            else:
+                n_chars += self._add(record, redirects, articles, titles, rejected)
+            if n_chars >= CHUNK_CHARS:
+                yield articles.batch()
+                n_chars = 0
+            for rows in (titles, rejected):
+                if len(rows) >= _ROWS_AT_ONCE:
+                    yield rows.batch()
+        for rows in (articles, titles, rejected):
+            if len(rows):
+                yield rows.batch()
+
+    def _add(
+        self, record: RawPage, redirects: RedirectReader, articles: _Pending, titles: _Pending, rejected: _Pending
+    ) -> int:
+        """Takes a page of the main namespace; gives the length of its text where it is an article."""
+        page_id, selected, tally = record.page_id, self._selection.titles, self._tally
+        title = normalise_title(record.title, self._site)
+        target = redirects.read(record)
+        if selected is not None and title not in selected and (target is None or target[0] not in selected):
+            tally.n_unselected += 1
+            return 0
+        source = self._part << 32 | self._n_sources
+        if target is not None:
+            tally.n_redirects += 1
+            titles.add((page_id, title, record.revision_id, True, *target, source))
+        elif record.model != _WIKITEXT:
+            bad = BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset)
+            self._reject(bad, rejected)
+            return 0
+        else:
+            tally.n_articles += 1
+            titles.add((page_id, title, record.revision_id, False, None, None, None, source))
+            articles.add(
+                (
+                    source,
+                    page_id,
+                    record.title,
+                    record.revision_id,
+                    record.parent_revision_id,
+                    record.timestamp,
+                    record.offset,
+                    record.text,
+                )
+            )
+        self._n_sources += 1
+        return len(record.text) if target is None else 0
+
+    def _reject(self, bad: BadRecord, rejected: _Pending) -> None:
+        rejected.add(astuple(bad))
+        self._tally.rejected[bad.reason] += 1
+
+    def report(self, chunks: Sequence[Stored] = ()) -> ScanReport:
+        """Gives what the range held, once all batches have come."""
+        tally = self._tally
+        return ScanReport(
+            part=self._part,
+            file=self._file,
+            n_pages=tally.n_pages,
+            n_articles=tally.n_articles,
+            n_redirects=tally.n_redirects,
+            n_other=tally.n_other,
+            n_unselected=tally.n_unselected,
+            rejected=dict(sorted(tally.rejected.items())),
+            chunks=tuple(chunks),
+        )
+
+
+class _Pending:
+    """Rows of one kind on their way into a batch."""
+
+    def __init__(self, kind: str, schema: pa.Schema) -> None:
+        self._kind, self._schema = kind, schema
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+
+    def batch(self) -> tuple[str, pa.RecordBatch]:
+        batch = rows_batch(self._rows, self._schema)
+        self._rows = []
+        return self._kind, batch
+
+
+def rows_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Gives rows, at least one, as a record batch."""
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, type_) for column, type_ in columns], schema=schema)
+
+
+def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: str) -> ScanReport:
+    """Writes what a scan gives and its report into the staging folder.
+
+    Args:
+        scan: of the range.
+        storage: of the staging folder.
         staging: staging folder.
         part: number of the range.
         file: base name of the dump file.
@@ -236,89 +351,19 @@ def scan_range(
     Returns:
         The report, as written.
     """
-    tally = _Tally()
-    chunks: list[Chunk] = []
-    redirects = RedirectReader(site)
-    selected = selection.titles
+    schemas = {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
+    articles_path = part_path(staging, "articles", part)
+    chunks: list[Stored] = []
     with ExitStack() as stack:
-        articles, titles, rejected = (
-            stack.enter_context(staged_rows(storage, part_path(staging, kind, part), schema))
-            for kind, schema in (
-                ("articles", ARTICLES.with_metadata({"file": file})),
-                ("titles", TITLE_ROWS),
-                ("rejected", REJECTED),
-            )
-        )
-        n_chars = first = 0
-
-        def reject(bad: BadRecord) -> None:
-            rejected.add((bad.stage, bad.key, bad.reason, bad.detail, bad.file, bad.offset))
-            tally.rejected[bad.reason] += 1
-
-        def end_chunk() -> None:
-            nonlocal n_chars, first
-            batch = articles.flush()
-            chunks.append(Chunk(part, len(chunks), first, batch.num_rows, batch["text"].nbytes))
-            first += batch.num_rows
-            n_chars = 0
-
-        for record in islice(records, selection.max_pages):
-            tally.n_pages += 1
-            beat.done(pages=1, n_bytes=0)
-            if isinstance(record, BadRecord):
-                if record.reason == _NOT_YET_WRITTEN:
-                    tally.n_unselected += 1
-                else:
-                    reject(record)
-                continue
-            page_id = record.page_id
-            if record.namespace != 0:
-                tally.n_other += 1
-                continue
-            title = normalise_title(record.title, site)
-            target = redirects.read(record)
-            if selected is not None and title not in selected and (target is None or target[0] not in selected):
-                tally.n_unselected += 1
-                continue
-            source = part << 32 | titles.n_rows
-            if target is not None:
-                tally.n_redirects += 1
-                titles.add((page_id, title, record.revision_id, True, *target, source))
-            elif record.model != _WIKITEXT:
-                reject(BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset))
-            else:
-                tally.n_articles += 1
-                titles.add((page_id, title, record.revision_id, False, None, None, None, source))
-                articles.add(
-                    (
-                        source,
-                        page_id,
-                        record.title,
-                        record.revision_id,
-                        record.parent_revision_id,
-                        record.timestamp,
-                        record.offset,
-                        record.text,
-                    )
-                )
-                n_chars += len(record.text)
-                if n_chars >= CHUNK_CHARS:
-                    end_chunk()
-            if titles.n_pending >= _TITLES_AT_ONCE:
-                titles.flush()
-        if articles.n_pending:
-            end_chunk()
-    report = ScanReport(
-        part=part,
-        file=file,
-        n_pages=tally.n_pages,
-        n_articles=tally.n_articles,
-        n_redirects=tally.n_redirects,
-        n_other=tally.n_other,
-        n_unselected=tally.n_unselected,
-        rejected=dict(sorted(tally.rejected.items())),
-        chunks=tuple(chunks),
-    )
+        writers = {}
+        for kind, schema in schemas.items():
+            sink = stack.enter_context(atomic_write(storage, part_path(staging, kind, part)))
+            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
+        for kind, batch in scan:
+            writers[kind].write_batch(batch)
+            if kind == "articles":
+                chunks.append(Stored(articles_path, len(chunks), 1, batch.num_rows, batch["text"].nbytes))
+    report = scan.report(chunks)
     write_json(storage, part_path(staging, "scan", part), report.to_json())
     return report
 
@@ -352,32 +397,24 @@ def read_batches(storage: Storage, path: str) -> Iterator[pa.RecordBatch]:
             yield reader.get_batch(number)
 
 
-def read_chunks(storage: Storage, staging: str, chunks: Iterable[Chunk]) -> Iterator[tuple[int, RawPage]]:
-    """Gives (source, page) of the staged articles of some chunks, in order, one chunk in memory at a time."""
-    by_part: dict[int, list[Chunk]] = {}
-    for chunk in chunks:
-        by_part.setdefault(chunk.part, []).append(chunk)
-    for part, wanted in by_part.items():
-        with storage.open_read(part_path(staging, "articles", part)) as file:
-            reader = pa.ipc.open_file(file, options=_READING)
-            name = reader.schema.metadata[b"file"].decode()
-            for chunk in wanted:
-                batch = reader.get_batch(chunk.batch)
-                columns = [column.to_pylist() for column in batch.columns]
-                for source, page_id, title, revision, parent, timestamp, offset, text in zip(*columns, strict=True):
-                    yield (
-                        source,
-                        RawPage(
-                            page_id=page_id,
-                            namespace=0,
-                            title=title,
-                            redirect_title=None,
-                            revision_id=revision,
-                            parent_revision_id=parent,
-                            timestamp=timestamp,
-                            model=_WIKITEXT,
-                            text=text,
-                            file=name,
-                            offset=offset,
-                        ),
-                    )
+def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
+    """Gives (source, page) of staged articles, in order."""
+    name = batch.schema.metadata[b"file"].decode()
+    columns = [column.to_pylist() for column in batch.columns]
+    for source, page_id, title, revision, parent, timestamp, offset, text in zip(*columns, strict=True):
+        yield (
+            source,
+            RawPage(
+                page_id=page_id,
+                namespace=0,
+                title=title,
+                redirect_title=None,
+                revision_id=revision,
+                parent_revision_id=parent,
+                timestamp=timestamp,
+                model=_WIKITEXT,
+                text=text,
+                file=name,
+                offset=offset,
+            ),
+        )

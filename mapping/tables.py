@@ -46,39 +46,41 @@ def write_table(
         schema: the table's columns; None for those that ``TABLES`` has under its name.
         group_rows: rows in a row group.
     """
+    columns = pa.schema([*(TABLES[table] if schema is None else schema), *further])
+    groups = _groups(rows, columns, group_rows)
+    return write_batches(groups, table, output=output, file=file, storage=storage, schema=columns)
+
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch], table: str, *, output: str, file: str, storage: Storage, schema: pa.Schema
+) -> FileEntry:
+    """Writes batches, each as a row group, and gives the manifest's entry of the file; the rest as ``write_table``."""
     metadata = {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
-    columns = TABLES[table] if schema is None else schema
-    written = pa.schema([*columns, *further], metadata=metadata)
     n_rows = 0
     with atomic_write(storage, join(output, file)) as raw:
         sink = HashingWriter(raw)
+        written = schema.with_metadata(metadata)
         with pq.ParquetWriter(sink, written, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
-            source = iter(rows)
-            while n_written := _write_group(islice(source, group_rows), writer, written):
-                n_rows += n_written
+            for batch in batches:
+                writer.write_batch(batch.replace_schema_metadata(metadata), row_group_size=batch.num_rows)
+                n_rows += batch.num_rows
     return FileEntry(file, n_rows, sink.n_bytes, sink.hexdigest())
 
 
-def _groups(rows: Iterable[Sequence[Any]], n_rows: int) -> Iterator[list[Sequence[Any]]]:
+def _groups(rows: Iterable[Sequence[Any]], schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch]:
     source = iter(rows)
-    while group := list(islice(source, n_rows)):
-        yield group
+    while (batch := rows_batch(islice(source, n_rows), schema)).num_rows:
+        yield batch
 
 
-def _write_group(rows: Iterator[Sequence[Any]], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
-    """Writes rows as a row group, if there are any; gives their number."""
-    pieces = [_batch(piece, schema) for piece in _groups(rows, _ROWS_AT_ONCE)]
-    if not pieces:
-        return 0
-    batch = pa.concat_batches(pieces)
-    del pieces
-    writer.write_batch(batch, row_group_size=batch.num_rows)
-    return int(batch.num_rows)
-
-
-def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=schema)
+def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Gives rows, values in the order of the columns, as a record batch."""
+    source = iter(rows)
+    pieces = []
+    while piece := list(islice(source, _ROWS_AT_ONCE)):
+        columns = zip(zip(*piece, strict=True), schema.types, strict=True)
+        pieces.append(pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=schema))
+    return pa.concat_batches(pieces) if pieces else pa.RecordBatch.from_pylist([], schema)
 
 
 def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:

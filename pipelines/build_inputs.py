@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kbsource.dump.check import CheckReport, Finding, check_dump
+from kbsource.dump.digests import HashedFile, hash_file
 from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json, siteinfo_database
 from kbsource.dump.sql import page_props_database
@@ -46,6 +47,7 @@ class BuildInputs:
         wikidata: release of Wikidata; None without.
         titles: of the pages that are wanted, in normal form; None for all.
         files: all files that are read, the dump's first, for the manifest.
+        hashed: the files of the dump, and page_props, by path, to be read as what they were.
     """
 
     site: Site
@@ -54,6 +56,7 @@ class BuildInputs:
     wikidata: WikidataTables | None
     titles: frozenset[str] | None
     files: tuple[InputFile, ...]
+    hashed: dict[str, HashedFile]
 
 
 def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) -> BuildInputs:
@@ -84,6 +87,9 @@ def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) 
         site = merge_siteinfo_json(site, siteinfo)
     wikidata = None if options.wikidata is None else _wikidata(options.wikidata, site)
     titles = None if options.only_titles is None else _titles(options.only_titles, site)
+    hashed = {one.path: one.hashed for one in report.inputs}
+    if props is not None:
+        hashed[absolute(props)] = hash_file(absolute(props), storage_for(props))
     range_bytes = options.range_bytes or range_size(n_bytes)
     if options.limit_pages is not None:
         range_bytes = max(n_bytes, 1)
@@ -93,7 +99,8 @@ def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) 
         ranges=tuple(plan_ranges(paths, storage, range_bytes=range_bytes)),
         wikidata=wikidata,
         titles=titles,
-        files=_files(report, options, wikidata),
+        files=_files(report, options, wikidata, hashed),
+        hashed=hashed,
     )
 
 
@@ -167,9 +174,14 @@ def _titles(path: str, site: Site) -> frozenset[str]:
     return titles
 
 
-def _files(report: CheckReport, options: BuildOptions, wikidata: WikidataTables | None) -> tuple[InputFile, ...]:
-    files = [InputFile(one.name, one.n_bytes, one.sha256) for one in report.inputs]
-    given = [(base_name(path), path) for path in (options.page_props, options.siteinfo, options.only_titles) if path]
+def _files(
+    report: CheckReport, options: BuildOptions, wikidata: WikidataTables | None, hashed: Mapping[str, HashedFile]
+) -> tuple[InputFile, ...]:
+    files = [InputFile(one.name, one.hashed.n_bytes, one.hashed.sha256) for one in report.inputs]
+    if options.page_props is not None:
+        props = hashed[absolute(options.page_props)]
+        files.append(InputFile(base_name(options.page_props), props.n_bytes, props.sha256))
+    given = [(base_name(path), path) for path in (options.siteinfo, options.only_titles) if path]
     if wikidata is not None:
         given.append(("wikidata/manifest.json", wikidata.manifest_path))
     for name, path in given:

@@ -34,6 +34,9 @@ from pipelines.commands import (
 )
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
+from pipelines.object_stores import parse_flags
+from pipelines.runners import quiet_beam
+from pipelines.storage import use_options
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -73,6 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
+    quiet_beam()
     parser = make_parser()
     given = _arguments() if argv is None else argv
     for argument in given:
@@ -80,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
     args, rest = parser.parse_known_args(given)
     command = next(one for one in COMMANDS if one.name == args.command)
+    if rest and not command.takes_beam_flags:
+        options, rest = parse_flags(rest)
+        use_options(options)
     if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
     args.beam_args = rest

@@ -138,13 +138,18 @@ def jvm_flags(properties: Sequence[str]) -> list[str]:
     return [flag for one in properties for flag in _jvm(one)]
 
 
-def main(argv: Sequence[str]) -> None:
-    """Becomes ``java``, to end with the process that started it."""
+def end_with_parent() -> None:
+    """Has this process killed as soon as the one that started it is gone, lest it writes into the folder of a next."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit(1)  # it was gone before this one could ask
+
+
+def main(argv: Sequence[str]) -> None:
+    """Becomes ``java``, to end with the process that started it."""
+    end_with_parent()
     java = java_command()
     os.execv(java, [java, *argv])
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
-from kbsource.beat import Beat
-from kbsource.files import LocalStorage, join
+from kbsource.beat import Beat, Reading
+from kbsource.files import LocalStorage, base_name, join
+from pipelines.storage import is_local, storage_for
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0
@@ -126,6 +127,22 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
+def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
+    """Gives a poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
+
+    Args:
+        folder: where they are.
+        prefix: that their names begin with.
+    """
+
+    def poll() -> Reading:
+        paths = LocalStorage().glob(join(folder, f"{prefix}*.beat"))
+        readings = [Beat.glance(path) for path in paths] if "://" not in folder else []
+        return Reading(0, 0, sum(one.pages_done for one in readings), sum(one.bytes_done for one in readings))
+
+    return poll
+
+
 def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Callable[[], Done]:
     """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind.
 
@@ -141,5 +158,31 @@ def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Ca
         readings = [Beat.glance(path) for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
         n_bytes = sum(one.bytes_done for one in readings)
         return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings), unit)
+
+    return poll
+
+
+def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = "") -> Callable[[], Done]:
+    """Gives a poll of the chunks that a ``GuardedMap`` is doing.
+
+    Its beats are only seen where the staging folder is local; elsewhere parts are counted that have a chunk.
+
+    Args:
+        staging: staging folder, with the folder ``beats``.
+        folder: where the chunks come to lie.
+        sizes: bytes of each part of the input, or things where they are not bytes.
+        unit: what these are.
+    """
+    total, beats, n_done = sum(sizes), beats_in(join(staging, "beats"), ""), 0
+
+    def seen() -> int:
+        paths = storage_for(folder).glob(join(folder, "*.arrow"))
+        return sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in paths})
+
+    def poll() -> Done:
+        nonlocal n_done
+        with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
+            n_done = max(n_done, beats().bytes_done if is_local(staging) else seen())
+        return Done(min(n_done, total), total, unit=unit)
 
     return poll

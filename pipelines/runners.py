@@ -16,13 +16,11 @@ from pipelines.storage import use_options
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-_HERE = "--runner=local"
-_PROCESSES = "--workers="
 _LOCAL = ("--runner=FnApiRunner",)
 
 PRESETS = {
-    "local": "one working process on this machine",
-    "local-multi": "as many working processes on this machine as it has cores, or --workers",
+    "local": "Beam's own runner on this machine, with one worker",
+    "local-multi": "the same with a process for each core, or --workers of them",
     "spark": "a Spark 3.5 cluster: --spark_master_url, or --job_endpoint of a running job server",
     "flink": "a Flink cluster: --flink_master or --job_endpoint; without, one inside the job server",
     "dataflow": "Google Dataflow: --project, --region, --temp_location and --sdk_container_image",
@@ -33,9 +31,8 @@ PRESETS = {
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
     """Gives the flags of Beam for a preset or for a runner that Beam itself knows.
 
-    The local presets are flags that ``local_processes`` understands and that mean no runner of Beam, unless there are
-    further flags: those are Beam's. The heavy work is done by guarded processes of our own, one for each of Beam's
-    workers, so that threads are all that Beam needs to keep every core of a machine at work.
+    The local presets are Beam's own runner, which ``DirectRunner`` stands for where Prism is not to be had: in this
+    process, or with a process of its own for each worker.
 
     Args:
         runner: name of a preset, or of one of Beam's runners.
@@ -51,17 +48,15 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
         raise SetupError(f"--workers is for --runner local-multi, not for {runner}; {instead}.")
     if workers is not None and workers < 1:
         raise SetupError(f"--workers is {workers}; give at least 1, or leave it out for one per core.")
-    if runner in ("local", "local-multi") and not beam_args:
-        return [_HERE, f"{_PROCESSES}{1 if runner == 'local' else workers or n_cores()}"]
     if runner == "local":
         return [*_LOCAL, *beam_args]
     if runner == "local-multi":
-        threads = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_threading"]
-        return [*_LOCAL, *threads, *beam_args]
+        processes = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_processing"]
+        return [*_LOCAL, *processes, *beam_args]
     given = flags_given(beam_args)
     if "output_executable_path" in given:
         raise SetupError(
-            "--output_executable_path writes a pipeline down instead of running it, and each command runs several."
+            "--output_executable_path writes a pipeline down instead of running it; run it with a job server."
         )
     if runner == "spark":
         return [*spark_flags(given), *beam_args]
@@ -78,10 +73,8 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
 
 
 def local_processes(flags: Sequence[str]) -> int | None:
-    """Gives the number of working processes that the flags of a local preset mean; None for flags of Beam."""
-    if not flags or flags[0] != _HERE:
-        return None
-    return int(flags[1].removeprefix(_PROCESSES))
+    """Gives None."""
+    return None
 
 
 def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
@@ -123,9 +116,6 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    n_processes = local_processes(flags)
-    if n_processes is not None:  # a stage that needs Beam whatever the runner
-        flags = [*_LOCAL, f"--direct_num_workers={n_processes}", "--direct_running_mode=multi_threading"]
     options = PipelineOptions(list(flags))
     complaint = io.StringIO()
     try:

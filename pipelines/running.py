@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions
+from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from kbsource.errors import DataError, SetupError
+from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.runners import pipeline_options, quiet_beam
+from pipelines.storage import is_local
 
 # How Beam reports what a worker raised, and how its portable runners report a job that ended badly.
 _RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}
@@ -26,7 +33,34 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
         SetupError: a flag is unknown or has a bad value.
     """
     quiet_beam()
-    return beam.Pipeline(options=pipeline_options(flags))
+    options = pipeline_options(flags)
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode != "multi_processing":
+        return beam.Pipeline(options=options)
+    direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
+    worker = SubprocessSDKEnvironment.from_command_string(
+        f"exec {shlex.quote(sys.executable)} -m pipelines.local_worker"
+    )
+    return beam.Pipeline(runner=FnApiRunner(default_environment=worker), options=options)
+
+
+def check_paths(flags: Sequence[str], *paths: str) -> None:
+    """Finds files that a pipeline is to read or write where the runner's workers do not see them.
+
+    Args:
+        flags: of Beam, from ``runners.beam_flags``.
+        paths: inputs and outputs.
+
+    Raises:
+        SetupError: Dataflow would get a path of this machine.
+    """
+    if f"--runner={DATAFLOW_RUNNER}" not in flags:
+        return
+    for path in filter(is_local, paths):
+        raise SetupError(
+            f"{path} is a path of this machine, whose files Dataflow's workers do not see: put them into a bucket "
+            "and give gs://BUCKET/FOLDER, or choose another runner."
+        )
 
 
 def run_pipeline(pipeline: Any, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import posixpath
 from collections import Counter
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from kbsource.dump.checksums import find_published, hash_file
+from kbsource.dump.checksums import Published, find_published
+from kbsource.dump.digests import HashedFile, hash_file
 from kbsource.dump.multistream_index import STREAM_START, IndexEntry, read_index
 from kbsource.dump.parts import gaps_and_overlaps, index_names, is_content_export, part_of
 from kbsource.dump.ranges import DumpRange, plan_ranges
@@ -55,8 +57,7 @@ class InputFile:
 
     path: str
     name: str
-    n_bytes: int
-    sha256: str
+    hashed: HashedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +108,14 @@ def check_dump(
             findings.append(Finding("error", name, "missing_file", f"{path} does not exist.", "Check the path."))
             continue
         try:
-            found, sha256 = _check_sums(path, storage, on_progress)
+            published = find_published(path, storage)
         except SetupError as error:
-            found, sha256 = [Finding("error", name, "bad_checksum_list", str(error))], ""
-        findings += found
-        sha256 = sha256 or hash_file(path, storage, ["sha256"])["sha256"]
-        inputs.append(InputFile(path, name, storage.size(path), sha256))
+            findings.append(Finding("error", name, "bad_checksum_list", str(error)))
+            hashed = hash_file(path, storage, on_bytes=on_progress)
+        else:
+            found, hashed = _check_sums(path, published, storage, on_progress)
+            findings += found
+        inputs.append(InputFile(path, name, hashed))
         try:
             header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
             dump_range = plan_ranges([path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
@@ -135,19 +138,20 @@ def check_dump(
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
 
-def _check_sums(path: str, storage: Storage, on_progress: Callable[[int], None] | None) -> tuple[list[Finding], str]:
+def _check_sums(
+    path: str, published: Published, storage: Storage, on_progress: Callable[[int], None] | None
+) -> tuple[list[Finding], HashedFile]:
     name = base_name(path)
-    published = find_published(path, storage)
-    algorithms = {algorithm for algorithm, _, _ in published.digests} | {"sha256"}
-    digests = hash_file(path, storage, algorithms, on_progress=on_progress)
+    further = {name: hashlib.new(name, usedforsecurity=False) for name, _, _ in published.digests}
+    hashed = hash_file(path, storage, further=further.values(), on_bytes=on_progress)
     found: list[Finding] = []
-    n_bytes = storage.size(path)
+    n_bytes = hashed.n_bytes
     if published.n_bytes not in (None, n_bytes):
         message = f"It has {n_bytes:,} bytes, dumpstatus.json says {published.n_bytes:,}: it is not all there."
         found.append(Finding("error", name, "size_mismatch", message, _AGAIN))
     for algorithm, digest, list_name in published.digests:
-        if digests[algorithm] != digest:
-            message = f"Its {algorithm} is {digests[algorithm]}, {list_name} says {digest}: it is another file."
+        if (own := further[algorithm].hexdigest()) != digest:
+            message = f"Its {algorithm} is {own}, {list_name} says {digest}: it is another file."
             found.append(Finding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
         message = f"By dumpstatus.json the job that writes it is not done ({published.unfinished_job})."
@@ -162,7 +166,7 @@ def _check_sums(path: str, storage: Storage, on_progress: Callable[[int], None] 
         message = "No _SUCCESS beside it: that file is written when an export is complete."
         remedy = "Download _SUCCESS too; where it is not published, wait until it is."
         found.append(Finding("warning", name, "no_success_marker", message, remedy))
-    return found, digests["sha256"]
+    return found, hashed
 
 
 def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: Storage) -> Iterator[Finding]:

@@ -6,16 +6,14 @@ Exports (SHA256SUMS), as published in 2026.
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import orjson
 
 from kbsource.errors import SetupError
-from kbsource.files import CHUNK_BYTES, Storage, base_name, join
+from kbsource.files import Storage, base_name, join
 
 _LINE = re.compile(r"\A([0-9a-fA-F]{32,128})\s+\*?(.+?)\s*\Z")
 _DUMP_PREFIX = re.compile(r"\A[a-z0-9_]+-(?:\d{8}|latest|\d{4}-\d\d-\d\d)(?=-)")
@@ -92,21 +90,3 @@ def _add_status(published: Published, data: bytes, name: str, path: str) -> None
                 published.unfinished_job = f"{job_name}: {job.get('status')}"
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise SetupError(f"{path} is not a dumpstatus.json as published ({error!r}). Download or remove it.") from error
-
-
-def hash_file(
-    path: str,
-    storage: Storage,
-    algorithms: Iterable[str],
-    *,
-    on_progress: Callable[[int], None] | None = None,
-) -> dict[str, str]:
-    """Gives the hex digest of a stored file for each algorithm, reading it once."""
-    digests = {name: hashlib.new(name, usedforsecurity=False) for name in sorted(set(algorithms))}
-    with storage.open_read(path) as file:
-        while data := file.read(CHUNK_BYTES):
-            for digest in digests.values():
-                digest.update(data)
-            if on_progress is not None:
-                on_progress(len(data))
-    return {name: digest.hexdigest() for name, digest in digests.items()}

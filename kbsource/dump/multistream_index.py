@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kbsource.dump.bzip2 import Damage
 from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import RecordError
-from kbsource.files import Storage
+from kbsource.files import ReadableStorage
 
 _LINE = re.compile(rb"(\d{1,18}):(\d{1,18}):(.+)")
 STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
@@ -26,7 +26,7 @@ class IndexEntry(NamedTuple):
     title: str
 
 
-def read_index(path: str, storage: Storage) -> Iterator[IndexEntry]:
+def read_index(path: str, storage: ReadableStorage) -> Iterator[IndexEntry]:
     """Yields the lines of an index, compressed or not, in order.
 
     Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kbsource.dump.siteinfo import read_header
 from kbsource.dump.streams import UTF8, Compression
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, Storage, base_name
 
 _NUMBERS = re.compile(r"(\d+)")
 # Files that stand beside dumps and match the same patterns.
@@ -52,7 +52,7 @@ class DumpRange:
 
 
 def plan_ranges(
-    paths: Sequence[str], storage: Storage, *, range_bytes: int, allow_unknown_schema: bool = False
+    paths: Sequence[str], storage: ReadableStorage, *, range_bytes: int, allow_unknown_schema: bool = False
 ) -> list[DumpRange]:
     """Gives the ranges of the files, in the given order of the files and from front to back.
 

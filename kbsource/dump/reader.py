@@ -13,7 +13,7 @@ from kbsource.dump.ranges import DumpRange
 from kbsource.dump.splitter import MAX_PAGE_BYTES, WHOLE_PAGE_BYTES, PagePart, PageSplitter
 from kbsource.dump.streams import UTF8, Piece, iter_pieces, read_tail
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord, RawPage
 from kbsource.site import Site
 
@@ -24,7 +24,7 @@ _DETAIL_CHARS = 1000
 
 def read_range(
     dump_range: DumpRange,
-    storage: Storage,
+    storage: ReadableStorage,
     site: Site,
     *,
     as_of: str | None = None,

@@ -16,7 +16,7 @@ from lxml import etree
 from kbsource.dump.bzip2 import Damage
 from kbsource.dump.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, base_name
 from kbsource.site import Site
 
 SCHEMA_VERSIONS = frozenset(f"0.{minor}" for minor in range(3, 12))
@@ -60,7 +60,7 @@ class DumpHeader:
     prefix: str
 
 
-def read_header(path: str, storage: Storage, *, allow_unknown_schema: bool = False) -> DumpHeader:
+def read_header(path: str, storage: ReadableStorage, *, allow_unknown_schema: bool = False) -> DumpHeader:
     """Reads the head of a dump file.
 
     Args:
@@ -104,7 +104,7 @@ def read_header(path: str, storage: Storage, *, allow_unknown_schema: bool = Fal
     )
 
 
-def _read_head(path: str, storage: Storage) -> tuple[Compression, str, bytes]:
+def _read_head(path: str, storage: ReadableStorage) -> tuple[Compression, str, bytes]:
     """Gives compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
     with storage.open_read(path) as file:
         compression = compression_of(read_up_to(file, 8), path)
@@ -180,7 +180,7 @@ def language_of_dbname(dbname: str) -> str:
     return dbname[: found.start()].replace("_", "-") if found else ""
 
 
-def read_siteinfo_json(path: str, storage: Storage) -> dict[str, Any]:
+def read_siteinfo_json(path: str, storage: ReadableStorage) -> dict[str, Any]:
     """Reads the answer of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
     Beside a dump it is called ``…-siteinfo-namespaces.json.gz``. Its aliases are the ones ``<siteinfo>`` leaves out.

@@ -15,7 +15,7 @@ from kbsource.dump.bzip2 import Damage
 from kbsource.dump.sql_literals import SqlValue, literal_text, literal_value
 from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord
 
 _PAGE_PROPS = ("pp_page", "pp_propname", "pp_value")
@@ -43,7 +43,9 @@ _HEAD_BYTES = 1 << 16
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 
-def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
+def read_rows(
+    path: str, storage: ReadableStorage, columns: Sequence[str]
+) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
     """Yields the named columns of every row, in the order of the file.
 
     Numbers come as int or float, NULL as None, strings as the bytes they stand for. A row that cannot be read comes
@@ -68,7 +70,7 @@ def read_rows(path: str, storage: Storage, columns: Sequence[str]) -> Iterator[t
             yield tuple(map(literal_value, row))
 
 
-def page_props_database(path: str, storage: Storage) -> str | None:
+def page_props_database(path: str, storage: ReadableStorage) -> str | None:
     """Gives the database that a dump of page_props is of, such as ``enwiki``; None where its head does not say.
 
     Raises:
@@ -78,7 +80,7 @@ def page_props_database(path: str, storage: Storage) -> str | None:
 
 
 def read_page_props(
-    path: str, storage: Storage, *, names: frozenset[str] | None = None
+    path: str, storage: ReadableStorage, *, names: frozenset[str] | None = None
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
     """Yields (page_id, name, value) of the page_props table, rejects as ``read_rows`` does.
 
@@ -111,7 +113,7 @@ def read_page_props(
 class _SqlReader:
     """Reads one file; the buffer holds the decompressed bytes from the statement or row in hand on."""
 
-    def __init__(self, path: str, storage: Storage, columns: Sequence[str]) -> None:
+    def __init__(self, path: str, storage: ReadableStorage, columns: Sequence[str]) -> None:
         self._path = path
         self._file_name = base_name(path)
         self._columns = [column.encode("utf-8") for column in columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
@@ -19,12 +19,14 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.schema import ALL_TABLES, SCHEMA_VERSION
 
-GROUP_ROWS = 128
+GROUP_ROWS = 512
 GROUP_CHARS = 512 << 10
 """A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
-cost less to write: most of both is fixed, for the number of columns."""
+cost less to write: most of both is fixed, for the number of columns. A file's footer, which is held whole by who writes
+or reads the file, grows by 6 KB a group."""
 
 SMALL_GROUP_ROWS = 1 << 16
+_ROWS_AT_ONCE = 1 << 12
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
 
@@ -165,62 +167,40 @@ class TableFile:
         return self._entry
 
 
-class ShardWriter:
-    """Writes one shard of pages in the order they are added; the same pages give the same bytes.
+class PageGroups:
+    """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
 
-    Used as a context: the file appears under its name when the context ends well, and not at all otherwise.
-    Then ``entry`` says what was written. Memory: one row group.
-
-    Args:
-        output: folder of the release.
-        file: path in the release, from ``layout.shard_path("pages", …)``.
-    """
-
-    def __init__(self, output: str, file: str, storage: Storage) -> None:
-        self._target = TableFile(output, file, "pages", storage)
+    def __init__(self) -> None:
         self._pending: list[Page] = []
         self._pending_chars = 0
 
-    def __enter__(self) -> ShardWriter:
-        self._target.__enter__()
-        return self
-
-    def add(self, page: Page) -> None:
-        """Takes one page after checking every law; a page that breaks one is not written.
+    @staticmethod
+    def check(page: Page) -> None:
+        """Checks every law that a page of a release keeps.
 
         Raises:
-            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``; the shard goes on
-                without the page.
+            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``.
         """
         check_page(page)
         timestamp_seconds(page.timestamp)
+
+    def add(self, page: Page) -> pa.RecordBatch | None:
+        """Takes a page that ``check`` has passed; gives the group before it where that is full."""
         n_chars = sum(len(element.text) for element in page.elements)
-        if self._pending and self._pending_chars + n_chars > GROUP_CHARS:
-            self._flush()
+        full = None
+        if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
+            full = self.rest()
         self._pending.append(page)
         self._pending_chars += n_chars
-        if len(self._pending) == GROUP_ROWS:
-            self._flush()
+        return full
 
-    def _flush(self) -> None:
-        self._target.write(pages_to_batch(self._pending))
+    def rest(self) -> pa.RecordBatch | None:
+        """Gives what is pending, None when nothing is; call it once more after the last page."""
+        if not self._pending:
+            return None
+        batch = pages_to_batch(self._pending)
         self._pending, self._pending_chars = [], 0
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self._target.__exit__(kind, error, trace)
-            return
-        with ExitStack() as stack:
-            stack.push(self._target)
-            if self._pending:
-                self._flush()
-
-    @property
-    def entry(self) -> FileEntry:
-        """What was written; only after the context has ended well."""
-        return self._target.entry
+        return batch
 
 
 def write_small_table(
@@ -235,13 +215,13 @@ def write_small_table(
     schema = parquet_schema(table)
     written: list[FileEntry] = []
     source = iter(rows)
-    pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file))
-    while pending or not written:
+    pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file), schema)
+    while pending.num_rows or not written:
         with TableFile(output, f"{table}/{len(written):05d}.unnamed", table, storage) as target:
-            while pending and target.n_rows < rows_per_file:
-                target.write(rows_to_batch(pending, schema))
+            while pending.num_rows and target.n_rows < rows_per_file:
+                target.write(pending)
                 room = rows_per_file - target.n_rows or rows_per_file
-                pending = _take(source, min(SMALL_GROUP_ROWS, room))
+                pending = _take(source, min(SMALL_GROUP_ROWS, room), schema)
         written.append(target.entry)
     entries = []
     for number, entry in enumerate(written):
@@ -251,5 +231,11 @@ def write_small_table(
     return tuple(entries)
 
 
-def _take(source: Iterator[Any], n_rows: int) -> Sequence[Any]:
-    return list(islice(source, n_rows))
+def _take(source: Iterator[Any], n_rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Gives the next rows as one batch; as objects, which take many times as much memory, only some of them at once."""
+    parts = []
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        parts.append(rows_to_batch(list(islice(source, min(_ROWS_AT_ONCE, n_rows - start))), schema))
+        if not parts[-1].num_rows:
+            break
+    return pa.concat_batches(parts)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,91 +11,86 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.chunks import Key, Stored, read_chunk_report, read_stored
 from kbsource.files import Storage, join
-from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile, write_small_table
 from kbsource.schema import CLASSES
-from kbsource.spill import BucketSpill
-from kbsource.staging import read_batches
 from kbsource.wikidata.classes import Closure, class_closure
 from kbsource.wikidata.manifest import EntityCounts
-from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, staged_file
+from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, class_edges_path, tables_folder
 from kbsource.wikidata.rolling import RollingFiles
 
-N_BUCKETS = 64
 _EDGES_AT_ONCE = 1 << 20
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
-_PLACED = IDS.append(pa.field("part", pa.int64(), nullable=False))
 
 
-def find_superseded(
-    reports: Sequence[PartReport], storage: Storage, *, staging: str, scratch: str
-) -> dict[int, tuple[int, ...]]:
+def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
     """Gives, by range, the ordinals of the lines whose entity another line supersedes.
 
     Of lines with one entity the one with the highest revision counts, then the first.
 
     Args:
-        reports: of all ranges.
-        staging: staging folder.
-        scratch: local folder for scratch files, 29 bytes an entity; memory holds a 64th of them.
+        ids: of schema ``IDS``, in any order; all lines of an entity whose lines are among them.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
-    with BucketSpill(os.path.join(scratch, "ids"), _PLACED, n_buckets=N_BUCKETS) as spill:
-        for report in reports:
-            for batch in read_batches(storage, staged_file(staging, "ids", report.part)):
-                part = pa.array(np.full(batch.num_rows, report.part, np.int64))
-                buckets = (batch["number"].to_numpy() % N_BUCKETS).astype(np.int64)
-                spill.add(pa.RecordBatch.from_arrays([*batch.columns, part], schema=_PLACED), buckets)
-        spill.flush()
-        for bucket in range(N_BUCKETS):
-            table = spill.read(bucket)
-            kind, number, revision, ordinal, part = (table[name].to_numpy() for name in _PLACED.names)
-            order = np.lexsort((ordinal, part, -revision, number, kind))
-            again = (number[order][1:] == number[order][:-1]) & (kind[order][1:] == kind[order][:-1])
-            for row in order[1:][again].tolist():
-                found[int(part[row])].append(int(ordinal[row]))
+    kind, number, revision, part, ordinal = (ids[name].to_numpy() for name in IDS.names)
+    order = np.lexsort((ordinal, part, -revision, number, kind))
+    again = (number[order][1:] == number[order][:-1]) & (kind[order][1:] == kind[order][:-1])
+    for row in order[1:][again].tolist():
+        found[int(part[row])].append(int(ordinal[row]))
     return {part: tuple(sorted(ordinals)) for part, ordinals in sorted(found.items())}
 
 
-def name_files(reports: Sequence[PartReport], output: str, storage: Storage) -> dict[str, tuple[FileEntry, ...]]:
-    """Gives the ranges' files their final names, in the order of the ranges; every table gets at least one file."""
+def name_files(
+    reports: Sequence[PartReport], storage: Storage, *, output: str, staging: str
+) -> dict[str, tuple[FileEntry, ...]]:
+    """Moves the ranges' files to where they belong, in the order of the ranges; every table gets at least one file.
+
+    Files that are there already stay.
+    """
     tables = {}
     for table in PARSED_TABLES:
         entries = [entry for report in reports for entry in report.tables[table]]
-        tables[table] = _named(entries or [_empty_file(output, table, storage)], output, table, storage)
+        tables[table] = _named(entries, table, storage, output=output, staging=staging)
     return tables
 
 
-def _empty_file(output: str, table: str, storage: Storage) -> FileEntry:
-    with TableFile(output, f"{table}/00000-000.unnamed", table, storage) as file:
-        pass
-    return file.entry
-
-
-def _named(entries: Sequence[FileEntry], output: str, table: str, storage: Storage) -> tuple[FileEntry, ...]:
+def _named(
+    entries: Sequence[FileEntry], table: str, storage: Storage, *, output: str, staging: str
+) -> tuple[FileEntry, ...]:
+    folder = tables_folder(staging)
+    if not entries:
+        with TableFile(folder, f"{table}/none.parquet", table, storage) as empty:
+            pass
+        entries = [empty.entry]
+    waiting = frozenset(storage.glob(join(folder, table, "*.parquet")))
     named = []
     for number, entry in enumerate(entries):
         file = shard_path(table, number, len(entries))
-        storage.rename(join(output, entry.file), join(output, file))
+        if (source := join(folder, entry.file)) in waiting:
+            storage.rename(source, join(output, file))
         named.append(FileEntry(file, entry.rows, entry.bytes, entry.sha256))
     return tuple(named)
 
 
-def write_classes(
-    reports: Sequence[PartReport], storage: Storage, *, output: str, staging: str
-) -> tuple[FileEntry, ...]:
-    """Writes the table ``classes`` and gives its files."""
-    batches = (
-        batch for report in reports for batch in read_batches(storage, staged_file(staging, "classes", report.part))
-    )
+def write_classes(keys: Iterable[Key], storage: Storage, *, output: str, staging: str) -> tuple[FileEntry, ...]:
+    """Writes the table ``classes`` and gives its files.
+
+    Args:
+        keys: of the ranges, as their ``CLASS_EDGES`` have them.
+        storage: of the folders.
+        output: folder of the release.
+        staging: staging folder.
+    """
+    stored = (read_chunk_report(class_edges_path(staging, key), storage)[0] for key in keys)
+    batches = (batch for one in stored for batch in read_stored(one, storage))
     edges = distinct_edges((batch["class"].to_numpy(), batch["superclass"].to_numpy()) for batch in batches)
-    with RollingFiles(output, "classes", 0, storage) as files:
+    with RollingFiles(tables_folder(staging), "classes", Key(0, 0), storage) as files:
         for closure in class_closure(*edges):
             files.write(closure_batch(closure))
-    return _named(files.entries or [_empty_file(output, "classes", storage)], output, "classes", storage)
+    return _named(files.entries, "classes", storage, output=output, staging=staging)
 
 
 def distinct_edges(
@@ -123,18 +117,10 @@ def _item_ids(numbers: npt.NDArray[np.uint32]) -> pa.Array:
     return pc.binary_join_element_wise("Q", pa.array(numbers).cast(pa.string()), "")
 
 
-def write_rejected(
-    reports: Sequence[PartReport], storage: Storage, *, output: str, staging: str
-) -> tuple[FileEntry, ...]:
-    """Writes the table ``rejected`` and gives its files."""
-
-    def records() -> Iterator[BadRecord]:
-        for report in reports:
-            for batch in read_batches(storage, staged_file(staging, "rejected", report.part)):
-                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    yield BadRecord(*values)
-
-    return write_small_table(records(), output, "rejected", storage=storage)
+def write_rejected(chunks: Iterable[Stored], storage: Storage, *, output: str) -> tuple[FileEntry, ...]:
+    """Writes the table ``rejected`` out of the reports of the ranges, and gives its files. Memory: one range's."""
+    rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path, storage)[1].rejected)
+    return write_small_table(rejected, output, "rejected", storage=storage)
 
 
 def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:

@@ -17,7 +17,7 @@ from kbsource.dump.bzip2 import Damage
 from kbsource.dump.ranges import natural_key
 from kbsource.dump.streams import Compression, Piece, compression_of, iter_pieces, read_tail, read_up_to
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, Storage, base_name
 from kbsource.records import BadRecord
 from kbsource.wikidata.entity import entity_key
 
@@ -80,7 +80,7 @@ def expand_dumps(patterns: Sequence[str], storage: Storage) -> list[str]:
     return list(paths)
 
 
-def plan_lines(paths: Sequence[str], storage: Storage, *, range_bytes: int) -> list[LineRange]:
+def plan_lines(paths: Sequence[str], storage: ReadableStorage, *, range_bytes: int) -> list[LineRange]:
     """Gives the ranges of the files, in the given order of the files and from front to back.
 
     gzip files cannot be entered in the middle: they are one range.
@@ -104,7 +104,7 @@ def plan_lines(paths: Sequence[str], storage: Storage, *, range_bytes: int) -> l
     return ranges
 
 
-def _form(path: str, storage: Storage) -> tuple[Compression, bool]:
+def _form(path: str, storage: ReadableStorage) -> tuple[Compression, bool]:
     """Gives the compression of a file and whether its content begins as an array."""
     with storage.open_read(path) as file:
         compression = compression_of(read_up_to(file, 8), path)
@@ -125,7 +125,7 @@ def _form(path: str, storage: Storage) -> tuple[Compression, bool]:
 
 def read_lines(
     line_range: LineRange,
-    storage: Storage,
+    storage: ReadableStorage,
     *,
     on_progress: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,

@@ -1,22 +1,16 @@
-"""One range of a dump becomes files of the tables, and a report.
+"""One range of a dump becomes batches of the tables, and those become files and a report.
 
-Files of a range get the names ``items/00012-000.unnamed``, …, until the number of all files is known. Under the staging
-folder, one of each per range, named by its number::
-
-    rejected/00012.arrow   rejected records (``schema.REJECTED``)
-    ids/00012.arrow        id and revision of every entity (see ``IDS``), for finding those that come twice
-    classes/00012.arrow    P279 statements and the values of P31 (see ``CLASS_EDGES``)
-    parts/00012.json       the report; written last: a range without one was not finished
-
-Everything depends on the range alone, so doing a range again is harmless.
+Files of a range lie in the staging folder, named by its key, until the number of all files is known:
+``tables/items/00012-00000-000.parquet``, …; ``classes/00012-00000.arrow`` holds P279 statements and the values of P31
+(see ``CLASS_EDGES``). Everything depends on the key alone, so doing a range again is harmless.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.beat import Beat
-from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, join
+from kbsource.chunks import Key, Report, Work, chunk_path, write_chunk
+from kbsource.errors import RecordError
+from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
-from kbsource.schema import REJECTED
-from kbsource.staging import read_json, staged_rows, write_json
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
-from kbsource.wikidata.lines import Line, read_ahead
+from kbsource.wikidata.lines import Line, LineRange, read_ahead, read_lines
 from kbsource.wikidata.rolling import RollingFiles
 from kbsource.wikidata.statements import Statement
 from kbsource.wikidata.values import ENTITY, RANKS
@@ -40,7 +33,7 @@ from kbsource.wikidata.values import ENTITY, RANKS
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
 """Tables that the ranges of a dump give; the others are made of all of them."""
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
-IDS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 16
 
 ITEM, PROPERTY = 0, 1
 IDS = pa.schema(
@@ -48,10 +41,14 @@ IDS = pa.schema(
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("number", pa.uint32(), nullable=False),
         pa.field("revision_id", pa.int64(), nullable=False),
+        pa.field("part", pa.int32(), nullable=False),
         pa.field("ordinal", pa.int64(), nullable=False),
     ]
 )
-"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` -1 when unknown; ``ordinal`` counts the lines of the range."""
+"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` -1 when unknown; ``ordinal`` counts the lines of the range with
+the number ``part``."""
+ORDINALS = pa.schema([pa.field("ordinal", pa.int64(), nullable=False)])
+"""Which lines of a range are left out."""
 CLASS_EDGES = pa.schema(
     [pa.field("class", pa.uint32(), nullable=False), pa.field("superclass", pa.uint32(), nullable=False)]
 )
@@ -99,16 +96,14 @@ class PartReport:
         return cls(**{**value, "tables": tables})
 
 
-def staged_file(staging: str, kind: str, part: int) -> str:
-    """Gives the path of a range's file of one kind: ``rejected``, ``ids``, ``classes`` or ``parts``."""
-    return join(staging, kind, f"{part:05d}.{'json' if kind == 'parts' else 'arrow'}")
-
-
 class _Table:
-    """Columns of one table, written a row group at a time."""
+    """Columns of one table, given on a row group at a time."""
 
-    def __init__(self, files: RollingFiles, group_rows: int, batch_of: Callable[[Columns], pa.RecordBatch]) -> None:
-        self._files, self._group_rows, self._batch_of = files, group_rows, batch_of
+    def __init__(
+        self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
+    ) -> None:
+        self._name, self._batch_of, self._ready = name, batch_of, ready
+        self._group_rows = GROUP_ROWS[name]
         self._columns: list[list[Any]] = []
         self._n_rows = 0
 
@@ -120,15 +115,15 @@ class _Table:
             own.extend(more)
         self._n_rows += len(columns[0])
         while self._n_rows >= self._group_rows:
-            self._write(self._group_rows)
+            self._give(self._group_rows)
 
     def flush(self) -> None:
-        """Writes what is pending; call it once after the last row."""
+        """Gives what is pending; call it once after the last row."""
         if self._n_rows:
-            self._write(self._n_rows)
+            self._give(self._n_rows)
 
-    def _write(self, n_rows: int) -> None:
-        self._files.write(self._batch_of([column[:n_rows] for column in self._columns]))
+    def _give(self, n_rows: int) -> None:
+        self._ready.append((self._name, self._batch_of([column[:n_rows] for column in self._columns])))
         for column in self._columns:
             del column[:n_rows]
         self._n_rows -= n_rows
@@ -144,116 +139,225 @@ def _statement_facts(batch: pa.RecordBatch) -> Counter[str]:
     return found
 
 
-def write_part(
-    lines: Iterable[Line | BadRecord],
-    storage: Storage,
-    *,
-    output: str,
-    staging: str,
-    part: int,
-    file: str,
-    reader: EntityReader,
-    skipped: Container[int],
-    verdicts: Mapping[int, str],
-    beat: Beat,
-) -> PartReport:
-    """Writes what one range of a dump gives, in the order of the dump, and its report.
+class Part:
+    """What one range of a dump gives, in the order of the dump; iterate once.
 
     Args:
-        lines: of one range, from ``lines.read_lines``.
-        output: folder of the release.
-        staging: staging folder.
+        lines: of the range, from ``lines.read_lines``.
         part: number of the range.
         file: base name of the dump file.
         reader: reads the entities; what raises RecordError is rejected.
         skipped: ordinals of entities that another line supersedes; they are rejected as ``duplicate_entity``.
         verdicts: by ordinal: how an entity ended the process that read it; it is rejected unread.
+        beat: shows the entity in work.
 
-    Returns:
-        The report, as written.
+    Attributes:
+        rejected: what was rejected so far.
     """
-    counts: Counter[str] = Counter()
-    rejects: Counter[str] = Counter()
-    facts: Counter[str] = Counter()
-    classes: set[int] = set()
 
-    def counted_statements(columns: Columns) -> pa.RecordBatch:
-        batch = statements_batch(columns)
-        facts.update(_statement_facts(batch))
-        return batch
-
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(RollingFiles(output, name, part, storage)) for name in PARSED_TABLES}
+    def __init__(
+        self,
+        lines: Iterable[Line | BadRecord],
+        *,
+        part: int,
+        file: str,
+        reader: EntityReader,
+        skipped: Container[int] = (),
+        verdicts: Mapping[int, str] | None = None,
+        beat: Beat | None = None,
+    ) -> None:
+        self._lines, self._part, self._file, self._reader = lines, part, file, reader
+        self._skipped, self._verdicts, self._beat = skipped, verdicts or {}, beat or Beat.unshared()
+        self._ready: list[tuple[str, pa.RecordBatch]] = []
         batches: dict[str, Callable[[Columns], pa.RecordBatch]] = {
             "items": partial(row_batch, "items"),
             "properties": partial(row_batch, "properties"),
             "sitelinks": partial(plain_batch, "sitelinks"),
-            "statements": counted_statements,
+            "statements": self._statements_batch,
         }
-        tables = {name: _Table(files[name], GROUP_ROWS[name], batches[name]) for name in PARSED_TABLES}
-        rejected, ids, edges = (
-            stack.enter_context(staged_rows(storage, staged_file(staging, kind, part), schema))
-            for kind, schema in (("rejected", REJECTED), ("ids", IDS), ("classes", CLASS_EDGES))
-        )
+        self._tables = {name: _Table(name, batch_of, self._ready) for name, batch_of in batches.items()}
+        self._counts: Counter[str] = Counter()
+        self._facts: Counter[str] = Counter()
+        self._ids: list[tuple[int, ...]] = []
+        self._edges: list[tuple[int, ...]] = []
+        self._classes: set[int] = set()
+        self.rejected: list[BadRecord] = []
 
-        def reject(bad: BadRecord) -> None:
-            rejected.add((bad.stage, bad.key, bad.reason, bad.detail[:_DETAIL_CHARS], bad.file, bad.offset))
-            rejects[bad.reason] += 1
-
-        for ordinal, line in enumerate(read_ahead(lines), start=1):
-            counts["lines"] += 1
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yields row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their names."""
+        beat, ready = self._beat, self._ready
+        for ordinal, line in enumerate(read_ahead(self._lines), start=1):
+            self._counts["lines"] += 1
             if isinstance(line, BadRecord):
-                reject(line)
+                self._reject(line)
                 continue
             try:
-                if ordinal in verdicts:
-                    kind = verdicts[ordinal].rpartition("_")[2]
-                    raise RecordError(f"entity_{kind}", "the entity ended the process that read it")
+                if ordinal in self._verdicts:
+                    raise RecordError(f"entity_{self._verdicts[ordinal]}", "the entity ended the process that read it")
                 beat.enter(ordinal)
-                entity = reader.read(line.data)
+                entity = self._reader.read(line.data)
                 beat.leave()
-                if ordinal in skipped:
+                if ordinal in self._skipped:
                     raise RecordError("duplicate_entity", "another line has the entity, in a newer revision or before")
             except RecordError as error:
                 beat.leave()
-                reject(BadRecord("parse", entity_key(line.data), error.reason, error.detail, file, line.offset))
+                key = entity_key(line.data)
+                self._reject(BadRecord("parse", key, error.reason, error.detail, self._file, line.offset))
                 continue
-            if entity.kind not in ("item", "property"):
-                counts["others"] += 1
-                facts[f"type_{entity.kind}"] += 1
-                continue
-            _add_entity(entity, tables)
-            is_item = entity.kind == "item"
-            counts["items" if is_item else "properties"] += 1
-            facts["without_label"] += entity.label is None
-            revision = -1 if entity.revision_id is None else entity.revision_id
-            ids.add((ITEM if is_item else PROPERTY, entity.number, revision, ordinal))
-            for property_id, class_ in _class_links(entity.statements):
-                if property_id == _INSTANCE_OF:
-                    classes.add(class_)
-                elif is_item:
-                    edges.add((entity.number, class_))
-                    classes.add(class_)
-            for rows in (ids, edges):
-                if rows.n_pending >= IDS_AT_ONCE:
-                    rows.flush()
-        for number in sorted(classes):
-            edges.add((number, number))
-        for table in tables.values():
+            self._add(entity, ordinal)
+            if len(self._ids) >= _ROWS_AT_ONCE or len(self._edges) >= _ROWS_AT_ONCE:
+                self._flush_rows()
+            if ready:
+                yield from ready
+                ready.clear()
+        self._edges += [(number, number) for number in sorted(self._classes)]
+        self._flush_rows()
+        for table in self._tables.values():
             table.flush()
-    report = PartReport(
-        part=part,
-        file=file,
-        n_lines=counts["lines"],
-        n_items=counts["items"],
-        n_properties=counts["properties"],
-        n_others=counts["others"],
-        rejected=dict(sorted(rejects.items())),
-        facts=dict(sorted((+facts).items())),
-        tables={name: one.entries for name, one in files.items()},
-    )
-    write_json(storage, staged_file(staging, "parts", part), report.to_json())
-    return report
+        yield from ready
+
+    def _reject(self, bad: BadRecord) -> None:
+        self.rejected.append(replace(bad, detail=bad.detail[:_DETAIL_CHARS]))
+
+    def _add(self, entity: Entity, ordinal: int) -> None:
+        if entity.kind not in ("item", "property"):
+            self._counts["others"] += 1
+            self._facts[f"type_{entity.kind}"] += 1
+            return
+        _add_entity(entity, self._tables)
+        is_item = entity.kind == "item"
+        self._counts["items" if is_item else "properties"] += 1
+        self._facts["without_label"] += entity.label is None
+        revision = -1 if entity.revision_id is None else entity.revision_id
+        self._ids.append((ITEM if is_item else PROPERTY, entity.number, revision, self._part, ordinal))
+        for property_id, class_ in _class_links(entity.statements):
+            if property_id == _INSTANCE_OF:
+                self._classes.add(class_)
+            elif is_item:
+                self._edges.append((entity.number, class_))
+                self._classes.add(class_)
+
+    def _flush_rows(self) -> None:
+        for name, rows, schema in (("ids", self._ids, IDS), ("classes", self._edges, CLASS_EDGES)):
+            if rows:
+                self._ready.append((name, _rows_batch(rows, schema)))
+                rows.clear()
+
+    def _statements_batch(self, columns: Columns) -> pa.RecordBatch:
+        batch = statements_batch(columns)
+        self._facts.update(_statement_facts(batch))
+        return batch
+
+    def counts(self) -> dict[str, int]:
+        """Gives the number of ``lines``, ``items``, ``properties``, ``others`` and ``rejected`` so far."""
+        names = ("lines", "items", "properties", "others")
+        return {**{name: self._counts[name] for name in names}, "rejected": len(self.rejected)}
+
+    def report(self, tables: Mapping[str, tuple[FileEntry, ...]]) -> PartReport:
+        """Gives the report; only after the last batch.
+
+        Args:
+            tables: files by table.
+        """
+        counts, rejected = self._counts, Counter(bad.reason for bad in self.rejected)
+        return PartReport(
+            part=self._part,
+            file=self._file,
+            n_lines=counts["lines"],
+            n_items=counts["items"],
+            n_properties=counts["properties"],
+            n_others=counts["others"],
+            rejected=dict(sorted(rejected.items())),
+            facts=dict(sorted((+self._facts).items())),
+            tables=dict(tables),
+        )
+
+
+class PartFiles:
+    """Writes what ranges of a dump give; the chunk function of a release, whose chunks are ranges.
+
+    The rows of a chunk are ``IDS``; its report holds a ``PartReport`` as its facts, and what is rejected. The rows that
+    it is given, if any, are ``ORDINALS``: of entities that another line supersedes.
+
+    Args:
+        ranges: of the dump.
+        reader: reads the entities.
+        source: of the dump.
+        storage: of the staging folder.
+        staging: takes the files.
+    """
+
+    schema = IDS
+
+    def __init__(
+        self,
+        ranges: Sequence[LineRange],
+        reader: EntityReader,
+        *,
+        source: ReadableStorage,
+        storage: Storage,
+        staging: str,
+    ) -> None:
+        self._ranges, self._reader = ranges, reader
+        self._source, self._storage, self._staging = source, storage, staging
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        line_range, beat = self._ranges[work.key.part], work.beat
+        lines = read_lines(line_range, self._source, on_progress=lambda n_bytes: beat.done(pages=0, n_bytes=n_bytes))
+        if work.alone:
+            self._read_alone(lines, work)
+            return
+        part = Part(
+            lines,
+            part=line_range.index,
+            file=base_name(line_range.path),
+            reader=self._reader,
+            skipped=frozenset(ordinal for _, batch in rows for ordinal in batch["ordinal"].to_pylist()),
+            verdicts={ordinal: how for ordinal, (_, how) in work.verdicts.items()},
+            beat=beat,
+        )
+        with ExitStack() as stack:
+            files = {
+                name: stack.enter_context(RollingFiles(tables_folder(self._staging), name, work.key, self._storage))
+                for name in PARSED_TABLES
+            }
+            edges = []
+            for name, batch in part:
+                if name == "ids":
+                    yield batch
+                elif name == "classes":
+                    edges.append(batch)
+                else:
+                    files[name].write(batch)
+        edges_path = class_edges_path(self._staging, work.key)
+        write_chunk(edges, CLASS_EDGES, Report(), path=edges_path, storage=self._storage)
+        report = part.report({name: one.entries for name, one in files.items()})
+        work.report.rejected = part.rejected
+        work.report.facts = report.to_json()
+
+    def _read_alone(self, lines: Iterable[Line | BadRecord], work: Work) -> None:
+        for ordinal, line in enumerate(lines, start=1):
+            if ordinal == work.alone and isinstance(line, Line):
+                work.beat.enter(ordinal)
+                with suppress(RecordError):
+                    self._reader.read(line.data)
+                work.beat.leave()
+                return
+
+
+def tables_folder(staging: str) -> str:
+    """Gives the folder of the ranges' files."""
+    return join(staging, "tables")
+
+
+def class_edges_path(staging: str, key: Key) -> str:
+    """Gives the path of a range's ``CLASS_EDGES``."""
+    return chunk_path(join(staging, "classes"), key)
+
+
+def _rows_batch(rows: Sequence[tuple[int, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, type_) for column, type_ in columns], schema=schema)
 
 
 def _add_entity(entity: Entity, tables: Mapping[str, _Table]) -> None:
@@ -282,15 +386,3 @@ def _class_links(statements: Iterable[Statement]) -> Iterator[tuple[str, int]]:
     for property_id, rank, (form, _, value, _), _ in statements:
         if property_id in _CLASS_PROPERTIES and form == ENTITY and rank != _DEPRECATED and value and value[0] == "Q":
             yield property_id, int(value[1:])
-
-
-def read_part(storage: Storage, staging: str, part: int) -> PartReport:
-    """Gives the report of a range.
-
-    Raises:
-        SetupError: the range was not finished.
-    """
-    path = staged_file(staging, "parts", part)
-    if not storage.exists(path):
-        raise SetupError(f"{path}: range {part} of the dump was not finished by any worker; run the command again")
-    return PartReport.from_json(read_json(storage, path))

@@ -7,6 +7,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from kbsource.chunks import Key
 from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
@@ -25,11 +26,11 @@ class RollingFiles:
     """Batches of one table on their way into files of at most about ``ROWS_PER_FILE`` rows.
 
     Args:
-        part: number of the range, for the names of the files.
+        key: of the range, for the names of the files.
     """
 
-    def __init__(self, output: str, table: str, part: int, storage: Storage) -> None:
-        self._output, self._table, self._part, self._storage = output, table, part, storage
+    def __init__(self, output: str, table: str, key: Key, storage: Storage) -> None:
+        self._output, self._table, self._key, self._storage = output, table, key, storage
         self._stack = ExitStack()
         self._written: list[TableFile] = []
 
@@ -45,7 +46,8 @@ class RollingFiles:
         """Writes a batch as one row group."""
         if not self._written or self._written[-1].n_rows >= ROWS_PER_FILE[self._table]:
             self._stack.close()
-            name = f"{self._table}/{self._part:05d}-{len(self._written):03d}.unnamed"
+            part, chunk = self._key
+            name = f"{self._table}/{part:05d}-{chunk:05d}-{len(self._written):03d}.parquet"
             self._written.append(self._stack.enter_context(TableFile(self._output, name, self._table, self._storage)))
         self._written[-1].write(batch)
 

@@ -10,24 +10,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kbsource.chunks import Stored, Work, read_stored
+from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
-from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join, sha256_of
+from kbsource.files import CHUNK_BYTES, HashingWriter, ReadableStorage, Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
 from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
 from mapping.qampari.release_files import check_files, read_listing
-from mapping.tables import table_path, write_table
+from mapping.tables import rows_batch, table_path, write_batches
 
 FORMAT = "kbsource-passages-1"
 TABLE = "passages"
@@ -36,7 +37,10 @@ COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
 GROUP_ROWS = 2048
 """Passages in a row group: about a megabyte and a half."""
 
-_PAGE_COLUMNS = ["page_id", "title", "elements.list.element.kind", "elements.list.element.text"]
+PAGE_COLUMNS = ("page_id", "title", "elements.list.element.kind", "elements.list.element.text")
+"""What of the table ``pages`` is needed."""
+CHUNK_WEIGHT = 4 << 20
+"""Bytes of pages that are cut together, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +69,23 @@ class CutOptions:
         return cut_page(page, max_words=self.max_words, split_long=self.split_long)
 
 
-@dataclass(frozen=True, slots=True)
-class ShardReport:
-    """What became of one file of pages.
-
-    Attributes:
-        files: those that were written under their final name.
-        parts: of forms that are joined, by form.
-        counts: by name in ``COUNTS``.
-    """
-
-    files: tuple[FileEntry, ...]
-    parts: dict[str, FileEntry]
-    counts: dict[str, int]
-
-    def to_json(self) -> dict[str, Any]:
-        """Gives the report as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ShardReport:
-        """Gives back what ``to_json`` gave."""
-        files = tuple(FileEntry(**one) for one in value["files"])
-        return cls(files, {name: FileEntry(**one) for name, one in value["parts"].items()}, value["counts"])
-
-
-def read_page_texts(path: str, storage: Storage) -> Iterator[PageText]:
-    """Gives the running text of the pages of a file of a release, in its order. Memory: one row group."""
+def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordBatch]:
+    """Gives ``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
     with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+        held: list[pa.Table] = []
         for group in range(parquet.metadata.num_row_groups):
-            for batch in parquet.read_row_group(group, columns=_PAGE_COLUMNS, use_threads=False).to_batches():
-                yield from _page_texts(batch)
+            held.append(parquet.read_row_group(group, columns=list(PAGE_COLUMNS), use_threads=False))
+            if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
+                yield from pa.concat_tables(held).combine_chunks().to_batches()
+                held = []
+        if held:
+            yield from pa.concat_tables(held).combine_chunks().to_batches()
+
+
+def read_page_texts(path: str, storage: ReadableStorage) -> Iterator[PageText]:
+    """Gives the running text of the pages of a file of a release, in its order."""
+    for batch in read_page_chunks(path, storage):
+        yield from _page_texts(batch)
 
 
 def _page_texts(batch: pa.RecordBatch) -> Iterator[PageText]:
@@ -129,86 +119,112 @@ def passages_of(table: pa.Table) -> Iterator[Passage]:
             yield Passage._make((*values, spans_here))
 
 
-def check_pages(kb: str, entry: FileEntry, storage: Storage) -> None:
-    """Raises where a file of pages is not what the manifest of its release says; reads all of it.
+def checked_pages(kb: str, entry: FileEntry, storage: ReadableStorage) -> CheckedStorage:
+    """Gives a storage that reads a file of pages, as what the manifest of its release says; all of it is read.
 
     Raises:
         DataError: it has another content.
     """
     path = join(kb, entry.file)
-    if sha256_of(storage, path) != entry.sha256:
+    hashed = hash_file(path, storage)
+    if hashed.sha256 != entry.sha256:
         raise DataError(
             f"{path} is not as it was written. Check the release with kbsource verify, and fetch or build it again."
         )
+    return CheckedStorage(storage, {path: hashed})
+
+
+class PassageChunks:
+    """Cuts pages; a chunk function from ``PAGE_COLUMNS`` to ``PASSAGES`` that counts what ``COUNTS`` names.
+
+    Args:
+        options: how pages are cut.
+    """
+
+    schema = PASSAGES
+
+    def __init__(self, options: CutOptions) -> None:
+        self._options = options
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        """Gives a batch for each one.
+
+        Raises:
+            SetupError: a page breaks a law of ``check_passages``.
+        """
+        counts = work.report.counts
+        counts.update(dict.fromkeys(COUNTS, 0))
+        for _, batch in rows:
+            yield rows_batch(self._cut(batch, work), PASSAGES)
+
+    def _cut(self, batch: pa.RecordBatch, work: Work) -> Iterator[Passage]:
+        counts = work.report.counts
+        for page in _page_texts(batch):
+            passages = _checked(page, self._options)
+            counts["pages"] += 1
+            counts["pages_without_text"] += not passages
+            for one in passages:
+                counts["passages"] += 1
+                counts["words"] += one.n_words
+                counts["long_passages"] += one.n_words > self._options.max_words
+            yield from passages
+            work.beat.done(pages=1, n_bytes=1)
 
 
 def write_shard(
-    source: str,
+    chunks: Iterable[Stored],
     number: int,
     n_shards: int,
     *,
     output: str,
     parts: str,
-    options: CutOptions,
     formats: Sequence[str],
     storage: Storage,
-    on_page: Callable[[], None] | None = None,
-) -> ShardReport:
-    """Writes the passages of one file of pages. Memory: ``GROUP_ROWS`` passages and one row group of pages.
+) -> dict[str, FileEntry]:
+    """Writes the passages of one file of pages, and gives the entries of the files: that of the table under its name,
+    those of lines by form. Memory: a chunk.
 
     Args:
-        source: path of the file of pages.
+        chunks: of schema ``PASSAGES``, in order.
         number, n_shards: number of the file among all of the release.
         output: folder of the corpus.
         parts: folder for the parts of files that are joined.
-        options: how pages are cut.
         formats: keys of ``FORMS``.
         storage: of everything.
-        on_page: called for every page.
-
-    Raises:
-        SetupError: a page breaks a law of ``check_passages``.
     """
-    counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
     sinks: dict[str, HashingWriter] = {}
     with ExitStack() as stack:
         for name in formats:
             folder, file = _line_place(FORMS[name], number, n_shards, output=output, parts=parts)
             sinks[name] = HashingWriter(stack.enter_context(atomic_write(storage, join(folder, file))))
 
-        def rows() -> Iterator[Passage]:
-            for page in read_page_texts(source, storage):
-                passages = _checked(page, options)
-                counts["pages"] += 1
-                counts["pages_without_text"] += not passages
-                for one in passages:
-                    counts["passages"] += 1
-                    counts["words"] += one.n_words
-                    counts["long_passages"] += one.n_words > options.max_words
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in (batch for chunk in chunks for batch in read_stored(chunk, storage)):
+                for one in passages_of(pa.Table.from_batches([batch])) if sinks else ():
                     for name, sink in sinks.items():
                         sink.write(FORMS[name].line(one))
-                    yield one
-                if on_page is not None:
-                    on_page()
+                yield batch
 
-        table = write_table(
-            rows(),
-            TABLE,
-            output=output,
-            file=table_path(TABLE, number, n_shards),
-            storage=storage,
-            schema=PASSAGES,
-            group_rows=GROUP_ROWS,
-        )
-    files, joined = [table], {}
+        groups = _regrouped(batches(), GROUP_ROWS)
+        file = table_path(TABLE, number, n_shards)
+        table = write_batches(groups, TABLE, output=output, file=file, storage=storage, schema=PASSAGES)
+    entries = {TABLE: table}
     for name, sink in sinks.items():
         _, file = _line_place(FORMS[name], number, n_shards, output=output, parts=parts)
-        entry = FileEntry(file, table.rows, sink.n_bytes, sink.hexdigest())
-        if FORMS[name].is_joined:
-            joined[name] = entry
-        else:
-            files.append(entry)
-    return ShardReport(tuple(files), joined, dict(counts))
+        entries[name] = FileEntry(file, table.rows, sink.n_bytes, sink.hexdigest())
+    return entries
+
+
+def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
+    """Gives the same rows in batches of so many, fewer in the last."""
+    held = pa.Table.from_batches([], PASSAGES)
+    for batch in batches:
+        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+        while held.num_rows >= n_rows:
+            yield from held.slice(0, n_rows).combine_chunks().to_batches()
+            held = held.slice(n_rows)
+    if held.num_rows:
+        yield from held.combine_chunks().to_batches()
 
 
 def _checked(page: PageText, options: CutOptions) -> list[Passage]:
@@ -235,18 +251,18 @@ def _line_place(form: LineForm, number: int, n_shards: int, *, output: str, part
     return output, line_path(form, number, n_shards)
 
 
-def join_lines(name: str, reports: Sequence[ShardReport], *, output: str, parts: str, storage: Storage) -> FileEntry:
+def join_lines(name: str, entries: Sequence[FileEntry], *, output: str, parts: str, storage: Storage) -> FileEntry:
     """Writes the one file of a form out of its parts, in order, and gives the manifest's entry."""
     form = FORMS[name]
     file = line_path(form, 0, 1)
     with atomic_write(storage, join(output, file)) as raw:
         sink = HashingWriter(raw)
         sink.write(form.head)
-        for report in reports:
-            with storage.open_read(join(parts, report.parts[name].file)) as part:
+        for entry in entries:
+            with storage.open_read(join(parts, entry.file)) as part:
                 while block := part.read(CHUNK_BYTES):
                     sink.write(block)
-    n_lines = sum(report.parts[name].rows for report in reports) + form.head.count(b"\n")
+    n_lines = sum(entry.rows for entry in entries) + form.head.count(b"\n")
     return FileEntry(file, n_lines, sink.n_bytes, sink.hexdigest())
 
 

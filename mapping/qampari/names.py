@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.release.layout import INDEX
+from kbsource.files import Storage, storage_or_local
 from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest
+from kbsource.release.manifest import Manifest, index_folder
 from kbsource.schema import ITEMS
 from kbsource.spill import BucketSpill
 from kbsource.title_index import TitleIndex
@@ -61,12 +61,13 @@ class ItemPages:
     """The pages that items have. Memory: 16 bytes a page, and 16 a page that has an item.
 
     Args:
-        folder: of a local release.
+        folder: of the release.
         manifest: of the release.
+        storage: of the folder; None for the local file system.
     """
 
-    def __init__(self, folder: str, manifest: Manifest) -> None:
-        index = os.path.join(folder, INDEX)
+    def __init__(self, folder: str, manifest: Manifest, storage: Storage | None = None) -> None:
+        index = index_folder(folder, manifest, storage_or_local(folder, storage))
         locations = Locations(index)
         starts = np.fromiter(accumulate((one.rows for one in manifest.tables["pages"]), initial=0), np.int64)
         self._page_ids = _column(locations.pages(), "page_id")

@@ -36,7 +36,7 @@ _MEANINGS = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("release", metavar="RELEASE", help="folder of a release, on a local disk")
+    add("release", metavar="RELEASE", help="folder of a release")
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--title", help="title of the page; redirects are followed")
     page.add_argument("--url", help="address of the page in its wiki")
@@ -95,6 +95,7 @@ def _run(args: argparse.Namespace) -> int:
         max_elements=args.max_elements,
         numbering=args.numbering,
         moves=moves,
+        storage=storage_for(args.release),
     ) as locator:
         if args.input is not None:
             return _locate_many(args.input, locator)

@@ -59,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.kb is not None:
             from mapping.contexts.proof_finder import ReleaseProofs
 
-            finder = stack.enter_context(ReleaseProofs(args.kb))
+            finder = stack.enter_context(ReleaseProofs(args.kb, storage_for(args.kb)))
         report = export_contexts(
             ContextsFiles(args.release, args.passages, tuple(args.retrieved)),
             args.output,

@@ -1,34 +1,45 @@
-"""The build: a dump becomes a release.
+"""The build: a dump becomes a release, by one pipeline.
 
-Two pipelines of independent tasks, each task one file or a few, and short work on one machine between and
-after them (``kbsource.assembly``). Reports of tasks are files, since not every runner gives metrics back.
+The dump is scanned in ranges; one worker builds the index of all titles; articles are parsed chunk by chunk with it,
+and put together in files; one worker adds the small tables and, last of all, the manifest.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from kbsource.assembly import Indexes, assemble, build_indexes, check_rejects
-from kbsource.files import LocalStorage, join
+import apache_beam as beam
+
+from kbsource.assembly import Indexes, assemble, check_rejects
+from kbsource.chunks import Key, Stored
+from kbsource.dump.digests import write_hashes
+from kbsource.errors import named_faults
+from kbsource.files import join
 from kbsource.release.commit import commit_release
-from kbsource.release.layout import begin_release, check_output
-from kbsource.release.manifest import Manifest
-from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report
-from kbsource.staging import ScanReport, read_report, write_json
+from kbsource.release.layout import INDEX, check_output
+from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.schema import ALL_TABLES
+from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
+from kbsource.staging import ScanReport, Selection, part_path, read_report
 from kbsource.title_index import TitleIndex
+from kbsource.wikidata.reader import WikidataTables
 from pipelines.build_inputs import BuildInputs, read_inputs
 from pipelines.options import BuildOptions
-from pipelines.progress import Progress
-from pipelines.shown_stages import ShownStages, Task
-from pipelines.stages import Stages
-from pipelines.storage import absolute, is_local, storage_for
-from pipelines.tasks import PAGES, RUN_TASK, SCAN, Job, copy_file, index_files
+from pipelines.outputs import Output
+from pipelines.progress import Done, Progress, beats_in
+from pipelines.running import new_pipeline, run_pipeline
+from pipelines.storage import absolute, storage_for
+from pipelines.transforms.parse_wikitext import ParseWikitext
+from pipelines.transforms.read_dump import Scanning, ScanRanges
+from pipelines.transforms.title_index import BuildTitleIndex, Items, index_to_work_on, local_index
+from pipelines.transforms.together import Together
+from pipelines.workers import WorkerDoFn
+
+_HASHES = "hashes.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,144 +73,184 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    with Stages(flags) as stages:
-        stages.check_paths(*options.dump, options.output)
-        manifest, missing = _Build(options, stages, progress).run()
-    return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
+    output = absolute(options.output.rstrip("/") or "/")
+    storage = storage_for(output)
+    check_output(output, storage)
+    pipeline = new_pipeline(flags)
+    inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
+    job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
+    with Output(output, storage, job=job, owned=(INDEX, *ALL_TABLES)) as out:
+        write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
+        _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
+        with progress.stage("build", _poll(inputs, out.staging)):
+            run_pipeline(pipeline, "build")
+    manifest = read_manifest(output, storage)
+    return BuildSummary(options.output, manifest, _titles_not_found(inputs.titles, output), time.monotonic() - started)
 
 
-class _Build:
-    """One build, step by step."""
+class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """What a build is made from -> the path of the release, once it is whole. Applied to a pipeline.
 
-    def __init__(self, options: BuildOptions, stages: Stages, progress: Progress) -> None:
-        self._options = options
-        self._progress = progress
-        self._output = absolute(options.output.rstrip("/") or "/")
-        self._stages = stages
-        self._storage = storage_for(self._output, *options.dump)
+    Args:
+        options: what to build.
+        inputs: the ranges of the dump, and facts of all files.
+        output: folder of the release, marked as unfinished.
+        staging: folder in it for what is only needed meanwhile.
+    """
 
-    def run(self) -> tuple[Manifest, tuple[str, ...]]:
-        options, storage = self._options, self._storage
-        check_output(self._output, storage)
-        inputs = read_inputs(options, storage=storage, progress=self._progress)
-        staging = begin_release(self._output, storage)
-        job = Job(
-            output=self._output,
-            site=inputs.site,
-            ranges=inputs.ranges,
-            as_of=options.as_of,
-            limit_pages=options.limit_pages,
-            has_titles=inputs.titles is not None,
-            has_page_props=self._has_items,
-            parser=options.parser,
+    def __init__(self, options: BuildOptions, inputs: BuildInputs, output: str, staging: str) -> None:
+        super().__init__()
+        self._options, self._inputs, self._output, self._staging = options, inputs, output, staging
+
+    def expand(self, pipeline: Any) -> Any:
+        options, inputs, staging = self._options, self._inputs, self._staging
+        beats = join(staging, "beats")
+        hashes = join(staging, _HASHES)
+        items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
+        selection = Selection(options.limit_pages, inputs.titles)
+        dump = pipeline | "dump" >> ScanRanges(
+            inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
         )
-        job.write(staging, storage)
-        if inputs.titles is not None:
-            write_json(storage, join(staging, "titles.json"), sorted(inputs.titles))
-        tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
-        scans = self._scan(tasks, inputs)
-        with _local_folder(staging) as folder:
-            indexes = self._index(staging, folder, scans, inputs)
-            shards, shard_reports = self._pages(tasks, scans, indexes)
-            self._check_rejects(scans, shard_reports, indexes)
-            self._progress.note("finish: indexes, small tables and manifest")
+        checked = dump.counts | "checked" >> Together() | "ceiling" >> beam.ParDo(_CheckScan(options, inputs, staging))
+        index = dump.titles | "index" >> BuildTitleIndex(
+            join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
+        )
+        pages = (
+            dump.raw
+            | "spread" >> beam.Reshuffle()
+            | "pages"
+            >> ParseWikitext(
+                inputs.site,
+                index,
+                has_items=_has_items(options),
+                parser=options.parser,
+                folder=join(staging, "pages"),
+                timeout_s=options.page_timeout_s,
+                memory_bytes=options.worker_memory_bytes,
+                beats=beats,
+            )
+        )
+        return (
+            pages.chunks
+            | "in order" >> Together()
+            | "plan" >> beam.FlatMap(_shards)
+            | "spread files" >> beam.Reshuffle()
+            | "write" >> beam.ParDo(_WriteShard(self._output, staging))
+            | "written" >> Together()
+            | "release" >> beam.ParDo(_Commit(options, inputs, self._output, staging), beam.pvalue.AsSingleton(index))
+        )
+
+
+class _CheckScan(WorkerDoFn):
+    """Ends the job where too much of the dump cannot be used, before anything is parsed."""
+
+    def __init__(self, options: BuildOptions, inputs: BuildInputs, staging: str) -> None:
+        super().__init__()
+        self._options, self._n_ranges, self._staging = options, len(inputs.ranges), staging
+
+    def process(self, element: object) -> Iterator[None]:
+        with named_faults():
+            _check_rejects(self._options, _scans(self._staging, self._n_ranges), ())
+        yield None
+
+
+def _shards(chunks: list[tuple[Key, Stored]]) -> Iterator[Shard]:
+    yield from plan_shards(chunks)
+
+
+class _WriteShard(WorkerDoFn):
+    def __init__(self, output: str, staging: str) -> None:
+        super().__init__()
+        self._output, self._staging = output, staging
+
+    def process(self, element: Shard) -> Iterator[tuple[Key, int]]:
+        with named_faults():
+            write_page_shard(element, storage_for(self._output), output=self._output, staging=self._staging)
+        yield Key(element.number, 0), element.number
+
+
+class _Commit(WorkerDoFn):
+    """Writes everything but the pages, and the manifest last."""
+
+    def __init__(self, options: BuildOptions, inputs: BuildInputs, output: str, staging: str) -> None:
+        super().__init__()
+        self._options, self._site, self._schema_version = options, inputs.site, inputs.schema_version
+        self._files, self._n_ranges = inputs.files, len(inputs.ranges)
+        self._output, self._staging = output, staging
+
+    def process(self, element: list[tuple[Key, int]], index: str) -> Iterator[str]:
+        options, output, staging, storage = self._options, self._output, self._staging, storage_for(self._output)
+        wikidata = _absolute(options.wikidata)
+        with named_faults(), index_to_work_on(index) as (folder, scratch):
+            scans = _scans(staging, self._n_ranges)
+            shards = [read_shard_report(storage, staging, number) for _, number in element]
+            _check_rejects(options, scans, shards)
             manifest = assemble(
                 scans,
                 shards,
-                shard_reports,
-                indexes,
+                Indexes.read(folder),
                 storage,
-                output=self._output,
+                output=output,
                 staging=staging,
-                site=inputs.site,
-                schema_version=inputs.schema_version,
-                inputs=inputs.files,
+                scratch=scratch,
+                site=self._site,
+                schema_version=self._schema_version,
+                inputs=self._files,
                 options=options.data_options(),
-                wikidata=inputs.wikidata,
+                wikidata=None if wikidata is None else WikidataTables.open(wikidata, storage_for(wikidata)),
             )
-            missing = _titles_not_found(inputs.titles, TitleIndex.open(folder))
-        commit_release(self._output, manifest, storage=storage)
-        return manifest, missing
-
-    @property
-    def _has_items(self) -> bool:
-        return self._options.page_props is not None or self._options.wikidata is not None
-
-    def _scan(self, tasks: ShownStages, inputs: BuildInputs) -> list[ScanReport]:
-        """Scans the dump, each range by a task, or all by one where pages are counted out."""
-        sizes = [one.end - one.start for one in inputs.ranges]
-        if self._options.limit_pages is not None:
-            sizes = [sum(sizes)]
-        tasks.run(SCAN, [Task(number, size) for number, size in enumerate(sizes)])
-        reports = [read_report(self._storage, tasks.staging, part) for part in range(len(inputs.ranges))]
-        self._check_rejects(reports, (), None)
-        return reports
-
-    def _index(self, staging: str, folder: str, scans: Sequence[ScanReport], inputs: BuildInputs) -> Indexes:
-        self._progress.note("index: titles, redirects and items")
-        page_props = self._options.page_props
-        indexes = build_indexes(
-            scans,
-            storage_for(staging, page_props or staging),
-            staging=staging,
-            folder=folder,
-            scratch=os.path.join(os.path.dirname(folder), "scratch"),
-            page_props=page_props,
-            wikidata=inputs.wikidata,
-            site=inputs.site,
-            max_share=self._options.max_rejects,
-        )
-        if not is_local(staging):
-            for name in index_files(has_page_props=self._has_items):
-                target = join(staging, "index", name)
-                copy_file(LocalStorage(), os.path.join(folder, name), self._storage, target)
-        return indexes
-
-    def _pages(
-        self, tasks: ShownStages, scans: Sequence[ScanReport], indexes: Indexes
-    ) -> tuple[list[Shard], list[ShardReport]]:
-        shards = plan_shards([chunk for report in scans for chunk in report.chunks])
-        work = [
-            Task(shard.number, shard.raw_bytes, {"shard": shard.to_json(), "skipped": _skipped(shard, indexes)})
-            for shard in shards
-        ]
-        tasks.run(PAGES, work, page_timeout_s=self._options.page_timeout_s)
-        return shards, [read_shard_report(self._storage, tasks.staging, shard.number) for shard in shards]
-
-    def _check_rejects(
-        self, scans: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes | None
-    ) -> None:
-        rejected: Counter[str] = Counter()
-        for report in scans:
-            rejected.update(report.rejected)
-        for shard in shards:
-            for reasons in shard.rejected.values():
-                rejected.update(reasons)
-        if indexes is not None:
-            rejected.update(record.reason for record, _ in indexes.dropped)
-        check_rejects(
-            rejected,
-            sum(report.n_pages for report in scans),
-            max_share=self._options.max_rejects,
-            allow_truncated=self._options.allow_truncated,
-        )
+            commit_release(output, manifest, storage=storage)
+        yield output
 
 
-def _skipped(shard: Shard, indexes: Indexes) -> list[int]:
-    """Gives the sources of the pages that the index left out, of the parts that a shard is made of."""
-    parts = dict.fromkeys(chunk.part for chunk in shard.chunks)
-    return [source for part in parts for source in indexes.skipped.get(part, ())]
+def _scans(staging: str, n_ranges: int) -> list[ScanReport]:
+    return [read_report(storage_for(staging), staging, part) for part in range(n_ranges)]
 
 
-def _titles_not_found(titles: frozenset[str] | None, index: TitleIndex) -> tuple[str, ...]:
-    return tuple(sorted(title for title in titles or () if index.find(title) is None))
+def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: Sequence[ShardReport]) -> None:
+    rejected: Counter[str] = Counter()
+    for report in scans:
+        rejected.update(report.rejected)
+    for shard in shards:
+        for reasons in shard.rejected.values():
+            rejected.update(reasons)
+    check_rejects(
+        rejected,
+        sum(report.n_pages for report in scans),
+        max_share=options.max_rejects,
+        allow_truncated=options.allow_truncated,
+    )
 
 
-@contextmanager
-def _local_folder(staging: str) -> Iterator[str]:
-    """Gives a local folder for the index: in the staging folder, or a temporary one where that is remote."""
-    if is_local(staging):
-        yield join(staging, "index")
-    else:
-        with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
-            yield os.path.join(folder, "index")
+def _has_items(options: BuildOptions) -> bool:
+    return options.page_props is not None or options.wikidata is not None
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else absolute(path)
+
+
+def _titles_not_found(titles: Iterable[str] | None, output: str) -> tuple[str, ...]:
+    if titles is None:
+        return ()
+    index = TitleIndex.open(local_index(join(output, INDEX)))
+    return tuple(sorted(title for title in titles if index.find(title) is None))
+
+
+def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
+    """Says how much of the dump is scanned, and then how much of its text is parsed."""
+    n_bytes = sum(one.end - one.start for one in inputs.ranges)
+    scanned, parsed = beats_in(join(staging, "beats"), "scan-"), beats_in(join(staging, "beats"), "chunks-")
+    text_bytes = 0
+
+    def poll() -> Done:
+        nonlocal text_bytes
+        scan = scanned()
+        if scan.bytes_done < n_bytes:
+            return Done(scan.bytes_done, n_bytes, scan.pages_done)
+        if not text_bytes and storage_for(staging).exists(part_path(staging, "scan", len(inputs.ranges) - 1)):
+            text_bytes = sum(one.n_bytes for report in _scans(staging, len(inputs.ranges)) for one in report.chunks)
+        pages = parsed()
+        return Done(pages.bytes_done, text_bytes, pages.pages_done)
+
+    return poll

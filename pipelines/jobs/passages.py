@@ -1,28 +1,47 @@
-"""The corpus of passages: every page of a release cut into passages of whole sentences.
+"""The corpus of passages: every page of a release cut into passages of whole sentences, by one pipeline.
 
-Independent tasks, one for each file of pages; then the driver joins what belongs into one file and writes the manifest.
+Pages are cut chunk by chunk; the passages of each file of pages become files of their own; one worker joins what
+belongs into one file and writes the manifest, last of all.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
-from kbsource.errors import DataError
+import apache_beam as beam
+import pyarrow as pa
+
+from kbsource.chunks import Key, Stored
+from kbsource.errors import DataError, named_faults
+from kbsource.files import join
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import Manifest, code_facts, read_manifest
+from kbsource.release.manifest import FileEntry, Manifest, code_facts, read_manifest
 from kbsource.release.sizes import check_sizes
-from mapping.output import begin_output, commit_output, release_facts
-from mapping.passages.corpus import COUNTS, FORMAT, ShardReport, join_lines
+from mapping.output import commit_output, release_facts
+from mapping.passages.corpus import (
+    COUNTS,
+    FORMAT,
+    TABLE,
+    checked_pages,
+    join_lines,
+    read_corpus,
+    read_page_chunks,
+    write_shard,
+)
 from mapping.passages.forms import FORMS
 from pipelines.options_passages import PassagesOptions
-from pipelines.passages_tasks import CUT, RUN_TASK, PassagesJob, parts_folder, read_shard_report
-from pipelines.progress import Progress
-from pipelines.shown_stages import ShownStages, Task
-from pipelines.stages import Stages
+from pipelines.outputs import Output
+from pipelines.progress import Progress, chunks_done
+from pipelines.running import check_paths, new_pipeline, run_pipeline
 from pipelines.storage import absolute, storage_for
+from pipelines.transforms.cut_passages import CutPassages
+from pipelines.transforms.together import Together
+from pipelines.workers import WorkerDoFn
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +50,7 @@ class PassagesSummary:
 
     Attributes:
         output: folder of the corpus.
-        manifest: as written, without its own hash.
+        manifest: as written.
         seconds: wall time.
     """
 
@@ -53,57 +72,163 @@ def make_passages(options: PassagesOptions, *, flags: Sequence[str], progress: P
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    with Stages(flags) as stages:
-        stages.check_paths(options.kb, options.output)
-        manifest = _Cutting(options, stages, progress).run()
-    return PassagesSummary(options.output, manifest, time.monotonic() - started)
+    pipeline = new_pipeline(flags)
+    check_paths(flags, options.kb, options.output)
+    kb, output = absolute(options.kb), absolute(options.output.rstrip("/") or "/")
+    storage = storage_for(output, kb)
+    check_output(output, storage)
+    release = read_manifest(kb, storage)
+    pages = release.tables["pages"]
+    check_sizes(kb, pages, storage)
+    job = {"release": release_facts(release), "options": options.data_options()}
+    with Output(output, storage, job=job, owned=(TABLE, *(form.folder for form in FORMS.values()))) as out:
+        _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
+        sizes = [entry.rows for entry in pages]
+        with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
+            run_pipeline(pipeline, "passages")
+    return PassagesSummary(options.output, read_corpus(output, storage), time.monotonic() - started)
 
 
-class _Cutting:
-    """One corpus, step by step."""
+def _chunks(staging: str) -> str:
+    return join(staging, "cut")
 
-    def __init__(self, options: PassagesOptions, stages: Stages, progress: Progress) -> None:
-        self._options = options
-        self._progress = progress
-        self._kb = absolute(options.kb)
-        self._output = absolute(options.output.rstrip("/") or "/")
-        self._stages = stages
-        self._storage = storage_for(self._output, self._kb)
 
-    def run(self) -> dict[str, Any]:
-        options, storage, output = self._options, self._storage, self._output
-        check_output(output, storage)
-        release = read_manifest(self._kb, storage)
-        check_sizes(self._kb, release.tables["pages"], storage)
-        staging = begin_output(output, storage)
-        pages = release.tables["pages"]
-        PassagesJob(self._kb, output, pages, options.cut, options.formats).write(staging, storage)
-        tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
-        tasks.run(CUT, [Task(number, entry.rows) for number, entry in enumerate(pages)], unit="pages")
-        reports = [read_shard_report(staging, number, storage) for number in range(len(pages))]
-        files = [entry for report in reports for entry in report.files]
-        for name in sorted(options.formats):
+class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """The pages of a release -> the path of their corpus, once it is whole. Applied to a pipeline.
+
+    Args:
+        options: what to make.
+        release: manifest of the release.
+        kb: folder of the release.
+        output: folder of the corpus, marked as unfinished.
+        staging: folder in it for what is only needed meanwhile.
+    """
+
+    def __init__(self, options: PassagesOptions, release: Manifest, *, kb: str, output: str, staging: str) -> None:
+        super().__init__()
+        self._options, self._release, self._kb, self._staging = options, release, kb, staging
+        self._write = _Write(options.formats, output, staging)
+        self._commit = _Commit(options, release, output, staging)
+
+    def expand(self, pipeline: Any) -> Any:
+        options, files = self._options, list(enumerate(self._release.tables["pages"]))
+        cut = (
+            pipeline
+            | "files" >> beam.Create(files, reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | "pages" >> beam.ParDo(_ReadPages(self._kb))
+            | "cut"
+            >> CutPassages(
+                options.cut,
+                folder=_chunks(self._staging),
+                memory_bytes=options.worker_memory_bytes,
+                beats=join(self._staging, "beats"),
+            )
+        )
+        counts = cut.counts | "counts" >> Together()
+        return (
+            cut.chunks
+            | "in order" >> Together()
+            | "by file" >> beam.FlatMap(_by_file, len(files))
+            | "spread files" >> beam.Reshuffle()
+            | "write" >> beam.ParDo(self._write)
+            | "written" >> Together()
+            | "corpus" >> beam.ParDo(self._commit, beam.pvalue.AsSingleton(counts))
+        )
+
+
+class _ReadPages(WorkerDoFn):
+    """A file of pages -> (Key, record batch), once it is known to be as it was written."""
+
+    def __init__(self, kb: str) -> None:
+        super().__init__()
+        self._kb = kb
+
+    def process(self, element: tuple[int, FileEntry]) -> Iterator[tuple[Key, pa.RecordBatch]]:
+        number, entry = element
+        with named_faults():
+            storage = checked_pages(self._kb, entry, storage_for(self._kb))
+            for chunk, batch in enumerate(read_page_chunks(join(self._kb, entry.file), storage)):
+                yield Key(number, chunk), batch
+
+
+def _by_file(chunks: list[tuple[Key, Stored]], n_files: int) -> Iterator[tuple[int, int, list[Stored]]]:
+    """Gives, for every file, its number, that of all and its chunks."""
+    parts = {part: [stored for _, stored in group] for part, group in groupby(chunks, key=_part_of)}
+    for number in range(n_files):
+        yield number, n_files, parts.get(number, [])
+
+
+def _part_of(chunk: tuple[Key, Stored]) -> int:
+    return chunk[0][0]
+
+
+def _parts_folder(staging: str) -> str:
+    return join(staging, "parts")
+
+
+class _Write(WorkerDoFn):
+    """The passages of a file of pages -> (Key, entries of the files written)."""
+
+    def __init__(self, formats: Sequence[str], output: str, staging: str) -> None:
+        super().__init__()
+        self._formats, self._output, self._staging = tuple(formats), output, staging
+
+    def process(self, element: tuple[int, int, list[Stored]]) -> Iterator[tuple[Key, dict[str, FileEntry]]]:
+        number, n_files, chunks = element
+        with named_faults():
+            entries = write_shard(
+                (Stored(*chunk) for chunk in chunks),
+                number,
+                n_files,
+                output=self._output,
+                parts=_parts_folder(self._staging),
+                formats=self._formats,
+                storage=storage_for(self._output),
+            )
+        yield Key(number, 0), entries
+
+
+class _Commit(WorkerDoFn):
+    """Joins what belongs into one file, and writes the manifest, last of all."""
+
+    def __init__(self, options: PassagesOptions, release: Manifest, output: str, staging: str) -> None:
+        super().__init__()
+        self._options, self._output, self._staging = options, output, staging
+        self._release, self._n_pages = release_facts(release), release.totals.articles
+
+    def process(
+        self, element: list[tuple[Key, dict[str, FileEntry]]], counted: list[tuple[Key, dict[str, int]]]
+    ) -> Iterator[str]:
+        shards = [entries for _, entries in element]
+        total = sum((Counter(counts) for _, counts in counted), Counter(dict.fromkeys(COUNTS, 0)))
+        counts = {name: total[name] for name in COUNTS}
+        with named_faults():
+            self._check(counts, sum(entries[TABLE].rows for entries in shards))
+            self._commit(shards, counts)
+        yield self._output
+
+    def _check(self, counts: dict[str, int], n_rows: int) -> None:
+        if counts["pages"] != self._n_pages or counts["passages"] != n_rows:
+            raise DataError(
+                f"The counts do not add up, so nothing was released: {counts['pages']} pages of {self._n_pages}, "
+                f"{n_rows} rows of {counts['passages']} passages."
+            )
+
+    def _commit(self, shards: Sequence[dict[str, FileEntry]], counts: dict[str, int]) -> None:
+        storage, output = storage_for(self._output), self._output
+        files = [entries[TABLE] for entries in shards]
+        for name in self._options.formats:
+            own = [entries[name] for entries in shards]
             if FORMS[name].is_joined:
-                self._progress.note(f"{name}: one file out of all parts")
-                files.append(join_lines(name, reports, output=output, parts=parts_folder(staging), storage=storage))
-        counts = {name: sum(report.counts[name] for report in reports) for name in COUNTS}
-        _check_counts(counts, release, reports)
+                own = [join_lines(name, own, output=output, parts=_parts_folder(self._staging), storage=storage)]
+            files += own
         files.sort(key=lambda entry: entry.file)
         values = {
-            "release": release_facts(release),
-            "options": options.data_options(),
+            "release": self._release,
+            "options": self._options.data_options(),
             "counts": counts,
             "code": asdict(code_facts()),
             "files": [asdict(entry) for entry in files],
         }
         commit_output(output, values, files=files, storage=storage, form=FORMAT)
-        return values
-
-
-def _check_counts(counts: dict[str, int], release: Manifest, reports: Sequence[ShardReport]) -> None:
-    n_rows = sum(report.files[0].rows for report in reports)
-    if counts["pages"] != release.totals.articles or counts["passages"] != n_rows:
-        raise DataError(
-            f"The counts do not add up, so nothing was released: {counts['pages']} pages of {release.totals.articles}, "
-            f"{n_rows} rows of {counts['passages']} passages."
-        )

@@ -1,24 +1,33 @@
-"""The release of Wikidata: a JSON dump becomes tables.
+"""The release of Wikidata: a JSON dump becomes tables, by one pipeline.
 
-One pipeline of independent tasks, each a range of the dump that becomes files of its own; then short work on one
-machine: entities that come twice, the class closure, names, counts and the manifest.
+The dump is read in ranges, each of which becomes files of its own; ranges with entities that come twice are read again
+without them; one worker names the files, adds classes and rejected lines and, last of all, the manifest.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from kbsource.assembly import check_rejects, dump_date
-from kbsource.errors import DataError
+from kbsource.chunks import Key, Stored, read_chunk_report
+from kbsource.dump.digests import CheckedStorage
+from kbsource.errors import DataError, named_faults
 from kbsource.files import base_name, join
+from kbsource.regroup import read_group
 from kbsource.release.commit import commit_files
-from kbsource.release.layout import begin_release, check_output
-from kbsource.release.manifest import code_facts
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import InputFile, code_facts
+from kbsource.schema import WIKIDATA_TABLES
 from kbsource.wikidata.assemble import (
     entity_counts,
     find_superseded,
@@ -27,17 +36,32 @@ from kbsource.wikidata.assemble import (
     write_classes,
     write_rejected,
 )
+from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
-from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, sum_entity_counts
-from kbsource.wikidata.parts import PartReport, read_part
+from kbsource.wikidata.manifest import (
+    WikidataManifest,
+    entity_count_faults,
+    read_wikidata_manifest,
+    sum_entity_counts,
+)
+from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
 from pipelines.dump_files import check_names, range_size
-from pipelines.input_hashes import InputHashes
+from pipelines.input_hashes import hash_inputs
 from pipelines.options_wikidata import WikidataOptions
-from pipelines.progress import Progress
-from pipelines.shown_stages import ShownStages, Task
-from pipelines.stages import Stages
-from pipelines.storage import absolute, is_local, storage_for
-from pipelines.wikidata_tasks import ENTITIES, RUN_TASK, WikidataJob
+from pipelines.outputs import Output
+from pipelines.progress import Progress, chunks_done
+from pipelines.running import check_paths, new_pipeline, run_pipeline
+from pipelines.storage import absolute, storage_for
+from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.transforms.regroup import Regroup
+from pipelines.transforms.together import Together
+from pipelines.wikidata_files import MakeFiles, write_plan
+from pipelines.workers import WorkerDoFn
+
+READ = "read"
+"""Folder in the staging folder for the chunks of the ranges that were read."""
+_BYTES_OF_GROUP = 2 << 30
+"""Of the dump, for each group that entities are compared in: two to three million entities of Wikidata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,102 +88,167 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
         progress: shows how far it has come.
 
     Raises:
-        DataError: too much of the dump cannot be used, or a law does not hold.
+        DataError: too much of the dump cannot be used, a law does not hold, or a file changed while it was read.
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    with Stages(flags) as stages:
-        stages.check_paths(*options.dump, options.output)
-        manifest = _Making(options, stages, progress).run()
+    pipeline = new_pipeline(flags)
+    check_paths(flags, *options.dump, options.output)
+    output = absolute(options.output.rstrip("/") or "/")
+    storage = storage_for(output, *options.dump)
+    check_output(output, storage)
+    paths = [absolute(path) for path in expand_dumps(options.dump, storage)]
+    check_names(paths)
+    range_bytes = options.range_bytes or range_size(sum(storage.size(path) for path in paths))
+    plan_lines(paths, storage, range_bytes=range_bytes)  # what is no dump is refused before it is hashed
+    hashed = hash_inputs(paths, storage, progress)
+    ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
+    inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
+    job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
+    with Output(output, storage, job=job, owned=tuple(WIKIDATA_TABLES)) as out:
+        write_plan(ranges, hashed, out.staging, storage)
+        _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
+        sizes = [one.end - one.start for one in ranges]
+        with progress.stage("entities", chunks_done(out.staging, join(out.staging, READ), sizes)):
+            run_pipeline(pipeline, "wikidata")
+    manifest = read_wikidata_manifest(output, storage)
     return WikidataSummary(options.output, manifest, time.monotonic() - started)
 
 
-class _Making:
-    """One release, step by step."""
+class MakeWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Ranges of a dump -> the path of the release, once it is whole. Applied to a pipeline.
 
-    def __init__(self, options: WikidataOptions, stages: Stages, progress: Progress) -> None:
-        self._options = options
-        self._progress = progress
-        self._output = absolute(options.output.rstrip("/") or "/")
-        self._stages = stages
-        self._storage = storage_for(self._output, *options.dump)
+    Args:
+        options: what to make.
+        inputs: files of the dump, with their hashes.
+        ranges: of the dump, as the staging folder has them too.
+        output: folder of the release, marked as unfinished.
+        staging: folder in it for what is only needed meanwhile.
+    """
 
-    def run(self) -> WikidataManifest:
-        options, storage, output = self._options, self._storage, self._output
-        check_output(output, storage)
-        paths = [absolute(path) for path in expand_dumps(options.dump, storage)]
-        names = [base_name(path) for path in paths]
-        check_names(paths)
-        with InputHashes(paths, storage) as hashes:
-            ranges = self._ranges(paths)
-            staging = begin_release(output, storage)
-            job = WikidataJob(output, tuple(ranges), options.languages, options.sites, options.qualifiers)
-            job.write(staging, storage)
-            tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
-            tasks.run(ENTITIES, [_task(one, ()) for one in ranges])
-            reports = self._without_repeats(tasks, ranges)
-            self._check_rejects(reports)
-            with self._progress.stage("check", hashes.done):
-                inputs = hashes.results()
-        self._progress.note("classes: what is above every class")
-        classes = write_classes(reports, storage, output=output, staging=staging)
-        self._progress.note("finish: names, small tables and manifest")
-        tables = name_files(reports, output, storage)
-        tables |= {
-            "classes": classes,
-            "rejected": write_rejected(reports, storage, output=output, staging=staging),
-        }
+    def __init__(
+        self,
+        options: WikidataOptions,
+        inputs: Sequence[InputFile],
+        ranges: Sequence[LineRange],
+        *,
+        output: str,
+        staging: str,
+    ) -> None:
+        super().__init__()
+        self._staging = staging
+        self._ranges = [(Key(one.index, 0), None) for one in ranges]
+        self._groups = _Groups(1 + sum(one.end - one.start for one in ranges) // _BYTES_OF_GROUP)
+        self._make = MakeFiles(
+            staging,
+            EntityReader(
+                languages=options.languages,
+                sites=None if options.sites is None else frozenset(options.sites),
+                qualifiers=None if options.qualifiers is None else frozenset(options.qualifiers),
+            ),
+        )
+        self._memory_bytes = options.worker_memory_bytes
+        self._commit = Commit(options, inputs, output, staging)
+
+    def expand(self, pipeline: Any) -> Any:
+        read = (
+            pipeline
+            | "ranges" >> beam.Create(self._ranges, reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | "read" >> self._read_ranges()
+        )
+        again = (
+            read.chunks
+            | "by entity" >> Regroup(join(self._staging, "ids"), self._groups)
+            | "come twice" >> beam.ParDo(_FindSuperseded())
+            | "by range" >> beam.GroupByKey()
+            | "left out" >> beam.MapTuple(_left_out)
+            | "read again" >> self._read_ranges()
+        )
+        return (
+            (read.chunks, again.chunks)
+            | "both" >> beam.Flatten()
+            | "all" >> Together()
+            | "release" >> beam.ParDo(self._commit)
+        )
+
+    def _read_ranges(self) -> GuardedMap:
+        staging = self._staging
+        return GuardedMap(
+            self._make,
+            folder=join(staging, READ),
+            memory_bytes=self._memory_bytes,
+            beats=join(staging, "beats"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Puts the lines of an entity, of schema ``IDS``, in one of some groups."""
+
+    n_groups: int
+
+    def __call__(self, ids: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        groups: npt.NDArray[np.int64] = (ids["number"].to_numpy() % self.n_groups).astype(np.int64)
+        return groups
+
+
+class _FindSuperseded(WorkerDoFn):
+    """Of each group, by range: the ordinals of the lines whose entity another line supersedes."""
+
+    def process(self, element: tuple[int, tuple[Stored, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        pieces = element[1]
+        with named_faults():
+            ids = pa.Table.from_batches(read_group(pieces, storage_for(pieces[0].path)), IDS)
+            yield from find_superseded(ids).items()
+
+
+def _left_out(part: int, ordinals: Iterable[tuple[int, ...]]) -> tuple[Key, pa.RecordBatch]:
+    """Gives the range to read again, without those lines."""
+    return Key(part, 1), pa.record_batch({"ordinal": sorted(chain.from_iterable(ordinals))}, schema=ORDINALS)
+
+
+class Commit(WorkerDoFn):
+    """Makes the release out of what the ranges gave, the manifest last."""
+
+    def __init__(self, options: WikidataOptions, inputs: Sequence[InputFile], output: str, staging: str) -> None:
+        super().__init__()
+        self._options, self._inputs = options, tuple(inputs)
+        self._output, self._staging = output, staging
+
+    def process(self, element: list[tuple[Key, Stored]]) -> Iterator[str]:
+        # A range that was read again comes after itself.
+        last = {key[0]: (Key(*key), Stored(*stored)) for key, stored in element}
+        with named_faults():
+            self._commit(*zip(*last.values(), strict=True))
+        yield self._output
+
+    def _commit(self, keys: Sequence[Key], chunks: Sequence[Stored]) -> None:
+        options, storage = self._options, storage_for(self._output)
+        folders = {"output": self._output, "staging": self._staging}
+        reports = [PartReport.from_json(read_chunk_report(chunk.path, storage)[1].facts) for chunk in chunks]
         counts = entity_counts(reports)
+        totals = sum_entity_counts(counts.values())
+        check_rejects(
+            Counter(totals.rejected),
+            totals.lines_read,
+            max_share=options.max_rejects,
+            allow_truncated=options.allow_truncated,
+            what="lines",
+        )
+        tables = name_files(reports, storage, **folders)
+        tables["classes"] = write_classes(keys, storage, **folders)
+        tables["rejected"] = write_rejected(chunks, storage, output=self._output)
         manifest = WikidataManifest(
             code=code_facts(),
-            inputs=inputs,
-            date=dump_date(names),
+            inputs=self._inputs,
+            date=dump_date([one.name for one in self._inputs]),
             options=options.data_options(),
             tables=tables,
             counts=counts,
-            totals=sum_entity_counts(counts.values()),
+            totals=totals,
             findings=summed_facts(reports),
         )
         if faults := entity_count_faults(manifest):
             raise DataError("The counts do not add up, so nothing was released: " + "; ".join(faults) + ".")
-        commit_files(output, manifest, storage=storage)
-        return manifest
-
-    def _ranges(self, paths: Sequence[str]) -> list[LineRange]:
-        n_bytes = sum(self._storage.size(path) for path in paths)
-        return plan_lines(paths, self._storage, range_bytes=self._options.range_bytes or range_size(n_bytes))
-
-    def _without_repeats(self, tasks: ShownStages, ranges: Sequence[LineRange]) -> list[PartReport]:
-        """Gives the reports of all ranges; those with entities that come twice are done again without them."""
-        storage, staging = self._storage, tasks.staging
-        reports = [read_part(storage, staging, one.index) for one in ranges]
-        with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
-            scratch = join(staging, "scratch") if is_local(staging) else os.path.join(folder, "scratch")
-            superseded = find_superseded(reports, storage, staging=staging, scratch=scratch)
-        if not superseded:
-            return reports
-        n_lines = sum(map(len, superseded.values()))
-        self._progress.note(f"entities: {n_lines:,} come twice; {len(superseded):,} ranges are read again")
-        for part in superseded:
-            for entries in reports[part].tables.values():
-                for entry in entries:
-                    storage.delete_tree(join(self._output, entry.file))
-        tasks.run(ENTITIES, [_task(ranges[part], ordinals) for part, ordinals in superseded.items()])
-        return [read_part(storage, staging, one.index) for one in ranges]
-
-    def _check_rejects(self, reports: Sequence[PartReport]) -> None:
-        rejected: Counter[str] = Counter()
-        for report in reports:
-            rejected.update(report.rejected)
-        check_rejects(
-            rejected,
-            sum(report.n_lines for report in reports),
-            max_share=self._options.max_rejects,
-            allow_truncated=self._options.allow_truncated,
-            what="lines",
-        )
-
-
-def _task(one: LineRange, skipped: Sequence[int]) -> Task:
-    """Gives the task of a range, some of whose lines are left out."""
-    return Task(one.index, one.end - one.start, {"skipped": list(skipped)})
+        commit_files(self._output, manifest, storage=storage)

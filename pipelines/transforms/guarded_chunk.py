@@ -51,11 +51,11 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
     """
     function = _made(task["make"], tuple(task["given"]))
     verdicts = {int(number): (times, how) for number, (times, how) in task["verdicts"].items()}
-    work = Work(Key(*task["key"]), beat, verdicts)
+    work = Work(Key(*task["key"]), beat, verdicts, task.get("alone", 0))
     chunk = None if task["chunk"] is None else Stored(*task["chunk"])
     batches = iter(()) if chunk is None else read_stored(chunk, storage_for(chunk.path))
-    if task.get("alone"):
-        for _ in function(row_alone(batches, task["alone"]), work):
+    if work.alone:
+        for _ in function(row_alone(batches, work.alone), work):
             pass
         return None
     output = task["output"]

@@ -48,7 +48,8 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         make: gives the ``kbsource.chunks.ChunkFunction``; called once in each process, with the values of ``given``.
-            Has to be importable where workers run, as a module's function or class is, and to be pickled.
+            Has to be importable where workers run, as a module's function or class is, and to be pickled. Where it has
+            a method ``prepare``, that is called first, with the same values, in the process that starts the others.
         given: side inputs (``AsSingleton`` of JSON values) that ``make`` is called with.
         folder: takes a file for each chunk; None for none.
         timeout_s: seconds that a row may take; None for no limit.
@@ -71,7 +72,7 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         self._given = given
-        self._do_chunk = _DoChunk(packed(make), folder, timeout_s, memory_bytes, beats)
+        self._do_chunk = _DoChunk(make, folder, timeout_s, memory_bytes, beats)
 
     def expand(self, chunks: Any) -> Any:
         return chunks | beam.ParDo(self._do_chunk, *self._given).with_outputs(REJECTED, COUNTS, main=CHUNKS)
@@ -79,10 +80,16 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 class _DoChunk(WorkerDoFn):
     def __init__(
-        self, make: str, folder: str | None, timeout_s: float | None, memory_bytes: int | None, beats: str | None
+        self,
+        make: Callable[..., ChunkFunction],
+        folder: str | None,
+        timeout_s: float | None,
+        memory_bytes: int | None,
+        beats: str | None,
     ) -> None:
         super().__init__()
-        self._make, self._folder = make, folder
+        self._make, self._folder = packed(make), folder
+        self._prepare: Callable[..., None] | None = getattr(make, "prepare", None)
         self._timeout_s, self._memory_bytes, self._beats = timeout_s, memory_bytes, beats
         self._guard: Guard | None = None
 
@@ -111,7 +118,7 @@ class _DoChunk(WorkerDoFn):
             if isinstance(rows, pa.RecordBatch):
                 path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
                 rows = write_chunk([rows], rows.schema, Report(), path=path, storage=LocalStorage())
-            guard = self._guard = self._guard or self._start()
+            guard = self._guard = self._guard or self._start(given)
             do_guarded(guard, chunk_task(self._make, given, key, rows, output, {}))
             if rows is not None and rows.path.startswith(self._scratch.name):
                 os.remove(rows.path)
@@ -125,9 +132,11 @@ class _DoChunk(WorkerDoFn):
             table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
         )
 
-    def _start(self) -> Guard:
+    def _start(self, given: tuple[Any, ...]) -> Guard:
+        if self._prepare is not None:
+            self._prepare(*given)
         folder = self._beats if self._beats is not None and is_local(self._beats) else self._scratch.name
-        name = f"{os.path.basename(self._scratch.name)}.beat"
+        name = f"chunks-{os.path.basename(self._scratch.name)}.beat"
         beat_path = os.path.join(folder, name)
         return Guard(DO_CHUNK, beat_path=beat_path, page_timeout_s=self._timeout_s, memory_bytes=self._memory_bytes)
 

@@ -32,7 +32,7 @@ def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
         Path(task["pids"], str(os.getpid())).touch()
     if "how" in task and "bad_page" not in task:
         misbehave(task["how"])
-    return {"pid": os.getpid(), "n_pages": beat.read().pages_done}
+    return {"pid": os.getpid(), "n_pages": task["n_pages"]}
 
 
 def misbehave(how: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hypothesis import strategies as st
 
+from kbsource.files import Storage
 from kbsource.records import (
     Anchor,
     Cell,
@@ -19,6 +20,8 @@ from kbsource.records import (
     Table,
     TemplateUse,
 )
+from kbsource.release.manifest import FileEntry
+from kbsource.release.writer import PageGroups, TableFile
 
 WORDS = [  # some of more than one byte a letter
     "the",
@@ -221,3 +224,16 @@ def pages(draw: st.DrawFn) -> Page:
         losses=tuple(draw(st.lists(st.builds(Loss, _texts(), st.integers(1, 99)), max_size=2))),
         parse_status=draw(st.sampled_from(("ok", "fallback_timeout"))),
     )
+
+
+def write_pages(pages: Iterable[Page], output: str, file: str, storage: Storage) -> FileEntry:
+    """Writes pages as one file of a release, as a build does."""
+    groups = PageGroups()
+    with TableFile(output, file, "pages", storage) as target:
+        for page in pages:
+            PageGroups.check(page)
+            if (full := groups.add(page)) is not None:
+                target.write(full)
+        if (rest := groups.rest()) is not None:
+            target.write(rest)
+    return target.entry

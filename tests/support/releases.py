@@ -18,10 +18,11 @@ from kbsource.release.commit import commit_release
 from kbsource.release.layout import begin_release, shard_path
 from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.manifest import Code, Counts, Dump, InputFile, Manifest
-from kbsource.release.writer import ShardWriter, write_small_table
+from kbsource.release.writer import write_small_table
 from kbsource.site import Site
 from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.title_index_build import TITLE_ROWS, build_title_index
+from tests.support.pages import write_pages
 
 CODE = Code(kbsource="0", python="3", pyarrow="0", mwparserfromhell="0", sha256="0" * 64)
 
@@ -85,12 +86,14 @@ def write_release(
     source = iter(pages)
     entries, statuses = [], Counter[str]()
     for shard in range(n_shards):
-        with ShardWriter(output, shard_path("pages", shard, n_shards), storage) as writer:
-            for page in islice(source, rows_per_shard if shard < n_shards - 1 else None):
-                writer.add(replace(page, redirects=index.redirects_to(page.page_id)))
-                statuses[page.parse_status] += 1
-        entries.append(writer.entry)
-    locations = write_locations(output, [entry.file for entry in entries], index_folder, storage=storage)
+        own = [
+            replace(page, redirects=index.redirects_to(page.page_id))
+            for page in islice(source, rows_per_shard if shard < n_shards - 1 else None)
+        ]
+        statuses.update(page.parse_status for page in own)
+        entries.append(write_pages(own, output, shard_path("pages", shard, n_shards), storage))
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, index_folder, storage=storage, scratch=str(folder / "scratch"))
     counts = Counts(
         pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
         articles=locations.n_pages,
@@ -105,7 +108,9 @@ def write_release(
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),
-            "redirects": write_small_table(redirect_rows(index), output, "redirects", storage=storage),
+            "redirects": write_small_table(
+                redirect_rows(index_folder, scratch=str(folder / "scratch")), output, "redirects", storage=storage
+            ),
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
             "templates": write_small_table([], output, "templates", storage=storage),
         },

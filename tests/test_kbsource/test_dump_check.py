@@ -55,7 +55,7 @@ def test_a_sound_dump_has_no_errors_or_warnings(deep: bool) -> None:
     assert report.header is not None
     assert report.header.site.dbname == "enwiki"
     (file,) = report.inputs
-    assert (file.name, file.n_bytes, file.sha256) == (
+    assert (file.name, file.hashed.n_bytes, file.hashed.sha256) == (
         NAME.removeprefix("d/"),
         len(DUMP),
         hashlib.sha256(DUMP).hexdigest(),
@@ -118,7 +118,7 @@ def test_dumpstatus_tells_size_checksums_and_whether_the_job_is_done(
 def test_a_dumpstatus_that_is_none_is_told() -> None:
     report = check({NAME: DUMP, "d/dumpstatus.json": b"[]"}, paths=[NAME])
     assert codes(report) == ["bad_checksum_list"]
-    assert report.inputs[0].sha256 == hashlib.sha256(DUMP).hexdigest()
+    assert report.inputs[0].hashed.sha256 == hashlib.sha256(DUMP).hexdigest()
 
 
 @pytest.mark.parametrize(

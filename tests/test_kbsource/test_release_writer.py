@@ -20,9 +20,9 @@ from kbsource.release.columns import (
     timestamp_text,
 )
 from kbsource.release.laws import check_page
-from kbsource.release.writer import GROUP_CHARS, ShardWriter, write_small_table
+from kbsource.release.writer import GROUP_CHARS, PageGroups, TableFile, write_small_table
 from kbsource.schema import PAGES, REJECTED
-from tests.support.pages import pages, synthetic_pages
+from tests.support.pages import pages, synthetic_pages, write_pages
 
 STORAGE = LocalStorage()
 FILE = "pages/pages-00000-of-00001.parquet"
@@ -109,66 +109,50 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
 
 
 @pytest.mark.parametrize(("reason", "spoil"), BROKEN)
-def test_a_page_that_breaks_a_law_is_not_written(tmp_path: Path, reason: str, spoil: Callable[[Page], Page]) -> None:
-    other = replace(PAGE, page_id=2)
-    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
-        with pytest.raises(RecordError) as caught:
-            writer.add(spoil(PAGE))
-        writer.add(other)
+def test_a_page_that_breaks_a_law_is_refused(reason: str, spoil: Callable[[Page], Page]) -> None:
+    with pytest.raises(RecordError) as caught:
+        PageGroups.check(spoil(PAGE))
     assert caught.value.reason == reason
-    assert pq.read_table(tmp_path / FILE)["page_id"].to_pylist() == [2]
 
 
 def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
-    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
-        for page in synthetic_pages(300, n_paragraphs=2):
-            writer.add(page)
-    entry = writer.entry
+    entry = write_pages(synthetic_pages(1100, n_paragraphs=1), str(tmp_path), FILE, STORAGE)
     path = tmp_path / FILE
-    assert (entry.file, entry.rows, entry.bytes) == (FILE, 300, path.stat().st_size)
+    assert (entry.file, entry.rows, entry.bytes) == (FILE, 1100, path.stat().st_size)
     assert entry.sha256 == sha256_of(STORAGE, str(path))
     file = pq.ParquetFile(path)
-    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [128, 128, 44]
+    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [512, 512, 76]
     assert [page for batch in file.iter_batches() for page in batch_to_pages(batch)] == list(
-        synthetic_pages(300, n_paragraphs=2)
+        synthetic_pages(1100, n_paragraphs=1)
     )
     columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
     assert columns["elements.list.element.text"].compression == "ZSTD"
     assert "DELTA_BINARY_PACKED" in columns["anchors.list.element.start"].encodings
     column = columns["page_id"]
     assert column.has_column_index
-    assert (column.statistics.min, column.statistics.max) == (1, 382)
+    assert (column.statistics.min, column.statistics.max) == (1, 1534)
 
 
 def test_row_groups_stay_small_when_pages_are_large(tmp_path: Path) -> None:
     large = _text(PAGE, "x" * (GROUP_CHARS // 2))
-    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
-        for page_id in range(1, 5):
-            writer.add(replace(large, page_id=page_id))
+    write_pages((replace(large, page_id=page_id) for page_id in range(1, 5)), str(tmp_path), FILE, STORAGE)
     metadata = pq.ParquetFile(tmp_path / FILE).metadata
     assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [1, 1, 1, 1]
 
 
 def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
-    entries = []
-    for folder in ("a", "b"):
-        with ShardWriter(str(tmp_path / folder), FILE, STORAGE) as writer:
-            for page in synthetic_pages(20):
-                writer.add(page)
-        entries.append(writer.entry)
+    entries = [write_pages(synthetic_pages(20), str(tmp_path / folder), FILE, STORAGE) for folder in ("a", "b")]
     assert entries[0] == entries[1]
 
 
 def test_an_empty_shard_is_a_file_with_columns(tmp_path: Path) -> None:
-    with ShardWriter(str(tmp_path), FILE, STORAGE) as writer:
-        pass
-    assert writer.entry.rows == 0
+    assert write_pages([], str(tmp_path), FILE, STORAGE).rows == 0
     assert pq.read_table(tmp_path / FILE).column_names == PAGES.names
 
 
 def _fail_half_way(folder: Path) -> None:
-    with ShardWriter(str(folder), FILE, STORAGE) as writer:
-        writer.add(PAGE)
+    with TableFile(str(folder), FILE, "pages", STORAGE) as target:
+        target.write(pages_to_batch([PAGE]))
         raise ZeroDivisionError
 
 

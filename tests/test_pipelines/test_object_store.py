@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbsource.errors import SetupError
-from pipelines.runners import pipeline_options
+from pipelines.jobs.passages import make_passages
+from pipelines.jobs.wikidata import make_wikidata
+from pipelines.options_passages import PassagesOptions
+from pipelines.options_wikidata import WikidataOptions
+from pipelines.progress import Progress
+from pipelines.runners import beam_flags, pipeline_options
 from pipelines.storage import BeamStorage
-from tests.support import mini_wiki
+from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini, contents
-from tests.support.stores import get, put
+from tests.support.stores import get, put, s3_server
 
-boto3 = pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
-moto_server = pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
-
-KEYS = {"s3_access_key_id": "id", "s3_secret_access_key": "secret", "s3_region_name": "us-east-1"}
+pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
+pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
 
 
 @pytest.fixture
-def flags(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Flags of Beam for an empty object store; nothing in the environment says where it is."""
-    monkeypatch.setenv("KBSOURCE_BEAM_OPTIONS", "{}")  # to be restored afterwards
-    # Beam makes a client for every request, and each client reads the descriptions of all services anew.
-    loader = pytest.importorskip("botocore.loaders").JSONFileLoader
-    load = cache(loader().load_file)
-    monkeypatch.setattr(loader, "load_file", lambda _, path: load(path))
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield [f"--s3_endpoint_url=http://{host}:{port}", *(f"--{name}={value}" for name, value in KEYS.items())]
-    finally:
-        server.stop()
+def flags() -> Iterator[list[str]]:
+    """Flags of Beam for an object store with an empty bucket; nothing in the environment says where it is."""
+    with s3_server() as flags:
+        yield flags
 
 
 @pytest.fixture
 def store(flags: list[str]) -> BeamStorage:
-    """The object store with a bucket ``wiki``, as the jobs see it."""
-    client = boto3.client(
-        "s3",
-        endpoint_url=flags[0].partition("=")[2],
-        aws_access_key_id=KEYS["s3_access_key_id"],
-        aws_secret_access_key=KEYS["s3_secret_access_key"],
-        region_name=KEYS["s3_region_name"],
-    )
-    client.create_bucket(Bucket="wiki")
+    """The object store as the jobs see it."""
     pipeline_options(flags)
     return BeamStorage()
 
@@ -63,6 +48,12 @@ def test_the_storage_keeps_its_promises(store: BeamStorage) -> None:
     with store.open_read("s3://wiki/a/new") as file:
         file.seek(4)
         assert (file.read(2), file.tell()) == (b"45", 6)
+    with store.open_ranges("s3://wiki/a/new") as file:
+        file.seek(7)
+        assert (file.read(2), file.tell()) == (b"78", 9)
+    put(store, "s3://wiki/a/empty", b"")
+    assert (store.size("s3://wiki/a/empty"), get(store, "s3://wiki/a/empty")) == (0, b"")
+    store.delete_tree("s3://wiki/a/empty")
     assert store.exists("s3://wiki/a")
     assert store.exists("s3://wiki/a/x")
     assert not store.exists("s3://wiki/b")
@@ -92,3 +83,46 @@ def test_a_build_from_and_to_the_store_has_the_bytes_of_a_local_one(
     assert json.loads(written["manifest.json"])["inputs"][0]["name"] == mini_wiki.MULTISTREAM.name
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("s3://wiki/release", **options)
+
+
+def _written(store: BeamStorage, folder: str) -> dict[str, bytes]:
+    return {path.removeprefix(f"{folder}/"): get(store, path) for path in store.glob(f"{folder}/**")}
+
+
+def test_wikidata_from_and_to_the_store_has_the_bytes_of_a_local_one(
+    store: BeamStorage, flags: list[str], tmp_path: Path
+) -> None:
+    dump = f"s3://wiki/dumps/{mini_wikidata.DUMP.name}"
+    put(store, dump, mini_wikidata.DUMP.read_bytes())
+    options: dict[str, Any] = {"max_rejects": mini_wikidata.MAX_REJECTS, "range_bytes": 20_000}
+
+    for given, output, beam_args in (
+        (str(mini_wikidata.DUMP), str(tmp_path / "release"), []),
+        (dump, "s3://wiki/wikidata", flags),
+    ):
+        make_wikidata(
+            WikidataOptions((given,), output, **options),
+            flags=beam_flags("local", workers=None, beam_args=beam_args),
+            progress=Progress(io.StringIO()),
+        )
+
+    assert _written(store, "s3://wiki/wikidata") == contents(tmp_path / "release")
+
+
+def test_passages_from_and_to_the_store_have_the_bytes_of_local_ones(
+    store: BeamStorage, flags: list[str], release: Path, tmp_path: Path
+) -> None:
+    for file, content in contents(release).items():
+        put(store, f"s3://wiki/release/{file}", content)
+
+    for kb, output, beam_args in (
+        (str(release), str(tmp_path / "corpus"), []),
+        ("s3://wiki/release", "s3://wiki/passages", flags),
+    ):
+        make_passages(
+            PassagesOptions(kb, output, formats=("dpr", "pyserini")),
+            flags=beam_flags("local", workers=None, beam_args=beam_args),
+            progress=Progress(io.StringIO()),
+        )
+
+    assert _written(store, "s3://wiki/passages") == contents(tmp_path / "corpus")

@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import pipelines.jobs.passages as job
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
 from mapping.output import manifest_bytes
+from mapping.passages import corpus as corpus_files
 from mapping.passages.corpus import CutOptions, read_corpus, read_passages
 from mapping.passages.cut import Passage, Span
 from mapping.passages.schema import PASSAGES
@@ -132,6 +134,38 @@ def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, kb: Path, corp
     ):
         (again / file).parent.mkdir(parents=True, exist_ok=True)
         (again / file).write_text("x")
+    cut_release(again, kb, cut=CUT, formats=FORMS)
+    assert contents(again) == contents(corpus)
+
+
+def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_release(tmp_path / "few", release, formats=FORMS)
+    monkeypatch.setattr(corpus_files, "CHUNK_WEIGHT", 1)
+    cut_release(tmp_path / "many", release, formats=FORMS)
+    assert contents(tmp_path / "many") == contents(tmp_path / "few")
+
+
+def test_a_run_that_was_killed_goes_on_with_the_chunks_that_are_left(
+    tmp_path: Path, kb: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = tmp_path / "again"
+
+    def die(*_: Any, **__: Any) -> None:
+        raise SetupError("killed")
+
+    def chunks() -> dict[Path, int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "join_lines", die)
+            with pytest.raises(SetupError, match="killed"):
+                cut_release(again, kb, cut=CUT, formats=FORMS)
+        return {path: path.stat().st_mtime_ns for path in (again / "_staging" / "cut").iterdir()}
+
+    before = chunks()
+    lost = min(before)
+    lost.unlink()
+    after = chunks()
+    assert len(before) == 2
+    assert {path for path in before if after[path] != before[path]} == {lost}
     cut_release(again, kb, cut=CUT, formats=FORMS)
     assert contents(again) == contents(corpus)
 

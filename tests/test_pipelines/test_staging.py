@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 
 from kbsource import staging
-from kbsource.beat import Beat
+from kbsource.chunks import Stored, read_stored
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord, RawPage
 from kbsource.site import Site
 from kbsource.staging import (
     RedirectReader,
+    Scan,
     ScanReport,
     Selection,
     part_path,
+    raw_pages,
     read_batches,
-    read_chunks,
     read_report,
-    scan_range,
+    stage_scan,
 )
 
 SITE = Site(lang="de", namespaces={0: "", 14: "Kategorie"})
@@ -62,20 +63,16 @@ RECORDS: list[RawPage | BadRecord] = [
 
 
 def scan(folder: Path, records: list[RawPage | BadRecord], **selection: Any) -> ScanReport:
-    return scan_range(
-        records,
-        STORAGE,
-        staging=str(folder),
-        part=3,
-        file="dump.xml",
-        site=SITE,
-        selection=Selection(**selection),
-        beat=Beat.unshared(),
-    )
+    pages = Scan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
+    return stage_scan(pages, STORAGE, staging=str(folder), part=3, file="dump.xml")
 
 
-def staged(folder: Path, report: ScanReport) -> list[RawPage]:
-    return [raw for _, raw in read_chunks(STORAGE, str(folder), report.chunks)]
+def read(chunk: Stored) -> list[tuple[int, RawPage]]:
+    return [row for batch in read_stored(chunk, STORAGE) for row in raw_pages(batch)]
+
+
+def staged(report: ScanReport) -> list[RawPage]:
+    return [raw for chunk in report.chunks for _, raw in read(chunk)]
 
 
 def table(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -94,8 +91,8 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
 def test_articles_come_back_as_they_were_read(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS)
 
-    assert staged(tmp_path, report) == [RECORDS[0], RECORDS[4]]
-    assert report.chunks[0].raw_bytes >= 20 + 5
+    assert staged(report) == [RECORDS[0], RECORDS[4]]
+    assert report.chunks[0].n_bytes >= 20 + 5
 
 
 def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_path: Path) -> None:
@@ -110,7 +107,7 @@ def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_pat
     assert [row["target_title"] for row in titles] == [None, "Alpha", None]
     assert titles[1]["target_fragment"] == "Ende"
     sources = {row["page_id"]: row["source"] for row in titles}
-    assert [source for source, _ in read_chunks(STORAGE, str(tmp_path), report.chunks)] == [sources[1], sources[5]]
+    assert [source for chunk in report.chunks for source, _ in read(chunk)] == [sources[1], sources[5]]
     assert sources[1] >> 32 == 3
 
 
@@ -130,13 +127,9 @@ def test_chunks_of_any_size_hold_the_same_articles(tmp_path: Path, monkeypatch: 
 
     report = scan(tmp_path, records)
 
-    assert staged(tmp_path, report) == records
+    assert staged(report) == records
     assert len(report.chunks) > 5
-    assert [chunk.first for chunk in report.chunks[1:]] == [
-        chunk.first + chunk.n_articles for chunk in report.chunks[:-1]
-    ]
-    first_of_third = next(read_chunks(STORAGE, str(tmp_path), report.chunks[2:3]))[1]
-    assert first_of_third == records[report.chunks[2].first]
+    assert read(report.chunks[2])[0][1] == records[sum(chunk.n_rows for chunk in report.chunks[:2])]
 
 
 def test_scanning_again_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -156,7 +149,7 @@ def test_a_limit_stops_after_that_many_records(tmp_path: Path) -> None:
 def test_only_wanted_titles_and_what_leads_to_them_are_kept(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS, titles=frozenset({"Alpha"}))
 
-    assert [raw.title for raw in staged(tmp_path, report)] == ["Alpha"]
+    assert [raw.title for raw in staged(report)] == ["Alpha"]
     assert (report.n_articles, report.n_redirects, report.n_unselected) == (1, 1, 3)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import hashlib
 import json
+import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pipelines.jobs.wikidata as job
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
-from kbsource.release.manifest import read_manifest
+from kbsource.release.manifest import InputFile, read_manifest
 from kbsource.wikidata.manifest import EntityCounts, read_wikidata_manifest
 from kbsource.wikidata.verify import verify_wikidata
 from pipelines.cli import main
+from pipelines.running import run_pipeline
 from tests.support.builds import contents, rows
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+from tests.support.moody_reader import MoodyReader
 from tests.support.real_data import real_path
 
 BROKEN = b'{"type":"item","id":"Q7","labels":{"en":{"lang'
@@ -135,9 +140,89 @@ def test_what_fails_leaves_no_release_and_the_next_run_starts_clean(release: Pat
     with pytest.raises(DataError, match=r"3 of 48 lines rejected.*malformed_json"):
         make(dump, output=output, range_bytes=500)
     assert not (output / "manifest.json").exists()
-    assert (output / "items").exists()
+    assert (output / "_staging").exists()
     make(dump, output=output, max_rejects=0.1, range_bytes=500)
     assert contents(output) == contents(release)
+
+
+def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
+    release: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "release"
+
+    def die(*_: Any, **__: Any) -> None:
+        raise SetupError("killed")
+
+    def chunks() -> dict[Path, int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "write_rejected", die)
+            with pytest.raises(SetupError, match="killed"):
+                make(dump, output=output, max_rejects=0.1, range_bytes=500)
+        return {path: path.stat().st_mtime_ns for path in (output / "_staging" / job.READ).iterdir()}
+
+    before = chunks()
+    assert any((output / "items").iterdir())
+    lost = min(before)
+    lost.unlink()
+    after = chunks()
+    assert {path for path in before if after[path] != before[path]} == {lost}
+
+    make(dump, output=output, max_rejects=0.1, range_bytes=500)
+    assert contents(output) == contents(release)
+
+
+@pytest.mark.parametrize("is_once", [True, False], ids=["from outside", "for its sake"])
+def test_only_an_entity_that_ends_the_process_alone_is_lost(
+    is_once: bool, whole: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = str(tmp_path / "killed") if is_once else None
+    monkeypatch.setattr(job, "EntityReader", partial(MoodyReader, b'"Q117"', mark))
+    output = tmp_path / "release"
+    make(dump, output=output, max_rejects=0.1)
+    if is_once:
+        assert contents(output) == contents(whole)
+        return
+    lost = [row["key"] for row in rows(output, "rejected") if row["reason"] == "entity_crash"]
+    items = [row["item_id"] for row in rows(whole, "items")]
+    assert lost == ["Q117"]
+    assert [row["item_id"] for row in rows(output, "items")] == [one for one in items if one != "Q117"]
+
+
+def _grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"\n")
+
+
+def _change(path: Path) -> None:
+    content, times = path.read_bytes(), path.stat()
+    path.write_bytes(content.replace(b"Q1", b"Q3"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def _replace(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes()[:-1] + b" ")
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [_grow, _change, _replace])
+def test_a_dump_that_changes_while_it_is_read_makes_no_release(
+    change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes(array([item("Q1"), item("Q2")]))
+
+    def run(pipeline: Any, name: str) -> None:
+        change(path)
+        run_pipeline(pipeline, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "run_pipeline", run)
+        with pytest.raises(DataError, match=r"dump\.json changed while it was read"):
+            make(path, output=tmp_path / "release")
+    assert not (tmp_path / "release" / "manifest.json").exists()
+    (found,) = make(path, output=tmp_path / "release").manifest.inputs
+    assert found == InputFile(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def test_a_truncated_dump_needs_leave(tmp_path: Path) -> None:

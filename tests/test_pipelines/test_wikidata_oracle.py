@@ -6,26 +6,35 @@ import bz2
 import copy
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipelines.jobs.wikidata as job
 from kbsource.beat import Beat
+from kbsource.chunks import Key, Stored, Work, chunk_path, read_stored, with_numbers, write_chunk
+from kbsource.dump.digests import hash_file
+from kbsource.files import LocalStorage, join
+from kbsource.release.manifest import InputFile
+from kbsource.wikidata.assemble import find_superseded
+from kbsource.wikidata.lines import plan_lines
+from kbsource.wikidata.parts import IDS, ORDINALS
 from kbsource.wikidata.verify import verify_wikidata
-from pipelines.task_runs import Work
-from pipelines.wikidata_tasks import run_task
+from pipelines.options_wikidata import WikidataOptions
+from pipelines.wikidata_files import MakeFiles, write_plan
 from tests.support import mini_wikidata
 from tests.support.builds import rows
-from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+from tests.support.entities import array, item, item_snak, make, reader, snak, statement, terms
 from tests.support.real_data import real_path
 from tests.support.wikidata_oracle import expected_tables, lines_of
 
+STORAGE = LocalStorage()
 TABLES = ("items", "properties", "sitelinks", "statements", "classes")
 SAMPLES = (
     "wikibase-dump-filter_entities.ndjson.gz",
@@ -34,25 +43,27 @@ SAMPLES = (
 )
 
 
-class _InThisProcess:
-    """Stands for ``Stages``: does the tasks one after the other, without a guard that could forgive an error."""
+def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: Any) -> None:
+    """Makes a release in this process, step by step, without a guard that could forgive an error."""
+    options = WikidataOptions((str(dump),), str(output), max_rejects=1.0, allow_truncated=True, **given)
+    staging = str(output / "_staging")
+    hashed = {str(dump): hash_file(str(dump), STORAGE)}
+    ranges = plan_lines([str(dump)], STORAGE, range_bytes=range_bytes)
+    write_plan(ranges, hashed, staging, STORAGE)
+    function = MakeFiles(staging, reader(languages=options.languages))()
 
-    def __init__(self, flags: Sequence[str]) -> None:
-        self.flags = flags
+    def read(key: Key, rows: Iterable[pa.RecordBatch]) -> tuple[Key, Stored]:
+        work = Work(key, Beat.unshared())
+        made = function(with_numbers(rows), work)
+        path = chunk_path(join(staging, job.READ), key)
+        return key, write_chunk(made, function.schema, work.report, path=path, storage=STORAGE)
 
-    def __enter__(self) -> _InThisProcess:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def check_paths(self, *paths: str) -> None:
-        pass
-
-    def run(self, tasks: Sequence[Mapping[str, Any]], work: Work) -> dict[str, int]:
-        for task in tasks:
-            run_task(dict(task), Beat.unshared())
-        return {}
+    chunks = [read(Key(one.index, 0), ()) for one in ranges]
+    ids = pa.Table.from_batches((batch for _, chunk in chunks for batch in read_stored(chunk, STORAGE)), IDS)
+    for part, ordinals in find_superseded(ids).items():
+        chunks.append(read(Key(part, 1), [pa.record_batch({"ordinal": ordinals}, schema=ORDINALS)]))
+    inputs = [InputFile(dump.name, dump.stat().st_size, hashed[str(dump)].sha256)]
+    assert list(job.Commit(options, inputs, str(output), staging).process(sorted(chunks))) == [str(output)]
 
 
 def tables_of(release: Path) -> dict[str, list[dict[str, Any]]]:
@@ -234,15 +245,13 @@ def test_every_line_is_rows_or_a_reason_whatever_is_wrong_with_it(
     lines: list[bytes], newline: bytes, pack: Any, range_bytes: int
 ) -> None:
     options: dict[str, Any] = {"languages": ("en",), "sites": None, "qualifiers": None}
-    others: dict[str, Any] = {"max_rejects": 1.0, "allow_truncated": True}
-    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "Stages", _InThisProcess)
+    with TemporaryDirectory() as name:
         folder = Path(name)
         dump = folder / "dump"
         dump.write_bytes(pack(b"[\n" + newline.join(lines) + b"\n]\n"))
-        make(dump, output=folder / "whole", **options, **others)
+        make_here(dump, folder / "whole", **options)
         check(folder / "whole", [dump], **options)
-        make(dump, output=folder / "cut", range_bytes=range_bytes, **options, **others)
+        make_here(dump, folder / "cut", range_bytes=range_bytes, **options)
         for table in (*TABLES, "rejected"):
             assert rows(folder / "cut", table) == rows(folder / "whole", table)
 
