@@ -75,7 +75,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     storage = storage_for(folder)
     check_output(folder, storage)
     check_dataset(options)
-    release = open_manifest(options.kb)
+    release = open_manifest(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
     part = Part(options, alignment_facts(options, release, input_facts(options)))
     with Output(folder, storage, job=part.facts, owned=output_names(options)) as output:
@@ -106,7 +106,7 @@ def map_all(
     pipeline = new_pipeline(flags)
     folder = absolute(output)
     storage = storage_for(folder)
-    release = open_manifest(kb)
+    release = open_manifest(kb, storage_for(kb))
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
     pending = [one for one in planned if one.folder not in done]
