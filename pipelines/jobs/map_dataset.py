@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -29,7 +31,7 @@ from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
 from pipelines.outputs import Output
 from pipelines.progress import Done, Progress
-from pipelines.running import new_pipeline, run_pipeline
+from pipelines.running import check_paths, new_pipeline, run_pipeline
 from pipelines.storage import absolute, is_local, storage_for
 from pipelines.transforms.align_spans import AlignSpans
 from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
@@ -71,6 +73,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
+    check_paths(flags, options.kb, *options.inputs, options.output)
     folder = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(folder)
     check_output(folder, storage)
@@ -104,6 +107,7 @@ def map_all(
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
+    check_paths(flags, kb, *(path for one in planned for path in one.options.inputs), output)
     folder = absolute(output)
     storage = storage_for(folder)
     release = open_manifest(kb, storage_for(kb))
@@ -202,15 +206,17 @@ class _NoteFault(WorkerDoFn):
 
 
 def _poll(staging: str) -> Callable[[], Done]:
-    """Gives a poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
+    """Gives a poll of how many pieces of evidence have been read and searched for; only local folders show it."""
     storage: Storage = storage_for(staging)
 
     def poll() -> Done:
-        if not is_local(staging):
-            return Done(0, 0, unit="pieces of evidence")
-        read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
-        beats = [Beat.glance(path) for path in storage.glob(join(staging, _BEATS, "*.beat"))]
-        n_read = sum(one["tally"]["evidences"] for one in read)
-        return Done(sum(one.bytes_done for one in beats), n_read, unit="pieces of evidence")
+        # What shows it is removed when all is done.
+        with suppress(FileNotFoundError):
+            read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
+            beats = [Beat.glance(path) for path in storage.glob(join(staging, _BEATS, "*.beat"))]
+            if read:
+                n_read = sum(one["tally"]["evidences"] for one in read)
+                return Done(sum(one.bytes_done for one in beats), n_read, unit="pieces of evidence")
+        return Done(0, 0)
 
-    return poll
+    return poll if is_local(staging) else partial(Done, 0, 0)
