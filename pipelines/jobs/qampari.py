@@ -25,7 +25,7 @@ from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment_model import model_facts
-from mapping.output import REPORT, begin_output, commit_output, input_files, release_facts
+from mapping.output import REPORT, commit_output, input_files, release_facts
 from mapping.qampari.classes import class_types, find_classes
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.facts import ENDED, simple_facts
@@ -41,8 +41,8 @@ from mapping.qampari.selection import Candidate
 from mapping.qampari.specific_types import type_breadths
 from mapping.qampari.statistics import AnswerStatistics
 from mapping.resolve import open_manifest
-from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.options_qampari import QampariOptions
+from pipelines.outputs import Output
 from pipelines.progress import Progress
 from pipelines.qampari.compositions import validate_compositions
 from pipelines.qampari.considered import Considerations
@@ -57,8 +57,10 @@ from pipelines.qampari.questions import (
 )
 from pipelines.qampari.simple import validate_simple
 from pipelines.qampari.staging import QampariJob
-from pipelines.stages import Stages
 from pipelines.storage import absolute
+
+OWNED = ("qampari_data", "questions", "queries", REPORT)
+"""What lies in the folder of a QAMPARI release beside its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +90,18 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         DataError: a task could not be done for its data.
         SetupError: a file, an option or the output folder is wrong, or a task could not be done.
     """
-    if f"--runner={DATAFLOW_RUNNER}" in flags:
-        raise SetupError(
-            "Questions are worked out in folders that all workers see, and those of Dataflow see buckets alone: choose "
-            "--runner local-multi, or spark or flink with a disk that they share."
-        )
     started = time.monotonic()
-    with Stages(flags) as stages:
-        report = _Making(options, stages, progress).run()
+    report = _Making(options, flags, progress).run()
     return QampariSummary(options.output, report, time.monotonic() - started)
 
 
 class _Making:
     """One release, step by step."""
 
-    def __init__(self, options: QampariOptions, stages: Stages, progress: Progress) -> None:
+    def __init__(self, options: QampariOptions, flags: Sequence[str], progress: Progress) -> None:
         self._options = options
         self._progress = progress
-        self._stages = stages
+        self._flags = flags
         self._storage = LocalStorage()
         self._output = absolute(options.output.rstrip("/") or "/")
 
@@ -130,7 +126,6 @@ class _Making:
         if options.model is not None:
             model_facts(options.model)  # a model that is not there ends the job before hours of work
         form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
-        staging = begin_output(self._output, self._storage)
         job = QampariJob(
             kb=os.path.abspath(options.kb),
             pages=tuple(entry.file for entry in release.tables["pages"]),
@@ -141,22 +136,23 @@ class _Making:
             least_rows=options.least_rows,
             key_columns=keys,
         )
-        job.write(staging)
-        runs = Runs(staging, job, self._stages, self._progress, reading, options.worker_memory_bytes)
-        with tempfile.TemporaryDirectory(prefix="kbsource-", dir=staging) as scratch:
-            files, report = self._make(pages, tables, relations, runs, form, scratch)
-        files.append(self._write_report(report))
-        values = {
+        values: dict[str, Any] = {
             "release": release_facts(release),
             "inputs": self._inputs(),
             "options": options.data_options(),
             "form": form._asdict(),
             "code": asdict(code_facts()),
             "model": None if options.model is None else model_facts(options.model),
-            "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
-            "counts": report["questions"],
         }
-        commit_output(self._output, values, files=files, storage=self._storage, form=FORMAT)
+        with Output(self._output, self._storage, job=values, owned=OWNED) as output:
+            runs = Runs(output.staging, job, self._flags, self._progress, reading, options.worker_memory_bytes)
+            os.makedirs(output.staging, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix="kbsource-", dir=output.staging) as scratch:
+                files, report = self._make(pages, tables, relations, runs, form, scratch)
+            files.append(self._write_report(report))
+            listed = [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)]
+            values |= {"files": listed, "counts": report["questions"]}
+            commit_output(self._output, values, files=files, storage=self._storage, form=FORMAT)
         return report
 
     def _inputs(self) -> dict[str, list[dict[str, Any]]]:

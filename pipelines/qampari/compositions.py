@@ -88,7 +88,7 @@ def validate_compositions(
         pages: of the release.
         answer_filter: what is kept; its share is of the pairs.
         considerations: takes what became of each query.
-        runs: how tasks are run.
+        runs: how pipelines are run.
         scratch: local folder for scratch files.
     """
     folder = os.path.join(runs.staging, "compositions")

@@ -10,10 +10,12 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.files import LocalStorage
 from kbsource.staging import StagedRows, read_batches, read_json, staged_rows
 from kbsource.wikidata.reader import WikidataTables
@@ -22,14 +24,14 @@ from mapping.qampari.evidence import Sought
 from mapping.qampari.names import ItemPages
 from mapping.qampari.ordered import N_BUCKETS
 from mapping.qampari.records import ProofText
-from pipelines.buckets import bucket_groups
 from pipelines.progress import Done, Progress, beats_of
+from pipelines.qampari.prove import ProveFacts
+from pipelines.qampari.search import SearchPages
 from pipelines.qampari.staging import (
     ANSWER_PAGE,
     ENTITY_PAGE,
     FACT_ROWS,
     FACTS_A_CHUNK,
-    MIN_TASK_ROWS,
     WANTED,
     WORDS,
     QampariJob,
@@ -39,12 +41,12 @@ from pipelines.qampari.staging import (
     numbered,
     wanted_spill,
 )
-from pipelines.qampari.tasks import PROVE, RUN_TASK, SEARCH
-from pipelines.stages import Stages
-from pipelines.task_runs import Work, workers_line
+from pipelines.running import new_pipeline, run_pipeline
+from pipelines.transforms.guarded_map import GuardedMap
 
 Flags = npt.NDArray[np.bool_]
 _ROWS_AT_ONCE = 8192
+_LOOKS_AT_ONCE = 4096
 
 
 class Reading:
@@ -67,12 +69,12 @@ class Reading:
 
 
 class Runs(NamedTuple):
-    """How tasks are run.
+    """How pipelines are run.
 
     Attributes:
         staging: staging folder of the job; local, or on a disk that all workers share.
-        job: what all tasks share.
-        stages: runs them.
+        job: what all workers share.
+        flags: of Beam.
         progress: shows how far they have come.
         reading: knows how far the reading of a table has come.
         memory_bytes: memory that a working process may allocate.
@@ -80,22 +82,31 @@ class Runs(NamedTuple):
 
     staging: str
     job: QampariJob
-    stages: Stages
+    flags: Sequence[str]
     progress: Progress
     reading: Reading
     memory_bytes: int
 
-    def run(self, tasks: Sequence[dict[str, Any]], total: int, unit: str, *, memory_bytes: int | None) -> None:
-        """Does tasks of one kind, which have so many units of work to do.
+    def map(self, name: str, chunks: Sequence[tuple[Key, Stored | None]], make: Any, total: int, unit: str) -> str:
+        """Maps chunks by guarded processes, and gives the folder of what comes of them.
+
+        Args:
+            name: of the work; a folder in the staging folder.
+            chunks: what is worked on.
+            make: see ``GuardedMap``.
+            total: units of work.
+            unit: what these are.
 
         Raises:
-            SetupError: one could not be done; a DataError where its data are at fault.
+            SetupError: the work cannot be done; a DataError where the data are at fault.
         """
-        kind = tasks[0]["kind"]
-        with self.progress.stage(kind.replace("_", ", "), beats_of(self.staging, kind, total_bytes=total, unit=unit)):
-            workers = self.stages.run(tasks, Work(RUN_TASK, self.staging, None, memory_bytes))
-        if len(workers) > 1:
-            self.progress.note(workers_line(kind, workers))
+        folder = os.path.join(self.staging, name)
+        pipeline = new_pipeline(self.flags)
+        guarded = GuardedMap(make, folder=folder, memory_bytes=self.memory_bytes, beats=os.path.join(folder, "beats"))
+        _ = pipeline | "chunks" >> beam.Create(chunks, reshuffle=False) | beam.Reshuffle() | name >> guarded
+        with self.progress.stage(name.replace("/", ", "), beats_of(folder, "kbsource", total_bytes=total, unit=unit)):
+            run_pipeline(pipeline, name)
+        return folder
 
 
 class FactStage:
@@ -195,13 +206,14 @@ class FactStage:
 
     def search(self) -> Flags:
         """Searches the pages; says of each fact whether any sentence may say it."""
-        kind = f"{self._name}_{SEARCH}"
-        tasks = [
-            {"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": number, "buckets": buckets}
-            for number, buckets in enumerate(bucket_groups(self._counts.tolist(), least=MIN_TASK_ROWS))
-        ]
-        if tasks:
-            self._runs.run(tasks, self.n_searches, "looks", memory_bytes=self._runs.memory_bytes)
+        order = [(name, "ascending") for name in ("position", "fact", "direction")]
+        chunks: list[tuple[Key, Stored | None]] = []
+        for bucket in np.flatnonzero(self._counts).tolist():
+            batches = self._wanted.read(bucket).sort_by(order).to_batches(max_chunksize=_LOOKS_AT_ONCE)
+            path = chunk_path(os.path.join(self.folder, "wanted"), Key(0, bucket))
+            chunks.append((Key(0, bucket), write_chunk(batches, WANTED, Report(), path=path, storage=LocalStorage())))
+        if chunks:
+            self._runs.map(f"{self._name}/found", chunks, SearchPages(self._runs.job), self.n_searches, "looks")
         is_found, n_candidates = found_facts(self.folder, self.n_facts)
         self.counts.update(found=int(is_found.sum()), candidates=n_candidates)
         return is_found
@@ -211,42 +223,31 @@ class FactStage:
         return fact_flags(self.folder, "needed", self.n_facts)
 
     def prove(self, needed: Flags) -> Flags:
-        """Has the facts judged that are needed; says which are proved.
-
-        On this machine alone one process judges: the libraries of models use all of its cores by themselves.
-        """
-        kind = f"{self._name}_{PROVE}"
+        """Has the facts judged that are needed; says which are proved."""
         os.makedirs(os.path.join(self.folder, "needed"), exist_ok=True)
-        tasks: list[dict[str, Any]] = []
-        for chunk in range(-(-self.n_facts // FACTS_A_CHUNK)):
+        chunks = range(-(-self.n_facts // FACTS_A_CHUNK))
+        for chunk in chunks:
             own = needed[chunk * FACTS_A_CHUNK : (chunk + 1) * FACTS_A_CHUNK]
             np.save(numbered(self.folder, "needed", chunk, "npy"), own, allow_pickle=False)
-            tasks.append({"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": chunk})
-        if tasks:
-            self._prove(tasks, int(needed.sum()))
+        total, pattern = int(needed.sum()), os.path.join(self.folder, "proofs", "*.json")
+
+        def poll() -> Done:
+            done = len(LocalStorage().glob(pattern)) * FACTS_A_CHUNK
+            return Done(min(done, total), total, unit="facts")
+
+        if chunks:
+            pipeline = new_pipeline(self._runs.flags)
+            numbers = pipeline | "chunks" >> beam.Create(chunks, reshuffle=False) | beam.Reshuffle()
+            _ = numbers | ProveFacts(self.folder, self._runs.job)
+            with self._runs.progress.stage(f"{self._name}, prove", poll):
+                run_pipeline(pipeline, f"{self._name}, prove")
         proved = fact_flags(self.folder, "proved", self.n_facts)
-        for task in tasks:
-            path = numbered(self.folder, "proofs", task["number"])
+        for chunk in chunks:
+            path = numbered(self.folder, "proofs", chunk)
             self.counts.update(read_json(LocalStorage(), path.removesuffix("arrow") + "json"))
             for batch in read_batches(LocalStorage(), path):
                 proved[batch["fact"].to_numpy()] = True
         return proved
-
-    def _prove(self, tasks: Sequence[dict[str, Any]], total: int) -> None:
-        if not self._runs.stages.is_here or self._runs.job.model is None:
-            self._runs.run(tasks, total, "facts", memory_bytes=None)
-            return
-        from kbsource.beat import Beat
-        from pipelines.qampari.prove import prove_chunk
-
-        beat = Beat.unshared()
-
-        def poll() -> Done:
-            return Done(beat.read().bytes_done, total, unit="facts")
-
-        with self._runs.progress.stage(tasks[0]["kind"].replace("_", ", "), poll):
-            for task in tasks:
-                prove_chunk(self.folder, task["number"], self._runs.job, beat)
 
     def proofs(self) -> Proofs:
         """Opens the proofs, to be looked up by number of the fact."""

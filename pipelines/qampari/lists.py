@@ -1,4 +1,4 @@
-"""The tables of list pages: staged by tasks, then their facts, and their questions."""
+"""The tables of list pages: staged, then their facts, and their questions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
+from kbsource.chunks import Key, Stored, chunk_path, read_chunk_report, read_stored
 from kbsource.files import LocalStorage
-from kbsource.staging import read_batches, read_json, staged_rows
+from kbsource.staging import read_batches, staged_rows
 from mapping.qampari.evidence import Sought
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.names import ItemPages
@@ -25,8 +26,7 @@ from mapping.qampari.table_evidence import TableFact, table_facts, value_names
 from mapping.qampari.table_questions import make_questions
 from pipelines.qampari.considered import Considerations
 from pipelines.qampari.facts import FactStage, Flags, Runs
-from pipelines.qampari.staging import numbered
-from pipelines.qampari.tasks import LISTS
+from pipelines.qampari.list_reading import ReadLists
 
 _QUESTIONS_AT_ONCE = 256
 _SUBSETS = (TABLE_SIMPLE, TABLE_COMPOSITION)
@@ -87,13 +87,12 @@ def find_lists(runs: Runs) -> dict[str, dict[str, int]]:
     """Stages the tables of all list pages; gives how many pages and tables there are, and why tables are left out.
 
     Raises:
-        SetupError: a task could not be done, or a key column is none of its table; a DataError where the data are at
+        SetupError: the work cannot be done, or a key column is none of its table; a DataError where the data are at
             fault.
     """
-    n_files = len(runs.job.pages)
-    tasks = [{"kind": LISTS, "staging": runs.staging, "number": number} for number in range(n_files)]
-    runs.run(tasks, runs.job.n_pages, "pages", memory_bytes=runs.memory_bytes)
-    counts, left_out = _lists_counts(runs.staging, n_files)
+    chunks: list[tuple[Key, Stored | None]] = [(Key(number, 0), None) for number in range(len(runs.job.pages))]
+    runs.map("lists", chunks, ReadLists(runs.job), runs.job.n_pages, "pages")
+    counts, left_out = _lists_counts(runs.staging, len(chunks))
     n_keys = len(runs.job.key_columns)
     if n_unknown := n_keys - counts.get("key_columns", 0):
         runs.progress.note(f"lists: {n_unknown:,} of {n_keys:,} key columns are of no table of a list page")
@@ -117,7 +116,7 @@ def validate_tables(
         seed: of the values that numbers and years are compared with.
         has_redirects: titles that lead to the page of an answer are aliases of it.
         considerations: takes what became of each query.
-        runs: how tasks are run.
+        runs: how pipelines are run.
     """
     n_files = len(runs.job.pages)
     with FactStage("tables", runs, pages) as stage:
@@ -151,18 +150,23 @@ def _lists_counts(staging: str, n_files: int) -> tuple[dict[str, int], dict[str,
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for number in range(n_files):
-        values = read_json(LocalStorage(), numbered(os.path.join(staging, "lists"), "tables", number, "json"))
-        counts.update(values["counts"])
-        left_out.update(values["left_out"])
+        _, report = read_chunk_report(_lists_path(staging, number), LocalStorage())
+        counts.update(report.counts)
+        left_out.update(report.facts["left_out"])
     return dict(sorted(counts.items())), dict(sorted(left_out.items()))
 
 
 def _read_tables(staging: str, n_files: int) -> Iterator[list[ListTable]]:
     """Gives the tables of each page."""
     for number in range(n_files):
-        with open(numbered(os.path.join(staging, "lists"), "tables", number, "jsonl"), "rb") as lines:
-            for line in lines:
+        stored, _ = read_chunk_report(_lists_path(staging, number), LocalStorage())
+        for batch in read_stored(stored, LocalStorage()):
+            for line in batch["tables"].to_pylist():
                 yield [_table_of(values) for values in orjson.loads(line)]
+
+
+def _lists_path(staging: str, number: int) -> str:
+    return chunk_path(os.path.join(staging, "lists"), Key(number, 0))
 
 
 def _table_of(values: list[Any]) -> ListTable:

@@ -108,7 +108,7 @@ def validate_simple(
         breadths: of ``type_breadths``: of the types of one property and value that have the same validated answers the
             most specific is kept; None keeps all.
         considerations: takes what became of each query.
-        runs: how tasks are run.
+        runs: how pipelines are run.
         scratch: local folder for scratch files.
     """
     asked, staged = (os.path.join(runs.staging, "simple", f"{name}.arrow") for name in ("asked", "staged"))

@@ -2,18 +2,17 @@
 
 ::
 
-    job.json                          what all tasks share, see ``QampariJob``
     simple/ compositions/ tables/     facts of three kinds, one folder each:
         facts/00003.arrow             what is to be proved, ``FACTS_A_CHUNK`` a file
-        wanted/0012.arrows            what pages are searched for, by where in the release the page lies
-        found/00012.arrow, .json      sentences that may say a fact, a batch of one chunk; the batches' chunks
+        wanted/00000-00012.arrow      what pages are searched for, by where in the release the page lies
+        found/00000-00012.arrow       sentences that may say a fact, a batch of one chunk; the batches' chunks
         found.npy, needed.npy, proved.npy   a byte a fact, the driver's own
         needed/00003.npy              which facts of a chunk are worth a model's time
         proofs/00003.arrow, .json     facts of a chunk that are proved; counts
     simple/ compositions/ intersections/
         kept.arrow                    queries that passed, see ``pipelines.qampari.kept``
     names/                            what items are called, see ``mapping.qampari.names``
-    lists/tables/00012.jsonl, .json   tables of list pages, by part of the release; counts
+    lists/00012-00000.arrow           tables of list pages, by part of the release; counts
 
 Files depend on the data alone, never on the number of workers.
 """
@@ -22,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -30,16 +29,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.chunks import Report, read_chunk_report, read_stored
 from kbsource.files import LocalStorage
 from kbsource.spill import BucketSpill
-from kbsource.staging import read_json, staged_rows, write_json
 from mapping.entailment import ModelOptions
 from mapping.qampari.evidence import Candidate
 from mapping.qampari.ordered import N_BUCKETS, open_spill
 
 FACTS_A_CHUNK = 1 << 14
-MIN_TASK_ROWS = 2_000
-"""Rows that make a task of their own worth while."""
 ANSWER_PAGE, ENTITY_PAGE = 0, 1
 WORDS = 2
 """Which page is searched: the first thing's for the second, the second thing's for the first; or a page for words."""
@@ -80,7 +77,7 @@ PROOFS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class QampariJob:
-    """What all tasks share.
+    """What all workers share.
 
     Attributes:
         kb: folder of the release.
@@ -107,22 +104,6 @@ class QampariJob:
         """Pages of the release."""
         return sum(self.page_rows)
 
-    def write(self, staging: str) -> None:
-        """Writes the description into the staging folder."""
-        write_json(LocalStorage(), os.path.join(staging, "job.json"), asdict(self))
-
-    @classmethod
-    def read(cls, staging: str) -> QampariJob:
-        """Gives back what ``write`` wrote."""
-        value = read_json(LocalStorage(), os.path.join(staging, "job.json"))
-        model = value["model"]
-        if model is not None:
-            labels = model["labels"]
-            model = ModelOptions(**{**model, "labels": None if labels is None else tuple(labels)})
-        lists = {name: tuple(value[name]) for name in ("pages", "page_rows")}
-        keys = tuple((title, table, column) for title, table, column in value["key_columns"])
-        return cls(**{**value, **lists, "model": model, "key_columns": keys})
-
 
 def numbered(folder: str, kind: str, number: int, suffix: str = "arrow") -> str:
     """Gives the path of a numbered file."""
@@ -137,35 +118,33 @@ def buckets_of(positions: npt.NDArray[np.int64], n_pages: int) -> npt.NDArray[np
 
 
 def wanted_spill(folder: str) -> BucketSpill:
-    """Opens what pages are searched for, to be added to or read."""
-    return open_spill(os.path.join(folder, "wanted"), WANTED, N_BUCKETS)
+    """Opens what pages are searched for, to be added to and read."""
+    return open_spill(os.path.join(folder, "spilt"), WANTED, N_BUCKETS)
 
 
-def write_found(rows: Iterator[tuple[Any, ...]], path: str) -> None:
-    """Writes rows of FOUND in any order, the rows of a batch all of one chunk, and beside it the chunks."""
+def found_batches(rows: Iterator[tuple[Any, ...]], report: Report) -> Iterator[pa.RecordBatch]:
+    """Gives rows of FOUND, in any order, in batches all of whose rows are of one chunk, and reports the chunks."""
     chunks: list[int] = []
+    text = FOUND.get_field_index("text")
     pending: list[tuple[Any, ...]] = []
     n_chars = 0
-    text = FOUND.get_field_index("text")
-    with staged_rows(LocalStorage(), path, FOUND) as sink:
 
-        def flush() -> None:
-            pending.sort(key=lambda row: row[:3])
-            for chunk, group in groupby(pending, key=lambda row: int(row[0]) // FACTS_A_CHUNK):
-                for row in group:
-                    sink.add(row)
-                sink.flush()
-                chunks.append(chunk)
-            pending.clear()
+    def of_pending() -> Iterator[pa.RecordBatch]:
+        pending.sort(key=lambda row: row[:3])
+        for chunk, group in groupby(pending, key=lambda row: int(row[0]) // FACTS_A_CHUNK):
+            columns = zip(zip(*group, strict=True), FOUND.types, strict=True)
+            yield pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=FOUND)
+            chunks.append(chunk)
+        pending.clear()
 
-        for row in rows:
-            pending.append(row)
-            n_chars += len(row[text])
-            if n_chars >= PENDING_CHARS:
-                flush()
-                n_chars = 0
-        flush()
-    write_json(LocalStorage(), path.removesuffix("arrow") + "json", chunks)
+    for row in rows:
+        pending.append(row)
+        n_chars += len(row[text])
+        if n_chars >= PENDING_CHARS:
+            yield from of_pending()
+            n_chars = 0
+    yield from of_pending()
+    report.facts["chunks"] = chunks
 
 
 def read_found(folder: str, chunk: int) -> dict[int, list[tuple[Any, ...]]]:
@@ -173,13 +152,11 @@ def read_found(folder: str, chunk: int) -> dict[int, list[tuple[Any, ...]]]:
     storage = LocalStorage()
     rows: list[tuple[Any, ...]] = []
     for path in storage.glob(os.path.join(folder, "found", "*.arrow")):
-        chunks: list[int] = read_json(storage, path.removesuffix("arrow") + "json")
-        if chunk not in chunks:
-            continue
-        with storage.open_read(path) as file:
-            reader = pa.ipc.open_file(file)
-            for number in (place for place, one in enumerate(chunks) if one == chunk):
-                rows += zip(*(column.to_pylist() for column in reader.get_batch(number).columns), strict=True)
+        stored, report = read_chunk_report(path, storage)
+        for number, one in enumerate(report.facts["chunks"]):
+            if one == chunk:
+                for batch in read_stored(stored._replace(first_batch=number, n_batches=1), storage):
+                    rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
     rows.sort(key=lambda row: row[:3])
     found: dict[int, list[tuple[Any, ...]]] = {}
     for row in rows:
@@ -200,12 +177,8 @@ def found_facts(folder: str, n_facts: int) -> tuple[npt.NDArray[np.bool_], int]:
     has_any = fact_flags(folder, "found", n_facts)
     n_found = 0
     storage = LocalStorage()
-    numbers_alone = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[FOUND.get_field_index("fact")])
     for path in storage.glob(os.path.join(folder, "found", "*.arrow")):
-        with storage.open_read(path) as file:
-            reader = pa.ipc.open_file(file, options=numbers_alone)
-            for number in range(reader.num_record_batches):
-                facts = reader.get_batch(number)["fact"].to_numpy()
-                has_any[facts] = True
-                n_found += len(facts)
+        for batch in read_stored(read_chunk_report(path, storage)[0], storage, ["fact"]):
+            has_any[batch["fact"].to_numpy()] = True
+            n_found += batch.num_rows
     return has_any, n_found
