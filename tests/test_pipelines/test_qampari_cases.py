@@ -302,7 +302,6 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
         monkeypatch.setattr(module, "FACTS_A_CHUNK", 7)
     for module in (staging, facts):
         monkeypatch.setattr(module, "N_BUCKETS", 11)
-    monkeypatch.setattr(facts, "MIN_TASK_ROWS", 30)
     monkeypatch.setattr(staging, "PENDING_CHARS", 500)
 
     run_job(options_for(random_world, tmp_path / "release", **RANDOM))
