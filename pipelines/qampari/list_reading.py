@@ -14,7 +14,7 @@ from kbsource.chunks import Work
 from kbsource.files import join
 from kbsource.release.columns import batch_to_pages
 from mapping.qampari.list_tables import list_name, list_tables
-from pipelines.qampari.staging import QampariJob
+from pipelines.qampari.plan import Plan
 from pipelines.storage import storage_for
 
 LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
@@ -26,13 +26,13 @@ class ReadLists:
     """Makes what reads the list pages of one pages file, that of the number of the key's part.
 
     Attributes:
-        job: names the release and its files.
+        plan: names the release and its files.
     """
 
-    job: QampariJob
+    plan: Plan
 
     def __call__(self) -> ListReading:
-        return ListReading(self.job)
+        return ListReading(self.plan)
 
 
 class ListReading:
@@ -40,9 +40,9 @@ class ListReading:
 
     schema = LISTS
 
-    def __init__(self, job: QampariJob) -> None:
-        self._job = job
-        self._keys = {(title, table): column for title, table, column in job.key_columns}
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._keys = {(title, table): column for title, table, column in plan.key_columns}
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         """Gives the rows.
@@ -50,7 +50,7 @@ class ListReading:
         Raises:
             SetupError: a key column is none of its table.
         """
-        path = join(self._job.kb, self._job.pages[work.key.part])
+        path = join(self._plan.kb, self._plan.pages[work.key.part])
         left_out: Counter[str] = Counter()
         with storage_for(path).open_read(path) as raw, pq.ParquetFile(raw) as file:
             for group in range(file.metadata.num_row_groups):
@@ -65,7 +65,9 @@ class ListReading:
 
     def _lists(self, batch: pa.RecordBatch, work: Work, left_out: Counter[str]) -> Iterator[bytes]:
         for page in batch_to_pages(batch):
-            tables, reasons = list_tables(page, key_columns=self._keys or None, least_rows=self._job.least_rows)
+            tables, reasons = list_tables(
+                page, key_columns=self._keys or None, least_rows=self._plan.options.least_rows
+            )
             counts = work.report.counts
             counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
             counts["key_columns"] += sum((page.title, one) in self._keys for one in range(len(page.tables)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,10 @@ from kbsource.chunks import Work
 from mapping.qampari.evidence import Candidate, PageSentences, Sought
 from mapping.qampari.table_evidence import find_words
 from pipelines.page_texts import PageTexts
-from pipelines.qampari.staging import FOUND, WORDS, QampariJob, found_batches
+from pipelines.qampari.plan import FOUND, WORDS, Plan
+from pipelines.transforms.group_map import batch_of_rows
+
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +24,13 @@ class SearchPages:
     """Makes what looks for things in pages.
 
     Attributes:
-        job: names the release.
+        plan: names the release.
     """
 
-    job: QampariJob
+    plan: Plan
 
     def __call__(self) -> PageSearch:
-        return PageSearch(self.job)
+        return PageSearch(self.plan)
 
 
 class PageSearch:
@@ -34,12 +38,14 @@ class PageSearch:
 
     schema = FOUND
 
-    def __init__(self, job: QampariJob) -> None:
-        self._pages = PageTexts(job.kb, job.pages, job.page_rows, has_anchors=True)
-        self._n_before = job.n_before
+    def __init__(self, plan: Plan) -> None:
+        self._pages = PageTexts(plan.kb, plan.pages, plan.page_rows, has_anchors=True)
+        self._n_before = plan.options.sentences_before
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        return found_batches(self._found(rows, work), work.report)
+        found = self._found(rows, work)
+        while part := list(islice(found, _ROWS_AT_ONCE)):
+            yield batch_of_rows(part, FOUND)
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
         last, sentences = -1, None

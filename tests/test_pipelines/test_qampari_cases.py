@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from kbsource import regroup
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import Question
 from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
-from pipelines.qampari import facts, prove, staging
+from pipelines.qampari import facts, simple
+from pipelines.transforms import group_map, read_table
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
 from tests.support.qampari_oracle import Oracle
@@ -298,11 +300,12 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Qam
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (staging, facts, prove):
-        monkeypatch.setattr(module, "FACTS_A_CHUNK", 7)
-    for module in (staging, facts):
-        monkeypatch.setattr(module, "N_BUCKETS", 11)
-    monkeypatch.setattr(staging, "PENDING_CHARS", 500)
+    monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
+    monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
+    monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(group_map, "COLUMN_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(facts, "_LOOKS_AT_ONCE", 4)
+    monkeypatch.setattr(simple, "_SUBJECTS_AT_ONCE", 6)
 
     run_job(options_for(random_world, tmp_path / "release", **RANDOM))
 

@@ -18,6 +18,7 @@ from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
+from pipelines.qampari import facts
 from tests.support.builds import contents, open_release, rows
 from tests.support.qampari_oracle import Oracle
 from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_job
@@ -165,8 +166,7 @@ def test_the_same_bytes_with_more_workers_and_smaller_chunks(
     run_job(options_for(world, tmp_path / "multi", **given), runner="local-multi", workers=2)
     assert contents(tmp_path / "multi") == contents(Path(made.output))
 
-    for module in ("staging", "facts", "prove"):
-        monkeypatch.setattr(f"pipelines.qampari.{module}.FACTS_A_CHUNK", 19)
+    monkeypatch.setattr(facts, "FACTS_AT_ONCE", 19)
     run_job(options_for(world, tmp_path / "cut", **given))
     assert contents(tmp_path / "cut") == contents(Path(made.output))
 

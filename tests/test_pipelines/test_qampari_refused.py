@@ -15,7 +15,6 @@ from kbsource.release.layout import BUILDING
 from mapping.entailment import ModelOptions
 from mapping.qampari.selection import AnswerFilter
 from pipelines.cli import main
-from pipelines.options_qampari import QampariOptions
 from tests.support.builds import contents
 from tests.support.entities import array, item, make
 from tests.support.qampari_worlds import Maker, World, options_for, run_job
@@ -69,18 +68,6 @@ def test_a_run_that_fails_leaves_no_release_and_the_next_one_starts_clean(world:
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("name", ["kb", "wikidata", "output"])
-def test_folders_of_a_store_are_refused(name: str, world: World, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "kb": str(world.kb),
-        "wikidata": str(world.wikidata),
-        "output": str(tmp_path),
-        name: "s3://bucket/x",
-    }
-    with pytest.raises(SetupError, match=rf"--{name} s3://bucket/x: .*local disk"):
-        QampariOptions(model=None, **given)
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -108,7 +95,6 @@ def test_options_that_cannot_be_are_named(options: dict[str, Any], match: str, w
         (["--pool-simple", "-1"], "--pool-"),
         (["--train-per-relation", "-1"], "--train-per-relation"),
         (["--most-subjects", "4"], "--most-subjects"),
-        (["--kb", "gs://bucket/kb"], "--kb"),
         (["--key-columns", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--relations", "nowhere.toml"], "nowhere.toml"),
         (["--backend", "abacus", "--model", "here"], "abacus"),
