@@ -14,7 +14,6 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.beat import Beat
 from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, told_fault
 from kbsource.files import Storage, join
@@ -28,7 +27,7 @@ from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_a
 from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
 from pipelines.outputs import Output
-from pipelines.progress import Done, Progress
+from pipelines.progress import Done, Progress, beats_in
 from pipelines.running import new_pipeline, run_pipeline
 from pipelines.storage import absolute, is_local, storage_for
 from pipelines.transforms.align_spans import AlignSpans
@@ -202,14 +201,13 @@ class _NoteFault(WorkerDoFn):
 
 def _poll(staging: str) -> Callable[[], Done]:
     """Gives a poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
-    storage: Storage = storage_for(staging)
+    storage, beats, n_read = storage_for(staging), beats_in(join(staging, _BEATS), ""), 0
 
     def poll() -> Done:
-        if not is_local(staging):
-            return Done(0, 0, unit="pieces of evidence")
-        read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
-        beats = [Beat.glance(path) for path in storage.glob(join(staging, _BEATS, "*.beat"))]
-        n_read = sum(one["tally"]["evidences"] for one in read)
-        return Done(sum(one.bytes_done for one in beats), n_read, unit="pieces of evidence")
+        nonlocal n_read
+        if is_local(staging):
+            read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
+            n_read = max(n_read, sum(one["tally"]["evidences"] for one in read))
+        return Done(beats().bytes_done, n_read, unit="pieces of evidence")
 
     return poll

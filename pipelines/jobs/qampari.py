@@ -6,7 +6,7 @@ One pipeline: every join is a regrouping of rows through files, and the last ste
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from mapping.qampari.release_files import Form
 from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
 from pipelines.outputs import Output
-from pipelines.progress import Progress, beats_of
+from pipelines.progress import Done, Progress, beats_in
 from pipelines.qampari.finish import FinishRelease
 from pipelines.qampari.plan import Plan
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
@@ -111,12 +111,18 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
         _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
-        with progress.stage("pages read and searched", beats_of(plan.staging, "kbsource", total_bytes=0)):
+        with progress.stage("pages read and searched", _poll(plan.staging)):
             run_pipeline(pipeline, "qampari")
     report = _report(output, storage_for(output))
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
     return QampariSummary(options.output, report, time.monotonic() - started)
+
+
+def _poll(staging: str) -> Callable[[], Done]:
+    """Says how many pages were read and searched; nobody knows how many it will be."""
+    beats = beats_in(join(staging, "beats"), "")
+    return lambda: Done(0, 0, beats().pages_done)
 
 
 def _report(output: str, storage: Storage) -> dict[str, Any]:

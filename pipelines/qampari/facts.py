@@ -37,10 +37,10 @@ from pipelines.qampari.plan import (
 )
 from pipelines.qampari.search import SearchPages
 from pipelines.storage import storage_for
-from pipelines.transforms.entailment import EntailmentHandler
 from pipelines.transforms.group_map import GroupWork, Pieces, batch_of_rows
 from pipelines.transforms.guarded_map import GuardedMap
 from pipelines.transforms.regroup import Regroup
+from pipelines.transforms.verify_entailment import EntailmentHandler
 from pipelines.workers import WorkerDoFn
 
 Flags = npt.NDArray[np.bool_]

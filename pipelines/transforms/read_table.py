@@ -34,20 +34,30 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         paths: of the table's files in order, in any storage.
-        columns: which ones, in that order.
+        columns: which ones, in that order; None for all.
         together: a column; rows that stand together and are equal in it are in one batch.
+        chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
     """
 
-    def __init__(self, paths: Sequence[str], columns: Sequence[str], *, together: str | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[str] | None,
+        *,
+        together: str | None = None,
+        chunk_rows: int | None = None,
+    ) -> None:
         super().__init__()
-        self._paths, self._columns, self._together = tuple(paths), list(columns), together
+        self._paths, self._together = tuple(paths), together
+        self._columns = None if columns is None else list(columns)
+        self._chunk_rows = chunk_rows or CHUNK_ROWS
 
     def expand(self, pipeline: Any) -> Any:
         return (
             pipeline
             | "files" >> beam.Create(list(range(len(self._paths))), reshuffle=False)
             | "spread files" >> beam.Reshuffle()
-            | "places" >> beam.ParDo(_Places(self._paths))
+            | "places" >> beam.ParDo(_Places(self._paths, self._chunk_rows))
             | "spread" >> beam.Reshuffle()
             | "read" >> beam.ParDo(_Read(self._paths, self._columns, self._together))
         )
@@ -68,9 +78,9 @@ class ReadStatements(ReadTable):
 
 
 class _Places(WorkerDoFn):
-    def __init__(self, paths: tuple[str, ...]) -> None:
+    def __init__(self, paths: tuple[str, ...], chunk_rows: int) -> None:
         super().__init__()
-        self._paths = paths
+        self._paths, self._chunk_rows = paths, chunk_rows
 
     def process(self, file: int) -> Iterator[_Place]:
         path = self._paths[file]
@@ -79,13 +89,13 @@ class _Places(WorkerDoFn):
             first = n_rows = 0
             for group in range(metadata.num_row_groups):
                 n_rows += metadata.row_group(group).num_rows
-                if n_rows >= CHUNK_ROWS or group == metadata.num_row_groups - 1:
+                if n_rows >= self._chunk_rows or group == metadata.num_row_groups - 1:
                     yield _Place(file, first, group + 1 - first)
                     first, n_rows = group + 1, 0
 
 
 class _Read(WorkerDoFn):
-    def __init__(self, paths: tuple[str, ...], columns: list[str], together: str | None) -> None:
+    def __init__(self, paths: tuple[str, ...], columns: list[str] | None, together: str | None) -> None:
         super().__init__()
         self._paths, self._columns, self._together = paths, columns, together
 
@@ -133,9 +143,10 @@ class _Read(WorkerDoFn):
         for file in range(place.file + 1, len(self._paths)):
             yield from self._groups(file, 0, None, self._columns)
 
-    def _groups(self, file: int, first: int, n_groups: int | None, columns: list[str]) -> Iterator[pa.Table]:
+    def _groups(self, file: int, first: int, n_groups: int | None, columns: list[str] | None) -> Iterator[pa.Table]:
         path = self._paths[file]
         with storage_for(path).open_read(path) as raw, pq.ParquetFile(raw) as opened:
             n_all = opened.metadata.num_row_groups
             for group in range(first, n_all if n_groups is None else first + n_groups):
-                yield opened.read_row_group(group, columns=columns, use_threads=False).select(columns)
+                table = opened.read_row_group(group, columns=columns, use_threads=False)
+                yield table if columns is None else table.select(columns)
