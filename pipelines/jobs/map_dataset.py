@@ -20,7 +20,7 @@ from kbsource.files import Storage, join
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.staging import read_json, write_json
 from mapping.output import REPORT
-from mapping.resolve import open_manifest
+from mapping.resolve import open_manifest, read_moves
 from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
 from pipelines.alignment.output import output_names
 from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_all, failure, write_reports
@@ -132,6 +132,8 @@ def check_dataset(options: MapOptions) -> None:
     """
     evidence_files(options).check()
     check_model(options)
+    if options.title_map is not None:
+        read_moves(options.title_map, storage_for(options.title_map))
 
 
 def _align(pipeline: Any, parts: Sequence[Part], staging: str, progress: Progress) -> dict[int, SetupError]:
@@ -175,8 +177,7 @@ def align_datasets(pipeline: Any, parts: Sequence[Part], staging: str) -> None:
             )
         )
     models = {part: one.verify.model for part, one in options.items() if one.verify is not None}
-    found = outcomes | "all outcomes" >> beam.Flatten()
-    chunks = (read[EXAMPLES], found) | JoinOutcomes(join(staging, "by_chunk"), models=models)
+    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models)
     written = (chunks, read[DATASETS], read[REJECTED]) | WriteAlignment(parts, staging)
     faults = (read[FAULTS], written[FAULTS]) | "all faults" >> beam.Flatten()
     _ = faults | "note" >> beam.ParDo(_NoteFault(staging))

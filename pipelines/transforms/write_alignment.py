@@ -9,6 +9,7 @@ import apache_beam as beam
 
 from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, fault_values, named_faults
+from kbsource.files import join
 from mapping.entailment import ModelOptions
 from mapping.sample import Cuts, cut
 from pipelines.alignment.facts import Part, filter_options
@@ -31,8 +32,9 @@ _DONE = "done"
 class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(examples, outcomes) -> (Key, ``AlignedChunk``): each chunk of records with what became of their evidences.
 
-    Takes a pair of what ``ReadEvidence`` gives as ``examples`` and what ``AlignSpans`` gives of its ``evidence``, and
-    gives references to both under the keys of the examples; with models, what they say of the spans too.
+    Takes a tuple of what ``ReadEvidence`` gives as ``examples`` and what ``AlignSpans`` gives of its ``evidence``, and
+    gives references to both under the keys of the examples; with models, what they say of the spans too. Where datasets
+    went through several ``AlignSpans``, the tuple has what each gives.
 
     Args:
         folder: takes the rows between the steps; for one job with one input only.
@@ -44,8 +46,11 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self._folder, self._models = absolute(folder), models or {}
 
     def expand(self, rows: Any) -> Any:
-        examples, outcomes = rows
-        found = outcomes | "by chunk" >> Regroup(self._folder, chunk_groups, order=ORDER)
+        examples, *outcomes = rows
+        found = [
+            one | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), chunk_groups, order=ORDER)
+            for number, one in enumerate(outcomes)
+        ] | "all outcomes" >> beam.Flatten()
         joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
         asked: dict[ModelOptions, set[int]] = {}
         for part, model in self._models.items():
