@@ -16,7 +16,7 @@ import apache_beam as beam
 
 from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, told_fault
-from kbsource.files import Storage, join
+from kbsource.files import join
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.staging import read_json, write_json
 from mapping.output import REPORT
