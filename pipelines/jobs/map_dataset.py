@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import apache_beam as beam
 
-from kbsource.beat import Beat
 from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, told_fault
-from kbsource.files import Storage, join
+from kbsource.files import join
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.staging import read_json, write_json
 from mapping.output import REPORT
@@ -30,7 +27,7 @@ from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_a
 from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
 from pipelines.outputs import Output
-from pipelines.progress import Done, Progress
+from pipelines.progress import Done, Progress, beats_in
 from pipelines.running import check_paths, new_pipeline, run_pipeline
 from pipelines.storage import absolute, is_local, storage_for
 from pipelines.transforms.align_spans import AlignSpans
@@ -206,17 +203,14 @@ class _NoteFault(WorkerDoFn):
 
 
 def _poll(staging: str) -> Callable[[], Done]:
-    """Gives a poll of how many pieces of evidence have been read and searched for; only local folders show it."""
-    storage: Storage = storage_for(staging)
+    """Gives a poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
+    storage, beats, n_read = storage_for(staging), beats_in(join(staging, _BEATS), ""), 0
 
     def poll() -> Done:
-        # What shows it is removed when all is done.
-        with suppress(FileNotFoundError):
+        nonlocal n_read
+        if is_local(staging):
             read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
-            beats = [Beat.glance(path) for path in storage.glob(join(staging, _BEATS, "*.beat"))]
-            if read:
-                n_read = sum(one["tally"]["evidences"] for one in read)
-                return Done(sum(one.bytes_done for one in beats), n_read, unit="pieces of evidence")
-        return Done(0, 0)
+            n_read = max(n_read, sum(one["tally"]["evidences"] for one in read))
+        return Done(beats().bytes_done, n_read, unit="pieces of evidence")
 
-    return poll if is_local(staging) else partial(Done, 0, 0)
+    return poll

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pipelines.transforms.parse_wikitext import ParseWikitext
     from pipelines.transforms.read_dump import ReadWikipediaDump
     from pipelines.transforms.read_evidence import ReadEvidence
-    from pipelines.transforms.read_pages import ReadPages, ReadTable
+    from pipelines.transforms.read_pages import ReadPages
+    from pipelines.transforms.read_table import ReadStatements, ReadTable
     from pipelines.transforms.read_wikidata import ReadWikidata
     from pipelines.transforms.regroup import Regroup
     from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
@@ -41,6 +42,7 @@ __all__ = [
     "ParseWikitext",
     "ReadEvidence",
     "ReadPages",
+    "ReadStatements",
     "ReadTable",
     "ReadWikidata",
     "ReadWikipediaDump",
@@ -64,7 +66,8 @@ _MODULES = {
     "ParseWikitext": "parse_wikitext",
     "ReadEvidence": "read_evidence",
     "ReadPages": "read_pages",
-    "ReadTable": "read_pages",
+    "ReadStatements": "read_table",
+    "ReadTable": "read_table",
     "ReadWikidata": "read_wikidata",
     "ReadWikipediaDump": "read_dump",
     "Regroup": "regroup",
