@@ -60,7 +60,7 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
                 found
                 | f"pairs {number}" >> beam.ParDo(_ReadPairs(frozenset(parts)))
                 | f"verify {number}" >> VerifyEntailment(model)
-                | f"by chunk {number}" >> beam.MapTuple(_by_chunk)
+                | f"answers {number}" >> beam.MapTuple(_by_chunk)
             )
         return joined | "join" >> beam.CoGroupByKey() | "in order" >> beam.MapTuple(_aligned)
 
