@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from kbsource.articles import PageParser, ParsedPage
+from kbsource.errors import SetupError
 from kbsource.records import RawPage
 from tests.support.guarded_work import misbehave
 
@@ -56,4 +57,13 @@ class GatedParser(PageParser):
             # Stays open, so that the reader sees the end of this process.
             os.write(os.open(pipe, os.O_WRONLY), b"%d\n" % os.getppid())
             misbehave("hang")
+        return super().parse(raw)
+
+
+class RefusingParser(PageParser):
+    """Ends the job while KBSOURCE_TEST_REFUSES is set."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if "KBSOURCE_TEST_REFUSES" in os.environ:
+            raise SetupError("no parsing today")
         return super().parse(raw)
