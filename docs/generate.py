@@ -15,6 +15,7 @@ from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
 from pipelines.commands.common import Command
+from pipelines.object_stores import FLAGS, SWITCHES
 from pipelines.runners import PRESETS
 
 FOLDER = Path(__file__).resolve().parent
@@ -92,6 +93,10 @@ def commands_page() -> str:
         "## Runners",
         _table(("`--runner`", "meaning"), ((f"`{name}`", meaning) for name, meaning in PRESETS.items())),
         "Every other name is passed to Beam, which must know it.",
+        "## Stores",
+        "Every command takes Beam's flags that say where a store is and who asks it: "
+        + ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
+        + ". [running.md](running.md#buckets-and-hdfs) says more.",
     ]
     return "\n\n".join(parts) + "\n"
 

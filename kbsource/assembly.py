@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
 from kbsource.files import LocalStorage, ReadableStorage, Storage, base_name
-from kbsource.page_items import Sitelinks, read_sitelinks, write_page_items
-from kbsource.page_props import Claims, PagePropsReport, QidConflict, build_page_props
+from kbsource.page_items import Sitelinks, write_page_items
+from kbsource.page_props import CLAIMS_FILE, PagePropsReport, QidConflict, build_page_props
 from kbsource.records import BadRecord
 from kbsource.redirects import redirect_rows
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations, publish_index, write_locations
+from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.manifest import (
     Conflict,
     Counts,
@@ -53,7 +53,6 @@ DUPLICATE = "duplicate_page_id"
 UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 INDEXES_FILE = "indexes.json"
-_COUNTED = ("n_rows", "n_qids", "n_disambiguations", "n_invalid_qids", "n_not_articles")
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 
@@ -76,52 +75,37 @@ class Indexes:
         folder: local folder of the index files.
         titles: report of the title index.
         page_props: report of page_props and sitelinks; None without both.
-        sitelinks: where Wikidata's sitelinks lead; None without Wikidata.
+        sitelinks: how many of Wikidata's sitelinks lead to redirects, and to pages that are missing; None without it.
         n_bad_props: rows of page_props that could not be read.
     """
 
     folder: str
     titles: TitleIndexReport
     page_props: PagePropsReport | None
-    sitelinks: Sitelinks | None
+    sitelinks: tuple[int, int] | None
     n_bad_props: int
 
     def write(self) -> None:
         """Writes into the folder what ``read`` gives back: it is the last file there, and says that all are whole."""
         props = self.page_props
-        if props is not None:
-            for name, numbers in props.claims._asdict().items():
-                np.save(os.path.join(self.folder, f"{name}.npy"), numbers, allow_pickle=False)
         value = {
             "titles": asdict(self.titles),
-            "page_props": None if props is None else [getattr(props, name) for name in _COUNTED],
-            "conflicts": [] if props is None else list(map(tuple, props.conflicts)),
-            "sitelinks": None if self.sitelinks is None else [self.sitelinks.n_redirects, self.sitelinks.n_missing],
+            "page_props": None if props is None else {**asdict(props), "conflicts": list(map(tuple, props.conflicts))},
+            "sitelinks": self.sitelinks,
             "n_bad_props": self.n_bad_props,
         }
         write_json(LocalStorage(), os.path.join(self.folder, INDEXES_FILE), value)
 
     @classmethod
     def read(cls, folder: str) -> Indexes:
-        """Gives back what ``write`` wrote into a local folder, but for the articles of the sitelinks."""
+        """Gives back what ``write`` wrote into a local folder."""
         value = read_json(LocalStorage(), os.path.join(folder, INDEXES_FILE))
         props, links = value["page_props"], value["sitelinks"]
         if props is not None:
-            claims = (
-                np.load(os.path.join(folder, f"{name}.npy"), mmap_mode="r", allow_pickle=False)
-                for name in Claims._fields
-            )
-            conflicts = tuple(QidConflict(*one) for one in value["conflicts"])
-            props = PagePropsReport(
-                **dict(zip(_COUNTED, props, strict=True)), conflicts=conflicts, claims=Claims(*claims)
-            )
-        return cls(
-            folder,
-            TitleIndexReport(**value["titles"]),
-            props,
-            None if links is None else Sitelinks(np.empty(0, np.uint64), *links),
-            value["n_bad_props"],
-        )
+            conflicts = tuple(QidConflict(*one) for one in props["conflicts"])
+            claims_path = os.path.join(folder, CLAIMS_FILE)
+            props = PagePropsReport(**{**props, "conflicts": conflicts, "claims_path": claims_path})
+        return cls(folder, TitleIndexReport(**value["titles"]), props, links and tuple(links), value["n_bad_props"])
 
 
 def index_files(folder: str) -> list[str]:
@@ -210,12 +194,15 @@ def build_indexes(
     props, links, n_bad = None, None, 0
     if page_props is not None or wikidata is not None:
         index = TitleIndex.open(folder)
-        links = read_sitelinks(wikidata, site, index) if wikidata is not None else None
+        links = Sitelinks(wikidata, site, index) if wikidata is not None else None
         rows = _PropRows(page_props, props_storage)
-        articles = links.articles if links is not None else None
-        props = build_page_props(rows, folder, is_article=index.has_articles, sitelinks=articles)
+        props = build_page_props(
+            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
+        )
+        os.replace(props.claims_path, os.path.join(folder, CLAIMS_FILE))
         n_bad = rows.n_bad
-    indexes = Indexes(folder, built, props, links, n_bad)
+    found = None if links is None else (links.n_redirects, links.n_missing)
+    indexes = Indexes(folder, built, props, found, n_bad)
     indexes.write()
     return indexes
 
@@ -351,10 +338,12 @@ def assemble(
     dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, storage, staging)
     counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
-    locations = write_locations(output, [entry.file for entry in entries], indexes.folder, storage=storage)
+    scratch = os.path.join(os.path.dirname(indexes.folder), "scratch")
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output, storage=storage)
-    redirects = redirect_rows(TitleIndex.open(indexes.folder))
+    redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
         pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
         for shard in shard_reports
@@ -370,10 +359,9 @@ def assemble(
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:
-        page_ids = [batch["page_id"].to_numpy() for batch in Locations(indexes.folder).pages()]
         tables["page_items"], agreements = write_page_items(
-            props.claims,
-            np.concatenate([np.empty(0, np.int64), *page_ids]),
+            props.claims_path,
+            os.path.join(indexes.folder, PAGES_FILE),
             wikidata,
             storage,
             output=output,
@@ -415,8 +403,7 @@ def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], inde
         found["page_props_not_articles"] = indexes.page_props.n_not_articles
         found["page_props_malformed_rows"] = indexes.n_bad_props
     if indexes.sitelinks is not None:
-        found["sitelinks_to_redirects"] = indexes.sitelinks.n_redirects
-        found["sitelinks_to_missing_pages"] = indexes.sitelinks.n_missing
+        found["sitelinks_to_redirects"], found["sitelinks_to_missing_pages"] = indexes.sitelinks
     return dict(sorted(found.items()))
 
 

@@ -21,6 +21,7 @@ from kbsource.records import BadRecord
 _REPORT = b"kbsource.report"
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
 _WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
@@ -137,7 +138,13 @@ def chunk_path(folder: str, key: Key) -> str:
 
 
 def write_chunk(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, report: Report, *, path: str, storage: Storage
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    report: Report,
+    *,
+    path: str,
+    storage: Storage,
+    is_packed: bool = True,
 ) -> Stored:
     """Writes a chunk file, under a temporary name until it is whole, and gives where the rows are.
 
@@ -147,10 +154,11 @@ def write_chunk(
         report: written last, as it is once all batches have come.
         path: of the file.
         storage: of the path.
+        is_packed: rows are compressed; where they are not the file can be looked into without being read.
     """
     n_batches = n_rows = 0
     with atomic_write(storage, path) as sink:
-        writer = pa.ipc.new_file(sink, schema, options=_WRITING)
+        writer = pa.ipc.new_file(sink, schema, options=_WRITING if is_packed else _PLAIN)
         for batch in batches:
             writer.write_batch(batch)
             n_batches += 1

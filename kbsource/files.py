@@ -10,9 +10,11 @@ import hashlib
 import os
 import posixpath
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
+
+from kbsource.errors import SetupError
 
 CHUNK_BYTES = 1 << 20
 
@@ -35,6 +37,26 @@ class ReadableStorage(Protocol):
 
 class Storage(ReadableStorage, Protocol):
     """What the build needs of a file system."""
+
+    def open_ranges(self, path: str) -> BinaryIO:
+        """Gives what ``open_read`` does, to be read here and there: little is read ahead of what is asked for."""
+        ...
+
+    def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
+        """Gives a local folder that holds these files of a folder, to be memory-mapped; not to be written to.
+
+        A local folder is given as it is. What is copied belongs to this process, and to others of the machine that
+        ask for the same, until they end.
+
+        Args:
+            folder: where the files lie.
+            names: of the files in it.
+            version: tells files from others that lay under the same names, like a hash out of their manifest.
+
+        Raises:
+            DataError: a file is missing.
+        """
+        ...
 
     def open_write(self, path: str) -> BinaryIO:
         """Gives a binary file for writing; parent folders are made."""
@@ -59,6 +81,12 @@ class LocalStorage:
     def open_read(self, path: str) -> BinaryIO:
         return open(path, "rb")
 
+    def open_ranges(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
+        return folder
+
     def open_write(self, path: str) -> BinaryIO:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         return open(path, "wb")
@@ -81,6 +109,19 @@ class LocalStorage:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             os.remove(path)
+
+
+def storage_or_local(path: str, storage: Storage | None) -> Storage:
+    """Gives the storage of a path: the one that is given, else the local file system.
+
+    Raises:
+        SetupError: none is given and the path is remote.
+    """
+    if storage is None and "://" in path:
+        raise SetupError(
+            f"{path}: a remote path, and no storage was given that reads it; pipelines.storage.storage_for gives one."
+        )
+    return LocalStorage() if storage is None else storage
 
 
 def join(*parts: str) -> str:

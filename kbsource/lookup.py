@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
+from kbsource.files import Storage, storage_or_local
 from kbsource.records import Page
-from kbsource.release.layout import INDEX
 from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.release.manifest import Manifest, index_folder, read_manifest
 from kbsource.release.reader import PagesReader
 from kbsource.site import Site
 from kbsource.title_index import TitleIndex
@@ -43,7 +41,7 @@ class Found(NamedTuple):
 
 
 class KnowledgeSource:
-    """A finished release on a local disk; ``open`` gives one.
+    """A finished release; ``open`` gives one.
 
     Memory stays flat: the index is memory-mapped, caches and open files are bounded. Iteration gives the
     pages in the order of the release. Not for use by several threads at once; each may open its own.
@@ -58,22 +56,27 @@ class KnowledgeSource:
         self._reader = reader
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> KnowledgeSource:
+    def open(cls, path: str | os.PathLike[str], storage: Storage | None = None) -> KnowledgeSource:
         """Opens a release: the folder that ``kbsource build`` wrote.
 
+        Args:
+            path: of the folder.
+            storage: of the folder; None for the local file system. Of a remote one the index is copied, once a
+                machine, and the pages are read from where they lie.
+
         Raises:
-            SetupError: the folder holds no finished release, or one of another version, or is not local.
+            SetupError: the folder holds no finished release, or one of another version, or is remote and without a
+                storage.
         """
         path = os.fspath(path)
-        if "://" in path:
-            raise SetupError(f"{path}: lookups memory-map the release; copy it to a local disk and open it there")
-        manifest = read_manifest(path, LocalStorage())
-        index = os.path.join(path, INDEX)
+        storage = storage_or_local(path, storage)
+        manifest = read_manifest(path, storage)
+        index = index_folder(path, manifest, storage)
         return cls(
             manifest,
             index=TitleIndex.open(index),
             locations=Locations(index),
-            reader=PagesReader(path, manifest),
+            reader=PagesReader(path, manifest, storage),
         )
 
     def __enter__(self) -> KnowledgeSource:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import urllib.parse
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.languages import language
 from kbsource.records import RedirectRow
-from kbsource.title_index import ARTICLE, TitleIndex
+from kbsource.schema import REDIRECTS
+from kbsource.sorted_runs import KeyRange, SortedRuns
+from kbsource.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA, read_index_file
 from kbsource.titles import clean_title
 
 _LINK = re.compile(r"\s*:?\s*\[\[([^\[\]|]*)(?:\|.*?)?\]\]", re.DOTALL)
 _INVALID = re.compile(r"[\[\]{}|<>\n\t\x00-\x1f\x7f]")
 
-ROWS_AT_ONCE = 200_000
-"""Redirects sorted in memory at a time."""
+_PARTS = 1024
+"""Parts of the alphabet, about as many redirects in each."""
+_ROWS_AT_ONCE = 1 << 12
+_ARRIVING = pa.schema(
+    [
+        pa.field("final_row", pa.int64()),
+        *(TITLES_SCHEMA.field(name) for name in ("page_id", "title", "target_title", "fragment", "hops", "status")),
+    ]
+)
+_PLACED = REDIRECTS.insert(0, pa.field("part", pa.int32()))
 
 
 @cache
@@ -57,39 +68,44 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     return title, clean_title(fragment) or None
 
 
-def redirect_rows(index: TitleIndex) -> Iterator[RedirectRow]:
-    """Gives every redirect of the index, by title in code-point order, then by page id.
+def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
+    """Gives every redirect of a title index, by title in code-point order, then by page id.
 
-    Memory: 4 bytes per redirect and ``ROWS_AT_ONCE`` titles.
+    Args:
+        folder: local folder of the index.
+        scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
     """
-    n_redirects = sum(int(np.count_nonzero(batch["status"].to_numpy() != ARTICLE)) for batch in index.title_batches())
-    # Titles lie in the order of their hashes, so every n-th of them is a fair sample to cut the alphabet by.
-    n_parts = n_redirects // ROWS_AT_ONCE + 1
-    sample = sorted(title for _, title in _redirects(index, step=max(1, n_redirects // (64 * n_parts))))
-    cuts = [sample[len(sample) * part // n_parts] for part in range(1, n_parts)]
-    parts = [array("i") for _ in range(n_parts)]
-    for row, title in _redirects(index, step=1):
-        parts[bisect_right(cuts, title)].append(row)
-    for rows in parts:
-        # An entry begins with title and page id, which together are unique.
-        for entry in sorted(map(index.entry, rows)):
-            yield RedirectRow(
-                page_id=entry.page_id,
-                title=entry.title,
-                target_title=entry.target_title or "",
-                fragment=entry.fragment,
-                final_title=entry.final_title,
-                final_page_id=entry.final_page_id,
-                hops=entry.hops,
-                status=entry.status,
-            )
+    path = os.path.join(folder, TITLES_FILE)
+    cuts: list[str] | None = None
+    with (
+        SortedRuns(os.path.join(scratch, "redirects"), _ARRIVING, by="final_row") as arriving,
+        SortedRuns(os.path.join(scratch, "redirects-by-title"), _PLACED, by="part") as placed,
+    ):
 
+        def place(rows: pa.RecordBatch, final_titles: pa.Array, final_ids: pa.Array) -> None:
+            parts = [bisect_right(cuts or [], title) for title in rows["title"].to_pylist()]
+            targets, statuses = pc.fill_null(rows["target_title"], ""), pa.array(STATUSES).take(rows["status"])
+            columns = [rows["page_id"], rows["title"], targets, rows["fragment"], final_titles, final_ids]
+            placed.add(pa.array(parts, pa.int32()), *columns, rows["hops"], statuses)
 
-def _redirects(index: TitleIndex, *, step: int) -> Iterator[tuple[int, str]]:
-    """Gives row and title of every ``step``-th redirect."""
-    start, skipped = 0, 0
-    for batch in index.title_batches():
-        rows = np.flatnonzero(batch["status"].to_numpy() != ARTICLE)
-        chosen = rows[(-skipped) % step :: step]
-        yield from zip((start + chosen).tolist(), batch["title"].take(chosen).to_pylist(), strict=True)
-        start, skipped = start + batch.num_rows, skipped + len(rows)
+        for batch in read_index_file(path):
+            rows = batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_ARRIVING.names)
+            if cuts is None:
+                # Titles lie in the order of their hashes, so those of a batch are a fair sample to cut the alphabet by.
+                sample = sorted(rows["title"].to_pylist())
+                cuts = sample[:: len(sample) // _PARTS + 1]
+            is_lost = pc.less(rows["final_row"], 0)
+            lost = rows.filter(is_lost)
+            place(lost, pa.nulls(lost.num_rows, pa.string()), pa.nulls(lost.num_rows, pa.int64()))
+            arriving.add(*rows.filter(pc.invert(is_lost)).columns)
+        start = 0
+        for batch in read_index_file(path):
+            rows = arriving.read(KeyRange(start, start + batch.num_rows))
+            ends = pc.subtract(rows["final_row"], start)
+            place(rows, batch["title"].take(ends), batch["page_id"].take(ends))
+            start += batch.num_rows
+        for keys in placed.ranges():
+            rows = placed.read(keys).sort_by([("title", "ascending"), ("page_id", "ascending")])
+            for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+                columns = rows.slice(start, _ROWS_AT_ONCE).columns[1:]
+                yield from map(RedirectRow, *(column.to_pylist() for column in columns))

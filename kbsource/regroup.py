@@ -85,11 +85,12 @@ def merge_group(pieces: Sequence[Stored], storage: Storage, order: Sequence[str]
     if len(pieces) == 1:
         yield from read_stored(pieces[0], storage)
         return
-    readers = [_Reader(read_stored(piece, storage)) for piece in pieces]
+    readers = [_Reader(read_stored(piece, storage), piece.n_batches) for piece in pieces]
     while readers := [one for one in readers if one.fill()]:
-        # All rows up to the least last row of what is held can be given: nothing before them is still to come.
-        limit = min(one.last(order) for one in readers)
-        taken = [one.take_to(limit, order) for one in readers]
+        # All rows up to the least last row of what is held can be given: nothing before them is still to come, and
+        # after the last batch of a piece nothing at all.
+        limits = [one.last(order) for one in readers if not one.is_at_end]
+        taken = [one.take_to(min(limits), order) if limits else one.take() for one in readers]
         table = pa.Table.from_batches([batch for batch in taken if batch is not None])
         places = np.lexsort([table[name].to_numpy() for name in reversed(order)])
         yield from table.take(pa.array(places)).combine_chunks().to_batches()
@@ -98,9 +99,15 @@ def merge_group(pieces: Sequence[Stored], storage: Storage, order: Sequence[str]
 class _Reader:
     """What is held of one piece."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch], n_batches: int) -> None:
         self._batches = batches
+        self._n_left = n_batches
         self._held: pa.RecordBatch | None = None
+
+    @property
+    def is_at_end(self) -> bool:
+        """Nothing comes after what is held."""
+        return self._n_left == 0
 
     def fill(self) -> bool:
         """Holds rows, unless there are no more; says whether there are."""
@@ -108,7 +115,13 @@ class _Reader:
             self._held = next(self._batches, None)
             if self._held is None:
                 return False
+            self._n_left -= 1
         return True
+
+    def take(self) -> pa.RecordBatch | None:
+        """Gives all that is held."""
+        taken, self._held = self._held, None
+        return taken
 
     def last(self, order: Sequence[str]) -> tuple[Any, ...]:
         assert self._held is not None
@@ -127,3 +140,33 @@ class _Reader:
         taken = self._held.slice(0, end)
         self._held = self._held.slice(end)
         return taken if taken.num_rows else None
+
+
+def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Gives rows as they come, cut so that those that stand together and are equal in some columns are in one batch.
+
+    Memory: a batch, and the longest run of equal rows.
+
+    Args:
+        batches: of the rows.
+        names: columns of numbers.
+    """
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        is_new = np.zeros(batch.num_rows, np.bool_)
+        for name in names:
+            values = batch[name].to_numpy()
+            is_new[1:] |= values[1:] != values[:-1]
+            is_new[0] |= bool(held) and values[0] != held[-1][name][held[-1].num_rows - 1].as_py()
+        edges = np.flatnonzero(is_new)
+        if not len(edges):
+            held.append(batch)
+            continue
+        last = int(edges[-1])
+        if whole := [*held, *([batch.slice(0, last)] if last else [])]:
+            yield pa.concat_batches(whole)
+        held = [batch.slice(last)]
+    if held:
+        yield pa.concat_batches(held)

@@ -34,8 +34,10 @@ from kbsource.title_index_build import TITLE_ROWS
 from kbsource.titles import TargetParser, normalise_title
 
 CHUNK_CHARS = 4 << 20
-"""Code points of wikitext per record batch: what a worker holds at a time, and the smallest piece of a
-shard."""
+"""Weight of a record batch, about the code points of its wikitext: what a worker holds at a time, and the smallest
+piece of a shard."""
+PAGE_CHARS = 500
+"""What a page weighs in a batch beside its text, in code points: tiny pages must not come in batches of any number."""
 _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
 _NOT_YET_WRITTEN = "no_revision_as_of"
@@ -260,7 +262,7 @@ class Scan:
     def _add(
         self, record: RawPage, redirects: RedirectReader, articles: _Pending, titles: _Pending, rejected: _Pending
     ) -> int:
-        """Takes a page of the main namespace; gives the length of its text where it is an article."""
+        """Takes a page of the main namespace; gives its weight where it is an article."""
         page_id, selected, tally = record.page_id, self._selection.titles, self._tally
         title = normalise_title(record.title, self._site)
         target = redirects.read(record)
@@ -291,7 +293,7 @@ class Scan:
                 )
             )
         self._n_sources += 1
-        return len(record.text) if target is None else 0
+        return len(record.text) + PAGE_CHARS if target is None else 0
 
     def _reject(self, bad: BadRecord, rejected: _Pending) -> None:
         rejected.add(astuple(bad))

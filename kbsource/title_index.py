@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -175,6 +175,22 @@ class _ArticleBatch:
         self.row = numbers(batch["row"])
         self.offsets = numbers(batch["redirects"].offsets)
         self.redirects = numbers(batch["redirects"].values)
+
+
+def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes an index file batch by batch, under a temporary name until it is whole."""
+    with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    os.replace(f"{path}.tmp", path)
+
+
+def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
+    """Gives the batches of an index file in order; they are read, where a mapped file would stay in memory."""
+    with pa.OSFile(path, "rb") as file:
+        reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
 
 
 def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kbsource.errors import RecordError
 from kbsource.kilt_names import section_name
 from mapping.bleu import best_span, bleu
@@ -20,8 +22,9 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
 
     1. ``exact``: the evidence as a substring, letter case and all, that cuts no word. Score 1.0.
     2. ``normalised``: the same normal forms of tokens in the same order. Score 1.0.
-    3. ``bleu``: the span with the highest BLEU, see ``mapping.bleu.best_span``. The score is 0.0 where the page
-       shares no n-gram of order min(4, tokens) with the evidence; the span then is the likeliest place.
+    3. ``bleu``: the span with the highest BLEU, see ``mapping.bleu.best_span``. The score is sacrebleu's of the
+       slice of text, and 0.0 where the page shares no n-gram of order min(4, tokens) with the evidence; the span then
+       is the likeliest place.
 
     None stands for an evidence without a token (empty, blank, punctuation alone) and for a page that shares no
     token with it.
@@ -32,7 +35,7 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
         max_elements: how many consecutive elements of the body a span of passes 2 and 3 may cross.
 
     Raises:
-        RecordError: ``self_check``: the score of the slice of text is not the score that was found. The offsets are
+        RecordError: ``self_check``: the score of the slice of text is not what the search found. The offsets are
             true by construction, so this means a defect, not a bad record.
 
     Source: the rules in place of the released matcher of KILT, whose substring tests cut words and shift offsets.
@@ -42,9 +45,7 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
     if not forms:
         return None
     span = _exact(evidence, page) or _by_tokens(forms, page, max_elements)
-    if span is not None:
-        _check(span, forms, page)
-    return span
+    return None if span is None else _scored(span, forms, page)
 
 
 def outcome(span: Span | None, *, threshold: float = THRESHOLD) -> str:
@@ -92,8 +93,11 @@ def _by_tokens(forms: list[str], page: TokenisedPage, max_elements: int) -> Span
     return Span(*page.locate(best.first, best.end), best.score, "bleu")
 
 
-def _check(span: Span, forms: list[str], page: TokenisedPage) -> None:
+def _scored(span: Span, forms: list[str], page: TokenisedPage) -> Span:
+    """Gives the span with the score of its slice of text in place of the search's own."""
     text = matched_text(span, page)
-    score = bleu(forms, page.tokeniser.forms(text))
+    found = page.tokeniser.forms(text)
+    score = 1.0 if found == forms else bleu(forms, found)
     if abs(score - span.score) > _TOLERANCE:
-        raise RecordError("self_check", f"stored score {span.score!r}, the slice has {score!r}: {text[:200]!r}")
+        raise RecordError("self_check", f"found score {span.score!r}, the slice has {score!r}: {text[:200]!r}")
+    return replace(span, score=score)

@@ -22,10 +22,12 @@ from mapping.tokenised_page import TokenisedPage
 from mapping.windows import MARGIN, Best, Grams, Hits, Unit, offer_long, offer_short
 
 MAX_ORDER = 4
+DECIMALS = 12
+"""Of a score. The last bits of logarithms are noise: all n-grams would be 1.0000000000000004, a half just below it."""
 
 
 class TokenSpan(NamedTuple):
-    """The best span: half-open token indices of the page, its BLEU, and the order that ranked it.
+    """The best span: half-open token indices of the page, the BLEU that ranked it, and its order.
 
     ``order`` is below min(4, Q) only where no span shares an n-gram of that order with the evidence; ``score`` is
     0.0 then, and the span is the best under BLEU of the lower order.
@@ -37,30 +39,39 @@ class TokenSpan(NamedTuple):
     order: int
 
 
-def bleu(evidence: Sequence[str], span: Sequence[str], *, order: int | None = None) -> float:
-    """Gives BLEU of an evidence against a span, 0.0 to 1.0; 0.0 where either is empty.
+def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
+    """Gives BLEU of an evidence against a span as sacrebleu works it out, 0.0 to 1.0; 0.0 where either is empty.
+
+    N-grams count up to min(4, tokens of the evidence).
 
     Args:
         evidence: normal forms of the evidence's tokens (the hypothesis).
         span: normal forms of the span's tokens (the reference).
-        order: longest n-grams that count; by default min(4, tokens of the evidence).
 
     >>> bleu("a b c d".split(), "a b c d e".split())
-    0.7788007830714049
+    0.778800783071
     >>> bleu("a b c d".split(), "a b c".split())
     0.0
     """
+    from sacrebleu import BLEU  # a fifth of a second, which processes that score nothing are spared
+
     n_evidence, n_span = len(evidence), len(span)
     if not n_evidence or not n_span:
         return 0.0
-    top = min(MAX_ORDER, n_evidence) if order is None else order
-    shared = math.prod((_ngrams(evidence, length) & _ngrams(span, length)).total() for length in range(1, top + 1))
-    possible = math.prod(n_evidence - length + 1 for length in range(1, top + 1))
-    return float(math.exp(min(0.0, 1 - n_span / n_evidence)) * (shared / possible) ** (1 / top))
+    orders = range(1, min(MAX_ORDER, n_evidence) + 1)
+    shared = [_n_shared(_ngrams(evidence, order), _ngrams(span, order)) for order in orders]
+    possible = [n_evidence - order + 1 for order in orders]
+    found = BLEU.compute_bleu(shared, possible, n_evidence, n_span, max_ngram_order=len(orders))
+    return round(found.score / 100, DECIMALS)
 
 
 def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(length)), strict=False))
+
+
+def _n_shared(some: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> int:
+    common = some.keys() & others.keys()
+    return sum(map(min, map(some.__getitem__, common), map(others.__getitem__, common)))
 
 
 def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:

@@ -1,10 +1,11 @@
-"""Evidence looked up one at a time in a release on a local disk."""
+"""Evidence looked up one at a time in a release."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from mapping.locate import PageSearch, SearchOptions, locate_nowhere
@@ -37,6 +38,7 @@ class Locator:
         max_elements: int = 1,
         numbering: Numbering = "elements",
         moves: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
     ) -> Locator:
         """Opens a release.
 
@@ -44,12 +46,13 @@ class Locator:
             release: its folder.
             threshold, max_elements, numbering: as in SearchOptions; spans are given in that numbering.
             moves: known moves, as for Resolver.
+            storage: of the folder; None for the local file system.
 
         Raises:
-            SetupError: the folder holds no finished release, or is not local.
+            SetupError: the folder holds no finished release, or is remote and without a storage.
         """
-        resolver = Resolver.open(release, moves=moves)
-        return cls(KnowledgeSource.open(release), resolver, SearchOptions(threshold, max_elements, numbering))
+        resolver = Resolver.open(release, moves=moves, storage=storage)
+        return cls(KnowledgeSource.open(release, storage), resolver, SearchOptions(threshold, max_elements, numbering))
 
     def __enter__(self) -> Locator:
         return self

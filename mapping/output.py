@@ -28,6 +28,8 @@ from mapping.schema import TABLES
 FORMAT = "kbsource-alignment-1"
 ALL_FORMAT = "kbsource-alignments-1"
 """Of a folder with an alignment in each of its folders."""
+TABLES_FORMAT = "kbsource-tables-1"
+"""Of a folder of tables that somebody's own pipeline wrote."""
 REPORT = "report.json"
 _MARK = b"kbsource map in progress; without a manifest.json this folder is not finished\n"
 _KILT_FILES = "*-kilt.jsonl"

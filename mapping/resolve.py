@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, Storage
-from kbsource.release.layout import INDEX
+from kbsource.files import Storage, storage_or_local
 from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.release.manifest import Manifest, index_folder, read_manifest
 from kbsource.site import Site
 from kbsource.title_index import TitleIndex
 from kbsource.titles import normalise_title
@@ -41,7 +39,7 @@ class Resolved(NamedTuple):
 
 
 class Resolver:
-    """Looks pages up in the memory-mapped index of a local release; no page is read.
+    """Looks pages up in the memory-mapped index of a release; no page is read.
 
     A title is tried in this order: the table of known moves; its normal form, redirects followed to their end; the
     same with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. Titles that lead
@@ -65,14 +63,20 @@ class Resolver:
         self._moves = {normalise_title(old, site): new for old, new in (moves or {}).items()}
 
     @classmethod
-    def open(cls, release: str, *, moves: Mapping[str, str] | None = None) -> Resolver:
+    def open(cls, release: str, *, moves: Mapping[str, str] | None = None, storage: Storage | None = None) -> Resolver:
         """Opens the index of a release.
 
+        Args:
+            release: its folder.
+            moves: as for ``Resolver``.
+            storage: of the folder; None for the local file system.
+
         Raises:
-            SetupError: the folder holds no finished release, or is not local.
+            SetupError: the folder holds no finished release, or is remote and without a storage.
         """
-        manifest = open_manifest(release)
-        folder = os.path.join(release, INDEX)
+        storage = storage_or_local(release, storage)
+        manifest = read_manifest(release, storage)
+        folder = index_folder(release, manifest, storage)
         index = TitleIndex.open(folder, cache_size=_CACHED_TITLES)
         return cls(manifest.site, index=index, locations=Locations(folder), moves=moves)
 
@@ -166,15 +170,17 @@ class Resolver:
         return Resolved(page_id, self._index.article_title(page_id), found_by, 0, None)
 
 
-def open_manifest(release: str) -> Manifest:
-    """Gives the manifest of a local release.
+def open_manifest(release: str, storage: Storage | None = None) -> Manifest:
+    """Gives the manifest of a release.
+
+    Args:
+        release: its folder.
+        storage: of the folder; None for the local file system.
 
     Raises:
-        SetupError: the folder holds no finished release, or is not local.
+        SetupError: the folder holds no finished release, or is remote and without a storage.
     """
-    if "://" in release:
-        raise SetupError(f"{release}: lookups memory-map the release; copy it to a local disk and give that folder.")
-    return read_manifest(release, LocalStorage())
+    return read_manifest(release, storage_or_local(release, storage))
 
 
 def read_moves(path: str, storage: Storage) -> dict[str, str]:

@@ -8,15 +8,15 @@ pieces that hold no white space, and a split is taken only if each of its parts 
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any, NamedTuple
-
-import spacy
-from spacy.about import __version__ as spacy_version
 
 from mapping.normalise import is_void, normal_form
 
@@ -142,7 +142,7 @@ class _Split(NamedTuple):
 
 def tokeniser_name(lang: str) -> str:
     """Gives the name that the tokeniser of a language has, without making it."""
-    return f"spacy {spacy_version} {_spacy_lang(lang)}"
+    return f"spacy {version('spacy')} {_spacy_lang(lang)}"
 
 
 class Tokeniser:
@@ -158,6 +158,9 @@ class Tokeniser:
         self._chunks = _Chunks(self._chunk_forms)
         self._splits: dict[str, _Split] = {}
         self._n_asked = 0
+        # Where it is used alone: it takes a second, and loads PyTorch where that is installed.
+        import spacy
+
         self._rules = _renewed(spacy.blank(self._lang).tokenizer)
 
     def forms(self, text: str) -> list[str]:
@@ -271,8 +274,15 @@ def _core(piece: str) -> tuple[int, int]:
     return first, last
 
 
+@cache
 def _spacy_lang(lang: str) -> str:
     code = _SPACY_LANG.get(lang, lang)
+    spec = find_spec("spacy")
+    assert spec is not None
+    if any(os.path.isdir(os.path.join(folder, "lang", code)) for folder in spec.submodule_search_locations or ()):
+        return code
+    import spacy  # knows further names of languages
+
     try:
         spacy.util.get_lang_class(code)
     except ImportError:

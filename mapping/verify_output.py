@@ -9,20 +9,22 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, join, sha256_of
+from kbsource.files import Storage, join, sha256_of, storage_or_local
 from kbsource.lookup import KnowledgeSource
 from kbsource.release import findings
 from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, IndexFile
+from kbsource.release.reader import opened_table
 from kbsource.release.sizes import check_sizes
+from kbsource.release.table_checks import stored_schema
 from kbsource.release.verify import check_files
+from kbsource.schema import ALL_TABLES
 from mapping.contexts import check_contexts
 from mapping.contexts.export import CONTEXTS_FORMAT
-from mapping.output import ALL_FORMAT, FORMAT, manifest_bytes
+from mapping.output import ALL_FORMAT, FORMAT, TABLES_FORMAT, manifest_bytes
 from mapping.passages import check_corpus, corpus
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari import check_release, release_files
@@ -30,7 +32,7 @@ from mapping.qampari.crowd_tasks import TASKS_FORMAT
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from mapping.schema import TABLES, VERIFICATION
 
-FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT)
+FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT, TABLES_FORMAT)
 """What a manifest may say that it is of to be checked here."""
 RULES = {**findings.RULES, **check_release.RULES, **check_corpus.RULES, **check_contexts.RULES}
 """Every rule and what it means that it is broken."""
@@ -78,9 +80,9 @@ class _Listed:
         return self.content
 
 
-def is_output(path: str) -> bool:
-    """Says whether a folder's manifest, if it has any, is one of ``FORMATS``."""
-    storage = LocalStorage()
+def is_output(path: str, storage: Storage | None = None) -> bool:
+    """Says whether a folder's manifest, if it has any, is one of ``FORMATS``; a local one, without a storage."""
+    storage = storage_or_local(path, storage)
     if not storage.exists(join(path, MANIFEST)):
         return False
     with storage.open_read(join(path, MANIFEST)) as file:
@@ -90,18 +92,20 @@ def is_output(path: str) -> bool:
 
 def verify_output(
     path: str,
+    storage: Storage | None = None,
     *,
     kb: str | None = None,
     qampari: str | None = None,
     passages: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> OutputReport:
-    """Checks a local folder for which ``is_output`` holds, and gives everything that is wrong with it.
+    """Checks a folder for which ``is_output`` holds, and gives everything that is wrong with it.
 
     Files are hashed first; rows, columns and laws are then checked in those that are what was written.
 
     Args:
         path: the folder.
+        storage: of all folders; None for the local file system.
         kb: folder of the release of pages that proofs or passages are from; None does not compare their texts.
         qampari, passages: folders of the QAMPARI release and of the corpus that questions with passages were made
             from; both or none.
@@ -112,12 +116,13 @@ def verify_output(
             not made from such.
     """
     found = Findings(RULES)
+    storage = storage_or_local(path, storage)
     try:
-        content, manifest = _read_manifest(path)
-        entries = list(_entries(path, manifest, found))
+        content, manifest = _read_manifest(path, storage)
+        entries = list(_entries(path, manifest, found, storage))
     except _OddManifestError as error:
         found.add(error.file, "manifest", str(error))
-        return OutputReport(found.sorted(), 1, LocalStorage().size(join(path, error.file)))
+        return OutputReport(found.sorted(), 1, storage.size(join(path, error.file)))
     is_release, is_corpus = (manifest["format"] == one for one in (release_files.FORMAT, corpus.FORMAT))
     if kb is not None and not (is_release or is_corpus):
         raise SetupError(
@@ -137,12 +142,12 @@ def verify_output(
         if on_progress is not None:
             on_progress(done, total)
 
-    intact = check_files(path, _Listed({"files": tuple(entries)}, content), found, add)
+    intact = check_files(path, _Listed({"files": tuple(entries)}, content), found, add, storage)
     n_rows = 0
     sound = set()
     for entry in entries:
         if entry.file in intact:
-            n_found, is_sound = _check_rows(path, entry, found)
+            n_found, is_sound = _check_rows(path, entry, found, storage, is_own=manifest["format"] == TABLES_FORMAT)
             n_rows += n_found
             sound |= {entry.file} if is_sound else set()
         if not (is_release or is_corpus or is_contexts):
@@ -150,11 +155,13 @@ def verify_output(
     counts: tuple[int, int, int] | None = None
     n_passages = None
     if is_release:
-        counts = _check_laws(path, manifest, entries, sound, kb=kb, found=found, add=add)
+        counts = _check_laws(path, storage, manifest, entries, sound, kb=kb, found=found, add=add)
     elif is_corpus and sound == {entry.file for entry in entries}:
-        n_passages = _check_passages(path, manifest, entries, kb=kb, found=found, add=add)
+        n_passages = _check_passages(path, storage, manifest, entries, kb=kb, found=found, add=add)
     elif is_contexts and sound == {entry.file for entry in entries}:
-        counts = _check_contexts(path, manifest, entries, qampari=qampari, passages=passages, found=found, add=add)
+        counts = _check_contexts(
+            path, storage, manifest, entries, qampari=qampari, passages=passages, found=found, add=add
+        )
     return OutputReport(
         found.sorted(),
         len(entries),
@@ -168,6 +175,7 @@ def verify_output(
 
 def _check_laws(
     path: str,
+    storage: Storage,
     manifest: Mapping[str, Any],
     entries: list[FileEntry],
     sound: set[str],
@@ -188,10 +196,10 @@ def _check_laws(
         found.add(file, "missing", "no QAMPARI release is without it")
     if not needed <= sound:
         return None
-    source = None if kb is None else _open_source(path, kb, manifest)
+    source = None if kb is None else _open_source(path, kb, manifest, storage)
     try:
         checks = check_release.ReleaseChecks(
-            path, LocalStorage(), form, found=found, source=source, on_file=lambda file: add(sizes[file])
+            path, storage, form, found=found, source=source, on_file=lambda file: add(sizes[file])
         )
         return checks.run()[1:]
     finally:
@@ -201,6 +209,7 @@ def _check_laws(
 
 def _check_passages(
     path: str,
+    storage: Storage,
     manifest: Mapping[str, Any],
     entries: list[FileEntry],
     *,
@@ -211,20 +220,21 @@ def _check_passages(
     sizes = {entry.file: entry.bytes for entry in entries}
     pages = None
     if kb is not None:
-        with _open_source(path, kb, manifest) as source:
+        with _open_source(path, kb, manifest, storage) as source:
             given = source.manifest.tables["pages"]
-        check_sizes(kb, given, LocalStorage())
+        check_sizes(kb, given, storage)
         for entry in given:
-            corpus.checked_pages(kb, entry, LocalStorage())
+            corpus.checked_pages(kb, entry, storage)
         pages = [join(kb, entry.file) for entry in given]
     checks = check_corpus.CorpusChecks(
-        path, LocalStorage(), manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])
+        path, storage, manifest, found=found, pages=pages, on_file=lambda file: add(sizes[file])
     )
     return checks.run()
 
 
 def _check_contexts(
     path: str,
+    storage: Storage,
     manifest: Mapping[str, Any],
     entries: list[FileEntry],
     *,
@@ -233,7 +243,7 @@ def _check_contexts(
     found: Findings,
     add: Callable[[int], None],
 ) -> tuple[int, int, int] | None:
-    storage, sizes = LocalStorage(), {entry.file: entry.bytes for entry in entries}
+    sizes = {entry.file: entry.bytes for entry in entries}
     sources = None
     if qampari is not None and passages is not None:
         sources = check_contexts.open_sources(path, manifest, qampari, passages, storage)
@@ -243,8 +253,8 @@ def _check_contexts(
     return checks.run()
 
 
-def _open_source(path: str, kb: str, manifest: Mapping[str, Any]) -> KnowledgeSource:
-    source = KnowledgeSource.open(kb)
+def _open_source(path: str, kb: str, manifest: Mapping[str, Any], storage: Storage) -> KnowledgeSource:
+    source = KnowledgeSource.open(kb, storage)
     made_from = (manifest.get("release") or {}).get("manifest_sha256")
     given = orjson.loads(source.manifest.to_bytes())["manifest_sha256"]
     if made_from is not None and made_from != given:
@@ -261,8 +271,8 @@ class _OddManifestError(Exception):
         self.file = file
 
 
-def _read_manifest(path: str, file: str = MANIFEST) -> tuple[bytes, dict[str, Any]]:
-    with LocalStorage().open_read(join(path, file)) as opened:
+def _read_manifest(path: str, storage: Storage, file: str = MANIFEST) -> tuple[bytes, dict[str, Any]]:
+    with storage.open_read(join(path, file)) as opened:
         content = opened.read()
     try:
         value = json.loads(content)
@@ -276,9 +286,8 @@ def _read_manifest(path: str, file: str = MANIFEST) -> tuple[bytes, dict[str, An
     return content, value
 
 
-def _entries(path: str, manifest: Mapping[str, Any], found: Findings) -> Iterator[FileEntry]:
+def _entries(path: str, manifest: Mapping[str, Any], found: Findings, storage: Storage) -> Iterator[FileEntry]:
     """Gives every file that is listed: of a folder of alignments also theirs, and their manifests."""
-    storage = LocalStorage()
     for one in manifest["files"]:
         yield FileEntry(one["file"], one.get("rows", -1), one["bytes"], one["sha256"])
     for alignment in manifest.get("alignments", ()):
@@ -286,32 +295,42 @@ def _entries(path: str, manifest: Mapping[str, Any], found: Findings) -> Iterato
         if not storage.exists(join(path, file)):
             found.add(file, "missing", "align this dataset again")
             continue
-        _, inner = _read_manifest(path, file)
+        _, inner = _read_manifest(path, storage, file)
         if inner["manifest_sha256"] != alignment["manifest_sha256"]:
             found.add(file, "manifest", f"{inner['manifest_sha256']}, {alignment['manifest_sha256']} was written")
         yield FileEntry(file, -1, storage.size(join(path, file)), sha256_of(storage, join(path, file)))
-        for one in _entries(join(path, alignment["folder"]), inner, found):
+        for one in _entries(join(path, alignment["folder"]), inner, found, storage):
             yield FileEntry(f"{alignment['folder']}/{one.file}", one.rows, one.bytes, one.sha256)
 
 
-def _check_rows(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool]:
-    """Gives the rows or lines of a file, and whether they are as many as were written and have their columns."""
+def _check_rows(path: str, entry: FileEntry, found: Findings, storage: Storage, *, is_own: bool) -> tuple[int, bool]:
+    """Gives the rows or lines of a file, and whether they are as many as were written and have their columns.
+
+    Args:
+        path: of the folder.
+        entry: of the file.
+        found: takes what is wrong.
+        storage: of the folder.
+        is_own: the tables are those of releases of pages, written by somebody's own pipeline.
+    """
     if entry.file.endswith(".parquet"):
-        return _check_table(path, entry, found)
+        return _check_table(path, entry, found, storage, is_own=is_own)
     if entry.rows < 0 or entry.file.endswith(".json"):
         return 0, True
     n_lines = 0
-    with LocalStorage().open_read(join(path, entry.file)) as file:
+    with storage.open_read(join(path, entry.file)) as file:
         while block := file.read(_CHUNK_BYTES):
             n_lines += block.count(b"\n")
     return n_lines, _check_number(entry, n_lines, found)
 
 
-def _check_table(path: str, entry: FileEntry, found: Findings) -> tuple[int, bool]:
+def _check_table(path: str, entry: FileEntry, found: Findings, storage: Storage, *, is_own: bool) -> tuple[int, bool]:
     table = entry.file.split("/")[-2] if "/" in entry.file else ""
     known = {**TABLES, **QAMPARI_TABLES, **PASSAGES_TABLES}.get(table)
+    if is_own and table in ALL_TABLES:
+        known = stored_schema(table)
     try:
-        with pq.ParquetFile(join(path, entry.file)) as file:
+        with opened_table(join(path, entry.file), storage) as file:
             stored, n_rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         found.add(entry.file, "unreadable", str(error))

@@ -34,7 +34,9 @@ from pipelines.commands import (
 )
 from pipelines.commands import map as map_command
 from pipelines.commands.common import Command
+from pipelines.object_stores import parse_flags
 from pipelines.runners import quiet_beam
+from pipelines.storage import use_options
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -83,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, rest = parser.parse_known_args(given)
     command = next(one for one in COMMANDS if one.name == args.command)
     if rest and not command.takes_beam_flags:
+        options, rest = parse_flags(rest)
+        use_options(options)
+    if rest and not command.takes_beam_flags:
         parser.error(f"{command.name} has no option or argument {rest[0]}")
     args.beam_args = rest
     code = OK
@@ -119,6 +124,8 @@ def run_and_leave() -> int:
 
     Source: https://github.com/apache/arrow/issues/34314 and 50482, both open in November 2026.
     """
+    # Arrow's own pool keeps what it was given back: hundreds of megabytes in a process that holds ten.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     ending = _Ending()
     atexit.register(ending.end)
     for stream in (sys.stdout, sys.stderr):

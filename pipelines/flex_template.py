@@ -1,25 +1,20 @@
 """The build as a job of Dataflow that anybody can start from a form: the entry point of the Flex Template.
 
-A Flex Template launches one pipeline, and a build runs several with work of the driver between them. So the pipeline is
-a single task, and the worker that it comes to does the whole build with all its cores. The parameters are described in
-docker/flex-template.json.
+The launcher looks at the dump and hashes it, puts the pipeline together and hands it over; it does not wait. The
+parameters are described in docker/flex-template.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import apache_beam as beam
-
-from kbsource.errors import SetupError
-from pipelines.runners import pipeline_options
+from pipelines.jobs.build import prepared_build
+from pipelines.options import BuildOptions
+from pipelines.progress import Progress
 
 FILES = ("page_props", "siteinfo", "only_titles")
-VALUES = ("limit_pages", "as_of", "max_rejects")
-_TAIL_CHARS = 4000
+VALUES = {"limit_pages": int, "as_of": str, "max_rejects": float}
 
 
 def template_parser() -> argparse.ArgumentParser:
@@ -33,40 +28,24 @@ def template_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def build_command(args: argparse.Namespace) -> list[str]:
-    """Gives the arguments of ``kbsource`` that build what the parameters ask for.
+def build_options(args: argparse.Namespace) -> BuildOptions:
+    """Gives what the parameters ask for.
 
-    >>> build_command(template_parser().parse_args(["--dump=gs://b/*.bz2", "--output=gs://b/r", "--max_rejects=0.01"]))
-    ['build', '--dump', 'gs://b/*.bz2', '--output', 'gs://b/r', '--runner', 'local-multi', '--max-rejects', '0.01']
+    >>> build_options(template_parser().parse_args(["--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="])).dump
+    ('gs://b/1', 'gs://b/2')
     """
-    command = ["build"]
-    for pattern in args.dump.split(","):
-        command += ["--dump", pattern]
-    command += ["--output", args.output, "--runner", "local-multi"]
-    for name in (*FILES, *VALUES):
-        # An optional parameter that is left empty in the form arrives as an empty string.
-        if value := getattr(args, name):
-            command += [f"--{name.replace('_', '-')}", value]
-    return [*command, "--allow-truncated"] if args.allow_truncated == "true" else command
-
-
-class _RunCommand(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
-    """Runs ``kbsource`` with arguments; gives the last line that it printed."""
-
-    def process(self, element: list[str]) -> Iterator[str]:
-        command = [sys.executable, "-m", "pipelines.cli", *element]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ended.returncode != 0:
-            raise SetupError(f"kbsource ended with {ended.returncode}: {ended.stderr[-_TAIL_CHARS:]}")
-        yield ended.stdout.strip().rpartition("\n")[2]
+    # An optional parameter that is left empty in the form arrives as an empty string.
+    given = {name: getattr(args, name) for name in FILES if getattr(args, name)}
+    given |= {name: kind(getattr(args, name)) for name, kind in VALUES.items() if getattr(args, name)}
+    dump = tuple(args.dump.split(","))
+    return BuildOptions(dump, args.output, allow_truncated=args.allow_truncated == "true", **given)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Starts the job and does not wait for it: what launches templates must not."""
     args, beam_args = template_parser().parse_known_args(argv)
-    pipeline = beam.Pipeline(options=pipeline_options(beam_args))
-    _ = pipeline | "command" >> beam.Create([build_command(args)]) | "build" >> beam.ParDo(_RunCommand())
-    pipeline.run()
+    with prepared_build(build_options(args), flags=beam_args, progress=Progress()) as (pipeline, _, _):
+        pipeline.run()
 
 
 if __name__ == "__main__":

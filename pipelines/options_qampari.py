@@ -20,9 +20,9 @@ class QampariOptions:
     """Options of ``kbsource qampari``; docs/commands.md has their meaning.
 
     Attributes:
-        kb: folder of the knowledge source; local, or on a disk that all workers share.
+        kb: folder of the knowledge source.
         wikidata: folder of the release of Wikidata.
-        output: folder of what is made; as ``kb``.
+        output: folder of what is made.
         model: that judges candidates; None: the first candidate is the proof.
         relations: file of relations; None for those of the package.
         key_columns: file that names key columns of tables; None for a rule alone.
@@ -73,12 +73,6 @@ class QampariOptions:
         Raises:
             SetupError: names the option, its value and what it may be.
         """
-        for name, folder in (("--kb", self.kb), ("--wikidata", self.wikidata), ("--output", self.output)):
-            if "://" in folder:
-                raise SetupError(
-                    f"{name} {folder}: questions are worked out over memory-mapped files; name a folder on a local "
-                    "disk, or on one that all workers share."
-                )
         for option, value, least in (
             ("--most-subjects", self.most_subjects, self.answer_filter.least),
             ("--sentences-before", self.sentences_before, 0),

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join
 from kbsource.identity import stable_sha256
-from kbsource.release.layout import BUILDING, STAGING, check_output, stored_files
+from kbsource.release.layout import BUILDING, STAGING, check_output, is_in, stored_files
 from pipelines.storage import is_local
 from pipelines.workers import installed
 
@@ -39,7 +39,8 @@ class Output:
         folder: absolute path; made here.
         storage: of the folder.
         job: JSON values that decide the bytes of the output: the inputs with their hashes, the options.
-        owned: names in the folder that such a job writes.
+        owned: paths in the folder that such a job writes, of files or folders.
+        kept: folders in it that are finished by themselves and stay as they are.
 
     Attributes:
         folder: as given.
@@ -50,25 +51,33 @@ class Output:
         SetupError: the folder holds something finished or foreign, or another run writes to it.
     """
 
-    def __init__(self, folder: str, storage: Storage, *, job: Mapping[str, Any], owned: Collection[str]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        storage: Storage,
+        *,
+        job: Mapping[str, Any],
+        owned: Collection[str],
+        kept: Collection[str] = (),
+    ) -> None:
         self.folder = folder
         self.staging = join(folder, STAGING)
         self.is_resumed = False
         self._storage = storage
-        self._owned = owned
+        self._owned, self._kept = owned, kept
         self._job = stable_sha256(json.dumps([job, installed()], sort_keys=True))
         self._mark = join(folder, BUILDING)
         self._lock: BinaryIO | None = None
         self._heart: _Heart | None = None
 
     def __enter__(self) -> Output:
-        check_output(self.folder, self._storage)
+        check_output(self.folder, self._storage, kept=self._kept)
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)
         elif self._storage.exists(self._mark):
             _wait_for_silence(self._mark, self.folder, self._storage)
         try:
-            check_output(self.folder, self._storage)  # it may have been finished meanwhile
+            check_output(self.folder, self._storage, kept=self._kept)  # it may have been finished meanwhile
             self._take_over()
         except BaseException:
             self._unlock()
@@ -77,9 +86,8 @@ class Output:
 
     def _take_over(self) -> None:
         self.is_resumed = _read_mark(self._mark, self._storage).get("job") == self._job
-        for file in stored_files(self.folder, self._storage):
-            name = file.partition("/")[0]
-            is_ours = name in self._owned or name == STAGING or file.endswith(_UNFINISHED)
+        for file in self._files():
+            is_ours = is_in(file, (*self._owned, STAGING)) or file.endswith(_UNFINISHED)
             if is_ours and (not self.is_resumed or file.endswith(_UNFINISHED)):
                 self._storage.delete_tree(join(self.folder, file))
         mark = {"note": _NOTE, "job": self._job, "run": f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"}
@@ -89,14 +97,13 @@ class Output:
             self._lock.flush()
         else:
             self._heart = _Heart(self._mark, mark, self._storage)
-        if odd := [
-            file
-            for file in stored_files(self.folder, self._storage)
-            if file != BUILDING and file.partition("/")[0] not in {*self._owned, STAGING}
-        ]:
+        if odd := [file for file in self._files() if not is_in(file, (*self._owned, BUILDING, STAGING))]:
             raise SetupError(
                 f"{self.folder}: neither empty nor the remains of a run (it holds {odd[0]}); choose an empty folder."
             )
+
+    def _files(self) -> list[str]:
+        return [file for file in stored_files(self.folder, self._storage) if not is_in(file, self._kept)]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, groupby, islice
@@ -11,16 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kbsource.files import join
 from kbsource.records import Page
 from kbsource.release.columns import decode
+from kbsource.release.reader import open_table
 from kbsource.schema import ANCHOR, ELEMENT
+from pipelines.storage import storage_for
 
 _COLUMNS = ["page_id", "title", "is_disambiguation", "elements"]
 _PAGES_AT_ONCE = 64
 
 
 class PageTexts:
-    """Pages of a local release with nothing but what alignment needs of them, read in the order of the release.
+    """Pages of a release with nothing but what alignment needs of them, read in the order of the release.
 
     Memory: one row group.
 
@@ -35,7 +37,8 @@ class PageTexts:
         self, folder: str, files: tuple[str, ...], n_rows: tuple[int, ...], *, has_anchors: bool = False
     ) -> None:
         self._columns = [*_COLUMNS, "anchors"] if has_anchors else _COLUMNS
-        self._paths = [os.path.join(folder, file) for file in files]
+        self._storage = storage_for(folder)
+        self._paths = [join(folder, file) for file in files]
         self._first_positions = list(accumulate(n_rows, initial=0))
         self._shard = -1
         self._file: pq.ParquetFile | None = None
@@ -46,7 +49,7 @@ class PageTexts:
     def close(self) -> None:
         """Closes the file that is open."""
         if self._file is not None:
-            self._file.close()
+            self._file.close(force=True)
 
     def page(self, position: int) -> Page:
         """Gives the page at a position among all pages: ids, title, elements, links if asked for; else empty."""
@@ -99,7 +102,7 @@ class PageTexts:
 
     def _open(self, shard: int) -> None:
         self.close()
-        self._file = pq.ParquetFile(self._paths[shard], memory_map=True)
+        self._file = open_table(self._paths[shard], self._storage)
         metadata = self._file.metadata
         self._starts, n_rows = [], 0
         for group in range(metadata.num_row_groups):

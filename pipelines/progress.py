@@ -130,34 +130,23 @@ def size(n_bytes: float) -> str:
 def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
     """Gives a poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
 
+    What was read once is not forgotten when the folder goes.
+
     Args:
         folder: where they are.
         prefix: that their names begin with.
     """
+    most = Reading(0, 0, 0, 0)
 
     def poll() -> Reading:
-        paths = LocalStorage().glob(join(folder, f"{prefix}*.beat"))
-        readings = [Beat.glance(path) for path in paths] if "://" not in folder else []
-        return Reading(0, 0, sum(one.pages_done for one in readings), sum(one.bytes_done for one in readings))
-
-    return poll
-
-
-def beats_of(staging: str, kind: str, *, total_bytes: int, unit: str = "") -> Callable[[], Done]:
-    """Gives a poll of the beats that workers leave in a local staging folder for tasks of a kind.
-
-    Args:
-        staging: staging folder.
-        kind: of the tasks.
-        total_bytes: of all tasks, or things where they are not bytes.
-        unit: what these are.
-    """
-    storage = LocalStorage()
-
-    def poll() -> Done:
-        readings = [Beat.glance(path) for path in storage.glob(join(staging, "beats", f"{kind}-*.beat"))]
-        n_bytes = sum(one.bytes_done for one in readings)
-        return Done(n_bytes, total_bytes, sum(one.pages_done for one in readings), unit)
+        nonlocal most
+        if is_local(folder):
+            with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
+                readings = [Beat.glance(path) for path in LocalStorage().glob(join(folder, f"{prefix}*.beat"))]
+                n_bytes = sum(one.bytes_done for one in readings)
+                n_pages = sum(one.pages_done for one in readings)
+                most = Reading(0, 0, max(n_pages, most.pages_done), max(n_bytes, most.bytes_done))
+        return most
 
     return poll
 
@@ -181,8 +170,7 @@ def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = 
 
     def poll() -> Done:
         nonlocal n_done
-        with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
-            n_done = max(n_done, beats().bytes_done if is_local(staging) else seen())
+        n_done = beats().bytes_done if is_local(staging) else max(n_done, seen())
         return Done(min(n_done, total), total, unit=unit)
 
     return poll

@@ -72,11 +72,6 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     return [f"--runner={runner}", *beam_args]
 
 
-def local_processes(flags: Sequence[str]) -> int | None:
-    """Gives None."""
-    return None
-
-
 def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
     """Gives flags by name without their dashes; the last one counts, a flag without a value has an empty one.
 

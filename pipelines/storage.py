@@ -7,13 +7,13 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, Storage
-from pipelines.job_server import check_reachable
+from pipelines.object_stores import S3Writer, check_store, place_of_stores
 
 
 def is_local(path: str) -> bool:
@@ -30,13 +30,13 @@ def storage_for(*paths: str) -> Storage:
     """Gives the storage that reads and writes all of the paths; Beam is only imported for remote ones.
 
     Raises:
-        SetupError: a path is of a file system that is not installed or not told where it is.
+        SetupError: a path is of a file system that is not installed, not told where it is, or does not answer.
     """
     remote = [path for path in paths if not is_local(path)]
     if not remote:
         return LocalStorage()
     for path in remote:
-        _check_file_system(path, json.dumps(options_in_use(), sort_keys=True))
+        _check_file_system(path)
     return BeamStorage()
 
 
@@ -47,18 +47,16 @@ _PACKAGES = {
     "azfs": ("azure.storage.blob", "azure"),
     "hdfs": ("hdfs", "hadoop"),
 }
-_HDFS_OPTIONS = ("hdfs_host", "hdfs_port", "hdfs_user")
 
 
-def _check_file_system(path: str, options: str) -> None:
+def _check_file_system(path: str) -> None:
     scheme = path.partition("://")[0]
     if scheme not in _PACKAGES:
         raise SetupError(f"{path}: {scheme}:// is none of {', '.join(f'{one}://' for one in _PACKAGES)}.")
     package, extra = _PACKAGES[scheme]
     if not _is_installed(package):
         raise SetupError(f"{path}: Beam lacks what it needs for {scheme}://: pip install 'kbsource[{extra}]'.")
-    if scheme == "hdfs":
-        _check_name_node(options)
+    check_store(path, options_in_use())
 
 
 def _is_installed(package: str) -> bool:
@@ -68,23 +66,9 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-@cache
-def _check_name_node(options: str) -> None:
-    given = json.loads(options)
-    if missing := [name for name in _HDFS_OPTIONS if not given.get(name)]:
-        raise SetupError(
-            f"hdfs:// needs {', '.join(f'--{name}' for name in missing)}, and --hdfs_full_urls where paths begin with "
-            "the name node."
-        )
-    check_reachable(
-        f"{given['hdfs_host']}:{given['hdfs_port']}",
-        what="name node of HDFS",
-        remedy="Give host and port of its WebHDFS with --hdfs_host and --hdfs_port (9870, if nobody changed it).",
-    )
-
-
 _OPTIONS = "KBSOURCE_BEAM_OPTIONS"
-_HDFS = "hdfs://"
+_HDFS, _S3, _GOOGLE = "hdfs://", "s3://", "gs://"
+_RANGE_BYTES = 1 << 16
 _WILDCARD = re.compile(r"[*?[]")
 _NO_FOLDER = "is not a directory"  # what HDFS answers when it is to list a file
 
@@ -112,7 +96,8 @@ class BeamStorage:
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import PipelineOptions
 
-        FileSystems.set_options(PipelineOptions.from_dictionary(options_in_use()))
+        self._options = PipelineOptions.from_dictionary(options_in_use())
+        FileSystems.set_options(self._options)
         self._systems = FileSystems
         self._raw = CompressionTypes.UNCOMPRESSED
         self._error = BeamIOError
@@ -124,11 +109,30 @@ class BeamStorage:
             return io.BufferedReader(file)
         return cast(BinaryIO, file)
 
+    def open_ranges(self, path: str) -> BinaryIO:
+        if path.startswith(_GOOGLE):
+            from apache_beam.io.gcp.gcsio import GcsIO
+
+            return cast(BinaryIO, GcsIO(pipeline_options=self._options).open(path, "rb", read_buffer_size=_RANGE_BYTES))
+        file = self.open_read(path)
+        if isinstance(file, io.BufferedReader):  # Beam's buffers take in 16 MiB at a time
+            return io.BufferedReader(file.detach(), _RANGE_BYTES)
+        return file
+
+    def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
+        if is_local(folder):
+            return folder
+        from pipelines.local_copies import local_copy
+
+        return local_copy(folder, names, storage=self, version=version, store=place_of_stores(options_in_use()))
+
     def open_write(self, path: str) -> BinaryIO:
+        if path.startswith(_S3):
+            return cast(BinaryIO, S3Writer(path, partial(self._create, path), options_in_use()))
         self._make_parent(path)
         if path.startswith(_HDFS) and self._systems.exists(path):
             self._systems.delete([path])
-        return cast(BinaryIO, self._systems.create(path, compression_type=self._raw))
+        return self._create(path)
 
     def size(self, path: str) -> int:
         matches = self._systems.match([path])[0].metadata_list
@@ -155,6 +159,9 @@ class BeamStorage:
             self._systems.delete(files)
         if self._systems.exists(path):
             self._systems.delete([path])
+
+    def _create(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, self._systems.create(path, compression_type=self._raw))
 
     def _match(self, pattern: str) -> list[str]:
         wildcard = _WILDCARD.search(pattern)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import glob as globbing
+from collections.abc import Collection
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name, join
@@ -49,13 +50,27 @@ def stored_files(output: str, storage: Storage) -> list[str]:
     return sorted(path.removeprefix(prefix) for path in storage.glob(globbing.escape(prefix) + "**"))
 
 
-def check_output(output: str, storage: Storage) -> None:
+def is_in(file: str, names: Collection[str]) -> bool:
+    """Says whether a file is one of these, or lies in a folder that is.
+
+    >>> is_in("fever/dev/report.json", ["fever/dev"]), is_in("fever/development.json", ["fever/dev"])
+    (True, False)
+    """
+    return any(file == name or file.startswith(f"{name}/") for name in names)
+
+
+def check_output(output: str, storage: Storage, *, kept: Collection[str] = ()) -> None:
     """Finds before any long work that nothing may be written to a folder.
+
+    Args:
+        output: the folder.
+        storage: of it.
+        kept: folders in it that are finished by themselves and stay as they are.
 
     Raises:
         SetupError: it holds something finished, or files that no run of ours put there.
     """
-    files = stored_files(output, storage)
+    files = [file for file in stored_files(output, storage) if not is_in(file, kept)]
     if MANIFEST in files:
         raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
     if files and BUILDING not in files:

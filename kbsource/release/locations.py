@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -23,7 +21,8 @@ from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
 from kbsource.release.layout import index_path
 from kbsource.release.manifest import IndexFile
-from kbsource.title_index import BATCH_ROWS, numbers, open_mapped
+from kbsource.sorted_runs import SortedRuns
+from kbsource.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
 
 PAGES_FILE = "pages.arrow"
 QIDS_FILE = "qids.arrow"
@@ -49,55 +48,56 @@ class LocationsReport:
     page_order: str
 
 
-def write_locations(output: str, files: Sequence[str], folder: str, *, storage: Storage) -> LocationsReport:
-    """Writes both files from the pages' own columns, read shard by shard. Memory: about 50 bytes per page.
+def write_locations(
+    output: str, files: Sequence[str], folder: str, *, storage: Storage, scratch: str
+) -> LocationsReport:
+    """Writes both files from the pages' own columns. Memory: a file's footer and a few blocks of rows.
 
     Args:
         output: folder of the release.
         files: the pages files in order, relative to it.
         folder: local folder for the index, made where missing.
+        storage: of the release.
+        scratch: local folder for scratch files, 32 bytes a page.
 
     Raises:
         SetupError: two pages have one page id or one Wikidata item.
     """
-    ids, shards, rows, qids, claimants = [], [], [], [], []
-    is_ordered = True
-    for shard, file in enumerate(files):
-        with storage.open_read(join(output, file)) as source:
-            table = pq.ParquetFile(source).read(columns=["page_id", "qid"])
-        own = table["page_id"].to_numpy()
-        is_ordered = is_ordered and bool(np.all(own[1:] > own[:-1]))
-        ids.append(own)
-        shards.append(np.full(len(own), shard, np.int32))
-        rows.append(np.arange(len(own), dtype=np.int32))
-        has_qid = np.flatnonzero(pc.is_valid(table["qid"]).to_numpy())
-        claimants.append(own[has_qid])
-        items = pc.utf8_slice_codeunits(table["qid"].take(has_qid), 1)
-        qids.append(items.cast(pa.int64()).to_numpy())
     os.makedirs(folder, exist_ok=True)
-    pages = _joined(ids, np.int64), _joined(shards, np.int32), _joined(rows, np.int32)
-    _write_sorted(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, pages, "page id ")
-    items_and_pages = _joined(qids, np.int64), _joined(claimants, np.int64)
-    _write_sorted(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, items_and_pages, "Wikidata item Q")
-    return LocationsReport(len(pages[0]), len(items_and_pages[0]), "by_page_id" if is_ordered else "as_dumped")
+    is_ordered = True
+    with (
+        SortedRuns(os.path.join(scratch, "pages"), PAGES_SCHEMA, by="page_id") as pages,
+        SortedRuns(os.path.join(scratch, "qids"), QIDS_SCHEMA, by="qid") as qids,
+    ):
+        for shard, file in enumerate(files):
+            with storage.open_read(join(output, file)) as source:
+                row, last = 0, -1
+                columns = pq.ParquetFile(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
+                for batch in columns:
+                    own = batch["page_id"].to_numpy()
+                    is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))
+                    rows = np.arange(row, row + len(own), dtype=np.int32)
+                    pages.add(own, np.full(len(own), shard, np.int32), rows)
+                    claims = batch.filter(pc.is_valid(batch["qid"]))
+                    qids.add(pc.utf8_slice_codeunits(claims["qid"], 1).cast(pa.int64()), claims["page_id"])
+                    row, last = row + len(own), own[-1]
+        by_page = _distinct(pages.read_sorted(BATCH_ROWS), "page id ")
+        write_index_file(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, by_page)
+        by_item = _distinct(qids.read_sorted(BATCH_ROWS), "Wikidata item Q")
+        write_index_file(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, by_item)
+        return LocationsReport(pages.n_rows, qids.n_rows, "by_page_id" if is_ordered else "as_dumped")
 
 
-def _joined(parts: list[Any], type_: type[np.generic]) -> npt.NDArray[Any]:
-    return np.concatenate([*parts, np.empty(0, type_)])
-
-
-def _write_sorted(path: str, schema: pa.Schema, columns: Sequence[npt.NDArray[Any]], what: str) -> None:
-    """Writes columns in ascending order of the first, whose values must differ."""
-    order = np.argsort(columns[0])
-    keys = columns[0][order]
-    repeated = keys[1:][keys[1:] == keys[:-1]]
-    if len(repeated):
-        raise SetupError(f"{what}{repeated[0]} belongs to two pages ({len(repeated)} such cases); report this build")
-    with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for start in range(0, len(order), BATCH_ROWS):
-            rows = order[start : start + BATCH_ROWS]
-            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(one[rows]) for one in columns], schema=schema))
-    os.replace(f"{path}.tmp", path)
+def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
+    """Gives the batches, whose first column ascends, and stops at a value that comes again."""
+    last = np.empty(0, np.int64)
+    for batch in batches:
+        keys = np.concatenate([last, batch[0].to_numpy()])
+        repeated = keys[1:][keys[1:] == keys[:-1]]
+        if len(repeated):
+            raise SetupError(f"{what}{repeated[0]} belongs to two pages; report this build")
+        last = keys[-1:]
+        yield batch
 
 
 def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, atomic_write, join
-from kbsource.release.layout import MANIFEST, no_release
+from kbsource.files import Storage, atomic_write, base_name, join
+from kbsource.release.layout import INDEX, MANIFEST, no_release
 from kbsource.schema import SCHEMA_VERSION, TABLES
 from kbsource.site import Site
 
@@ -278,6 +278,22 @@ def read_manifest(output: str, storage: Storage) -> Manifest:
     if manifest.to_bytes() != content:
         raise DataError(f"{path}: changed since it was written; {_DAMAGED}")
     return manifest
+
+
+def index_folder(path: str, manifest: Manifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:
+    """Gives a local folder with the index files of a release, see ``Storage.local_copy``.
+
+    Args:
+        path: folder of the release.
+        manifest: of the release.
+        storage: of the folder.
+        files: paths in the release of those that are needed; None for all.
+
+    Raises:
+        DataError: a file of a remote release is missing.
+    """
+    names = [base_name(file) for file in (files or (entry.file for entry in manifest.index))]
+    return storage.local_copy(join(path, INDEX), names, version=" ".join(entry.sha256 for entry in manifest.index))
 
 
 def _kind(format_name: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -12,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kbsource.files import Storage, join, storage_or_local
 from kbsource.release.manifest import Manifest
+from kbsource.release.reader import opened_table
 
 TABLE = "page_items"
 HELD_GROUPS = 4
@@ -41,17 +42,19 @@ class PageItemsReader:
     Not for use by several threads at once.
 
     Args:
-        folder: of the release, on a local disk.
+        folder: of the release.
         manifest: of the release; its table is ordered by page id.
+        storage: of the folder; None for the local file system.
     """
 
-    def __init__(self, folder: str, manifest: Manifest) -> None:
+    def __init__(self, folder: str, manifest: Manifest, storage: Storage | None = None) -> None:
+        self._storage = storage_or_local(folder, storage)
         self._places: list[tuple[str, int]] = []
         self._starts: list[int] = []
         self._groups: OrderedDict[int, tuple[Any, pa.Table]] = OrderedDict()
         for entry in manifest.tables[TABLE]:
-            path = os.path.join(folder, entry.file)
-            with pq.ParquetFile(path) as file:
+            path = join(folder, entry.file)
+            with opened_table(path, self._storage) as file:
                 filled = (one for one in range(file.metadata.num_row_groups) if file.metadata.row_group(one).num_rows)
                 for group in filled:
                     self._places.append((path, group))
@@ -76,7 +79,7 @@ class PageItemsReader:
             if len(self._groups) == HELD_GROUPS:
                 self._groups.popitem(last=False)
             path, group = self._places[number]
-            with pq.ParquetFile(path) as file:
+            with opened_table(path, self._storage) as file:
                 table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
             held = (table["page_id"].to_numpy(), table)
         self._groups[number] = held

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from kbsource.files import LocalStorage, Storage, join
 from kbsource.records import Page
 from kbsource.release.columns import batch_to_pages
 from kbsource.release.manifest import Manifest
@@ -22,28 +23,49 @@ ROW_GROUPS = 4
 """Row groups held decoded, about 1-2 MB each: neighbours of a page are often asked for next."""
 
 
+def open_table(path: str, storage: Storage) -> pq.ParquetFile:
+    """Opens a Parquet file for reading row groups here and there: mapped where it is local, else by ranges of bytes.
+
+    ``close(force=True)`` closes it.
+    """
+    if isinstance(storage, LocalStorage):
+        return pq.ParquetFile(path, memory_map=True)
+    return pq.ParquetFile(storage.open_ranges(path), pre_buffer=True)
+
+
+@contextmanager
+def opened_table(path: str, storage: Storage) -> Iterator[pq.ParquetFile]:
+    """Opens a file as ``open_table`` does, and closes it."""
+    file = open_table(path, storage)
+    try:
+        yield file
+    finally:
+        file.close(force=True)
+
+
 class _Shard:
     """One open pages file."""
 
-    def __init__(self, path: str) -> None:
-        self.file = pq.ParquetFile(path, memory_map=True)
+    def __init__(self, path: str, storage: Storage) -> None:
+        self.file = open_table(path, storage)
         metadata = self.file.metadata
         sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         self.starts = list(accumulate(sizes, initial=0))[:-1]
 
     def close(self) -> None:
-        self.file.close()
+        self.file.close(force=True)
 
 
 class PagesReader:
-    """Pages of a local release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
+    """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
     groups.
 
     Not for use by several threads at once.
     """
 
-    def __init__(self, folder: str, manifest: Manifest) -> None:
-        self._paths = [os.path.join(folder, entry.file) for entry in manifest.tables["pages"]]
+    def __init__(self, folder: str, manifest: Manifest, storage: Storage) -> None:
+        self._paths = [join(folder, entry.file) for entry in manifest.tables["pages"]]
+        self._storage = storage
         self._shards: OrderedDict[int, _Shard] = OrderedDict()
         self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
@@ -62,7 +84,7 @@ class PagesReader:
     def _shard(self, shard: int) -> _Shard:
         opened = self._shards.pop(shard, None)
         if opened is None:
-            opened = _Shard(self._paths[shard])
+            opened = _Shard(self._paths[shard], self._storage)
             if len(self._shards) == OPEN_FILES:
                 self._shards.popitem(last=False)[1].close()
         self._shards[shard] = opened
@@ -71,7 +93,7 @@ class PagesReader:
     def pages(self) -> Iterator[Page]:
         """Gives every page in the order of the release, one row group in memory."""
         for path in self._paths:
-            with pq.ParquetFile(path, memory_map=True) as file:
+            with opened_table(path, self._storage) as file:
                 for group in range(file.metadata.num_row_groups):
                     for batch in file.read_row_group(group, use_threads=False).to_batches():
                         yield from batch_to_pages(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
+from kbsource.files import Storage, join
 from kbsource.redirects import redirect_rows
 from kbsource.release.findings import Findings
 from kbsource.release.index_checks import index_faults
-from kbsource.release.layout import INDEX, MANIFEST, index_path
+from kbsource.release.layout import MANIFEST, index_path
 from kbsource.release.locations import PAGES_FILE, QIDS_FILE, Locations
-from kbsource.release.manifest import FileEntry, Manifest
+from kbsource.release.manifest import FileEntry, Manifest, index_folder
 from kbsource.release.page_checks import check_pages
+from kbsource.release.reader import opened_table
 from kbsource.release.writer import parquet_schema
 from kbsource.schema import TABLES
 from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
@@ -42,8 +44,11 @@ def stored_schema(table: str) -> pa.Schema:
 class TableChecks:
     """Checks of one release; only files that are ``intact`` are read."""
 
-    def __init__(self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings) -> None:
+    def __init__(
+        self, folder: str, manifest: Manifest, intact: frozenset[str], found: Findings, storage: Storage
+    ) -> None:
         self._folder, self._manifest, self._intact, self._found = folder, manifest, intact, found
+        self._storage = storage
         self._schemas = {table: stored_schema(table) for table in manifest.tables}
         self._index = self._open_index()
         self._page_ids: list[Ids] = []
@@ -57,7 +62,9 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return None  # the damaged file is already named
         try:
-            index = TitleIndex.open(os.path.join(self._folder, INDEX), cache_size=0)
+            index = TitleIndex.open(
+                index_folder(self._folder, self._manifest, self._storage, files=files), cache_size=0
+            )
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return None
@@ -71,7 +78,7 @@ class TableChecks:
         if entry.file not in self._intact:
             return
         try:
-            with pq.ParquetFile(os.path.join(self._folder, entry.file), memory_map=True) as file:
+            with opened_table(join(self._folder, entry.file), self._storage) as file:
                 if not file.schema_arrow.equals(self._schemas[table], check_metadata=False):
                     self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                     return
@@ -129,21 +136,23 @@ class TableChecks:
     def _check_redirects(self) -> None:
         """Compares the table with the index row by row, where both are intact."""
         can_compare = self._index is not None and self._is_intact("redirects")
-        expected = redirect_rows(self._index) if self._index is not None else iter(())
         names = TABLES["redirects"].names
-        for entry in self._manifest.tables["redirects"]:
-            for batch in self._row_groups(entry, "redirects"):
-                self.n_redirects += batch.num_rows
-                if not can_compare:
-                    continue
-                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    wanted = next(expected, None)
-                    if wanted is None or row != tuple(getattr(wanted, name) for name in names):
-                        title = None if wanted is None else wanted.title
-                        self._found.add(entry.file, "redirects_disagree", f"{row[1]!r}, not {title!r}")
-        if can_compare and next(expected, None) is not None:
-            last = self._manifest.tables["redirects"][-1].file
-            self._found.add(last, "redirects_disagree", "the index has more redirects")
+        with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+            index = index_folder(self._folder, self._manifest, self._storage)
+            expected = redirect_rows(index, scratch=scratch) if can_compare else iter(())
+            for entry in self._manifest.tables["redirects"]:
+                for batch in self._row_groups(entry, "redirects"):
+                    self.n_redirects += batch.num_rows
+                    if not can_compare:
+                        continue
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        wanted = next(expected, None)
+                        if wanted is None or row != tuple(getattr(wanted, name) for name in names):
+                            title = None if wanted is None else wanted.title
+                            self._found.add(entry.file, "redirects_disagree", f"{row[1]!r}, not {title!r}")
+            if next(expected, None) is not None:
+                last = self._manifest.tables["redirects"][-1].file
+                self._found.add(last, "redirects_disagree", "the index has more redirects")
 
     def check_whole(self) -> None:
         """Checks what only all shards together can show; call it last."""
@@ -176,7 +185,7 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return
         try:
-            locations = Locations(os.path.join(self._folder, INDEX))
+            locations = Locations(index_folder(self._folder, self._manifest, self._storage, files=files))
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return

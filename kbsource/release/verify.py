@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, join, sha256_of
+from kbsource.files import Storage, join, sha256_of, storage_or_local
 from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST, no_release, stored_files
 from kbsource.release.manifest import AnyManifest, Manifest, count_faults, read_manifest
@@ -35,21 +35,24 @@ class VerifyReport:
         return not self.findings
 
 
-def verify_release(path: str, *, on_progress: Callable[[int, int], None] | None = None) -> VerifyReport:
-    """Checks a local release and gives everything that is wrong with it.
+def verify_release(
+    path: str, storage: Storage | None = None, *, on_progress: Callable[[int, int], None] | None = None
+) -> VerifyReport:
+    """Checks a release and gives everything that is wrong with it.
 
     Files are hashed first; the laws are then checked in those that are what was written. Memory: one row
     group, and about 50 bytes per page.
 
     Args:
         path: folder of the release.
+        storage: of the folder; None for the local file system.
         on_progress: told the bytes done and the bytes to do: every file once for its hash, pages files once
             more for their laws.
 
     Raises:
         SetupError: the folder holds no finished release.
     """
-    storage = LocalStorage()
+    storage = storage_or_local(path, storage)
     found = Findings()
     if not storage.exists(join(path, MANIFEST)):
         raise SetupError(f"{path}: {no_release(path, storage)}")
@@ -59,10 +62,10 @@ def verify_release(path: str, *, on_progress: Callable[[int, int], None] | None 
         found.add(MANIFEST, "manifest", str(error))
         return VerifyReport(found.sorted(), 1, storage.size(join(path, MANIFEST)), 0, 0, 0)
     progress = _Progress(manifest, on_progress)
-    intact = check_files(path, manifest, found, progress.add)
+    intact = check_files(path, manifest, found, progress.add, storage)
     for fault in count_faults(manifest):
         found.add(MANIFEST, "counts", fault)
-    checks = TableChecks(path, manifest, intact, found)
+    checks = TableChecks(path, manifest, intact, found, storage)
     for entry in manifest.tables["pages"]:
         checks.check_pages_file(entry)
         progress.add(entry.bytes)
@@ -87,7 +90,9 @@ class _Progress:
             self._on_progress(self._done, self._total)
 
 
-def check_files(path: str, manifest: AnyManifest, found: Findings, on_file: Callable[[int], None]) -> frozenset[str]:
+def check_files(
+    path: str, manifest: AnyManifest, found: Findings, on_file: Callable[[int], None], storage: Storage
+) -> frozenset[str]:
     """Checks names, sizes and hashes, and gives the files that are what was written.
 
     Args:
@@ -95,8 +100,8 @@ def check_files(path: str, manifest: AnyManifest, found: Findings, on_file: Call
         manifest: of a release of any kind.
         found: takes what is wrong.
         on_file: told the size of every file once it was looked at.
+        storage: of the folder.
     """
-    storage = LocalStorage()
     entries = [entry for table in manifest.tables.values() for entry in table]
     listed: dict[str, tuple[int, str]] = {entry.file: (entry.bytes, entry.sha256) for entry in entries}
     listed.update({entry.file: (entry.bytes, entry.sha256) for entry in manifest.index})

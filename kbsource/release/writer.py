@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
@@ -19,12 +19,14 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.schema import ALL_TABLES, SCHEMA_VERSION
 
-GROUP_ROWS = 128
+GROUP_ROWS = 512
 GROUP_CHARS = 512 << 10
 """A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
-cost less to write: most of both is fixed, for the number of columns."""
+cost less to write: most of both is fixed, for the number of columns. A file's footer, which is held whole by who writes
+or reads the file, grows by 6 KB a group."""
 
 SMALL_GROUP_ROWS = 1 << 16
+_ROWS_AT_ONCE = 1 << 12
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
 
@@ -213,13 +215,13 @@ def write_small_table(
     schema = parquet_schema(table)
     written: list[FileEntry] = []
     source = iter(rows)
-    pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file))
-    while pending or not written:
+    pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file), schema)
+    while pending.num_rows or not written:
         with TableFile(output, f"{table}/{len(written):05d}.unnamed", table, storage) as target:
-            while pending and target.n_rows < rows_per_file:
-                target.write(rows_to_batch(pending, schema))
+            while pending.num_rows and target.n_rows < rows_per_file:
+                target.write(pending)
                 room = rows_per_file - target.n_rows or rows_per_file
-                pending = _take(source, min(SMALL_GROUP_ROWS, room))
+                pending = _take(source, min(SMALL_GROUP_ROWS, room), schema)
         written.append(target.entry)
     entries = []
     for number, entry in enumerate(written):
@@ -229,5 +231,11 @@ def write_small_table(
     return tuple(entries)
 
 
-def _take(source: Iterator[Any], n_rows: int) -> Sequence[Any]:
-    return list(islice(source, n_rows))
+def _take(source: Iterator[Any], n_rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Gives the next rows as one batch; as objects, which take many times as much memory, only some of them at once."""
+    parts = []
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        parts.append(rows_to_batch(list(islice(source, min(_ROWS_AT_ONCE, n_rows - start))), schema))
+        if not parts[-1].num_rows:
+            break
+    return pa.concat_batches(parts)

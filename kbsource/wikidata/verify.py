@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, join
+from kbsource.files import Storage, join, storage_or_local
 from kbsource.release.findings import Finding, Findings
 from kbsource.release.layout import MANIFEST, no_release
+from kbsource.release.reader import opened_table
 from kbsource.release.table_checks import stored_schema
 from kbsource.release.verify import check_files
 from kbsource.schema import WIKIDATA_TABLES
@@ -56,21 +55,24 @@ class WikidataReport:
         return not self.findings
 
 
-def verify_wikidata(path: str, *, on_progress: Callable[[int, int], None] | None = None) -> WikidataReport:
-    """Checks a local release of Wikidata and gives everything that is wrong with it.
+def verify_wikidata(
+    path: str, storage: Storage | None = None, *, on_progress: Callable[[int, int], None] | None = None
+) -> WikidataReport:
+    """Checks a release of Wikidata and gives everything that is wrong with it.
 
     Files are hashed first; the laws are then checked in those that are what was written, and the class closure is
     worked out again from the statements. Memory: one row group, 4 bytes an item, and what ``classes`` says.
 
     Args:
         path: folder of the release.
+        storage: of the folder; None for the local file system.
         on_progress: told the bytes done and the bytes to do: every file once for its hash, once for its laws.
 
     Raises:
         SetupError: the folder holds no finished release.
     """
     found = Findings()
-    storage = LocalStorage()
+    storage = storage_or_local(path, storage)
     if not storage.exists(join(path, MANIFEST)):
         raise SetupError(f"{path}: {no_release(path, storage)}")
     try:
@@ -87,10 +89,10 @@ def verify_wikidata(path: str, *, on_progress: Callable[[int, int], None] | None
         if on_progress is not None:
             on_progress(done, 2 * sum(sizes))
 
-    intact = check_files(path, manifest, found, add)
+    intact = check_files(path, manifest, found, add, storage)
     for fault in entity_count_faults(manifest):
         found.add(MANIFEST, "counts", fault)
-    checks = _Checks(path, manifest, intact, found, add)
+    checks = _Checks(path, manifest, intact, found, add, storage)
     checks.run()
     rows = checks.n_rows
     return WikidataReport(
@@ -114,7 +116,9 @@ class _Checks:
         intact: frozenset[str],
         found: Findings,
         add: Callable[[int], None],
+        storage: Storage,
     ) -> None:
+        self._storage = storage
         self._path, self._manifest, self._intact, self._found, self._add = path, manifest, intact, found, add
         # By kind of entity (Q, P): statements and sitelinks that the entities claim, and those that are there. Each
         # as their number, and as the sum of the entities' numbers over them.
@@ -149,7 +153,7 @@ class _Checks:
             if entry.file not in self._intact:
                 continue
             try:
-                with pq.ParquetFile(os.path.join(self._path, entry.file), memory_map=True) as file:
+                with opened_table(join(self._path, entry.file), self._storage) as file:
                     if not file.schema_arrow.equals(schema, check_metadata=False):
                         self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                         continue

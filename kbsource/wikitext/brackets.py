@@ -38,15 +38,13 @@ class CutText(NamedTuple):
 
     Attributes:
         pieces: (text before, target, label, source) of every outermost link. A plain link has its target, and its label
-            or None, and no source. External links, and links with brackets or newlines in their label, need a parser:
-            they have their source and no target.
+            or None, and no source. Links with brackets or newlines in their label, and external links, need a parser:
+            they have their source and no label, external ones no target.
         rest: the text after the last link.
-        text: the whole text.
     """
 
     pieces: list[tuple[str, str, str | None, str]]
     rest: str
-    text: str
 
 
 def match_brackets(text: str, losses: Counter[str]) -> CutText:
@@ -64,7 +62,7 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         cut, edits = _match(text)
     if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
         text = _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", ""))
-        return CutText([], text, text)
+        return CutText([], text)
     return cut
 
 
@@ -84,7 +82,7 @@ def _match(text: str) -> tuple[CutText, list[_Edit]]:
     gaps, targets, labels = parts[::3], parts[1::3], parts[2::3]
     odd = [number for number, gap in enumerate(gaps) if "[" in gap or "]" in gap]
     if not odd:
-        return CutText([*zip(gaps, targets, labels, repeat(""))], gaps[-1], text), []
+        return CutText([*zip(gaps, targets, labels, repeat(""))], gaps[-1]), []
     brackets = _Brackets(text)
     done = at = 0  # gaps that are dealt with, each with the link after it; where the next one begins
     for number in odd:
@@ -147,7 +145,7 @@ class _Brackets:
                     _unlink(text, edits, opener, after)
                     edits.append(_Edit(start, end, "", False))
                 elif not stack:
-                    add((text[self._position : opener], "", None, text[opener:end]))
+                    add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))
                     self._position = end
             elif kind == _EXTERNAL:
                 if not stack:
@@ -170,7 +168,7 @@ class _Brackets:
         """Gives the result; openers that are still open are dropped."""
         for opener, after in self._stack:
             _unlink(self._text, self._edits, opener, after)
-        return CutText(self._pieces, self._text[self._position :], self._text), self._edits
+        return CutText(self._pieces, self._text[self._position :]), self._edits
 
 
 class _Next:

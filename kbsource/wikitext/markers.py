@@ -31,7 +31,6 @@ LITERAL = str.maketrans(_TEXT, _CONTROLS)
 LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
 
 ANY_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_LITERALS = tuple(_CONTROLS)
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
 _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")
 
@@ -49,13 +48,8 @@ def unliteral(text: str) -> str:
     return text
 
 
-def holds_literals(text: str) -> bool:
-    """Says whether a literal character is there; looking for one after the other beats a character class."""
-    return any(map(text.__contains__, _LITERALS))
-
-
 def holds_controls(text: str) -> bool:
-    """Says whether a character is there that no XML document can hold."""
+    """Says whether a character is there that no XML document can hold; one after the other beats a character class."""
     return any(map(text.__contains__, _FORBIDDEN))
 
 

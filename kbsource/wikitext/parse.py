@@ -20,7 +20,6 @@ from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.blocks import NO_LINKS, RawAnchor, build_blocks
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
-from kbsource.wikitext.events import Events, default_events
 from kbsource.wikitext.extensions import strip_extensions
 from kbsource.wikitext.html_tags import decode_references, replace_tags
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, tidy
@@ -108,16 +107,14 @@ class WikitextParser:
 
     Args:
         site: the wiki: language, namespaces, first-letter rule.
-        events: which of mwparserfromhell's two ways parses links; both give the same result.
-        is_direct: whether plain links are read off without it, which again gives the same result.
+        is_direct: whether plain and hidden links are read off without mwparserfromhell; the result is the same.
     """
 
-    def __init__(self, site: Site, *, events: Events = default_events, is_direct: bool = True) -> None:
+    def __init__(self, site: Site, *, is_direct: bool = True) -> None:
         self._language: Language = site.language_facts
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
         self._renderer = TemplateRenderer(site.lang)
-        self._events = events
         self._is_direct = is_direct
 
     def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
@@ -137,7 +134,7 @@ class WikitextParser:
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
         text = tidy(strip_quotes(mark_lines(text)))
-        walker = Walker(self._targets, trail=self._trail, losses=losses, events=self._events, is_direct=self._is_direct)
+        walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
         shown, links = walked.text, walked.links
         cells: list[TextCell] = []

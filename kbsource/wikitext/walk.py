@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
+
+import mwparserfromhell
+from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.brackets import CutText
-from kbsource.wikitext.events import BARE_OPEN, EXTERNAL_BAR, EXTERNAL_OPEN, LINK_BAR, LINK_CLOSE, LINK_OPEN, Events
-from kbsource.wikitext.markers import TRAIL_STOP, holds_literals, unliteral
+from kbsource.wikitext.markers import TRAIL_STOP, unliteral
 
 Link = tuple[int, int, Target, str]
 """An internal link in a text: start, end, no blank at its ends, target, and the target as written.
@@ -29,8 +30,11 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
-# An external link that is read off: where an address might stand in the label too, the parser decides.
-_PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: ([^:]*))?\]')
+# An external link that is read off.
+_PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')
+# A link with nothing in its label but text and plain links: if it shows nothing, it is passed over. What might be an
+# address in wrong brackets is left to the parser.
+_PLAIN_INSIDE = re.compile(r"\[\[[^\[\]]*(?:\[\[(?!//|[\w+.-]+:)[^\[\]]*\]\][^\[\]]*)*\]\]")
 # What most often follows a link, and is in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
@@ -49,9 +53,8 @@ class Walker:
         targets: decides what a target names.
         trail: letters that a link swallows, matched where it ends; None for languages without a trail.
         losses: what is left out is counted here.
-        events: mwparserfromhell's view of a link.
-        is_direct: plain links are read off directly; otherwise every link goes through ``events``. The result is
-            the same.
+        is_direct: plain and hidden links are read off directly; otherwise mwparserfromhell parses every link. The
+            result is the same.
     """
 
     def __init__(
@@ -60,16 +63,12 @@ class Walker:
         *,
         trail: re.Pattern[str] | None,
         losses: Counter[str],
-        events: Events,
         is_direct: bool = True,
     ) -> None:
         self._parse = targets.parse
         self._trail = trail
         self._losses = losses
-        self._events = events
         self._is_direct = is_direct
-        self._has_literals = False
-        self._restore: Callable[[str], str] = str
         self._out: list[str] = []
         self._length = 0
         self._ends_in_space = False
@@ -84,11 +83,6 @@ class Walker:
         links = self._links
         add_link = links.append
         is_direct = self._is_direct
-        has_literals = self._has_literals = holds_literals(cut.text)
-        if has_literals:
-            has_literals = holds_literals("".join([one[1] or one[3] for one in cut.pieces]))
-        if has_literals:
-            self._restore = unliteral
         length = 0
         ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
@@ -107,21 +101,22 @@ class Walker:
                     append(gap)
                     length += len(gap)
                     ends_in_space = gap[-1] == " "
-            plain = unliteral(written) if has_literals else written
+            if written and is_direct:
+                plain = written if written.isprintable() else unliteral(written)
+                target = parse(plain)
+                kind = target[0]
+                if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
+                    after_link = False
+                    self._hide(target)
+                    continue
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
                 if is_direct and (external := _PLAIN_EXTERNAL.fullmatch(source)):
                     self._add_external(external[1])
                     after_link = False
                 else:
-                    after_link = self._add_events(self._events(source or _source(written, label)))
+                    after_link = self._add_parsed(source or _source(written, label))
                 length, ends_in_space = self._length, self._ends_in_space
-                continue
-            target = parse(plain)
-            kind = target[0]
-            if kind in _HIDDEN:
-                after_link = False
-                self._hide(target)
                 continue
             shown = label
             if shown is None:
@@ -143,8 +138,7 @@ class Walker:
             self._extend_link(match.end())
         self._ends_in_space = ends_in_space
         self._add_text(gap.removeprefix(TRAIL_STOP))
-        text = "".join(self._out)
-        return Walked(unliteral(text) if self._has_literals else text, links, self._categories)
+        return Walked(unliteral("".join(self._out)), links, self._categories)
 
     def _extend_link(self, n_chars: int) -> None:
         start, end, target, written = self._links[-1]
@@ -164,7 +158,7 @@ class Walker:
     def _close(self, start: int, target: Target, written: str) -> bool:
         """Ends a link that shows the text from ``start`` on; says whether a link trail may follow."""
         if self._length == start:
-            self._add_text(pipe_trick(self._restore(written)))
+            self._add_text(pipe_trick(unliteral(written)))
         if target.kind != "page":
             self._losses[_LOSS_OF.get(target.kind, target.kind)] += 1
             return False
@@ -174,7 +168,7 @@ class Walker:
             return False
         start += shown.index(text)
         end = start + len(text)
-        self._links.append((start, end, target, self._restore(written).strip(" ")))
+        self._links.append((start, end, target, unliteral(written).strip(" ")))
         return end == self._length
 
     def _tail(self, start: int) -> str:
@@ -201,67 +195,53 @@ class Walker:
         else:
             self._add_text(label.replace(TRAIL_STOP, ""))
 
-    def _add_events(self, events: list[str | int]) -> bool:
-        """Adds one link that mwparserfromhell has parsed, with all that is in it; says whether a trail may follow."""
-        opened: list[tuple[int, str, Target]] = []  # start in the text, written, target
-        silent = 0  # depth of what shows nothing: labels of hidden links, addresses of external links
-        external: list[int] = []  # for every open external link 1 while in its address
+    def _add_parsed(self, source: str) -> bool:
+        """Adds one link as mwparserfromhell parses it; says whether a trail may follow."""
+        return self._add_nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
+
+    def _add_nodes(self, nodes: list[Node]) -> bool:
+        """Adds nodes with all that they show; says whether a trail may follow.
+
+        Raises:
+            ValueError: a node is neither text nor a link, which prepared text does not hold.
+        """
         after_link = False
-        stream = iter(events)
-        for event in stream:
-            if type(event) is str:
-                if not silent:
-                    text = event.replace(TRAIL_STOP, "")
-                    if after_link and self._trail is not None and (match := self._trail.match(event)):
-                        self._extend_link(match.end())
-                    self._add_text(_LINES_IN_LABEL.sub(" ", text) if "\n" in text else text)
+        for node in nodes:
+            if isinstance(node, Text):
+                if after_link and self._trail is not None and (match := self._trail.match(node.value)):
+                    self._extend_link(match.end())
+                text = node.value.replace(TRAIL_STOP, "")
+                self._add_text(_LINES_IN_LABEL.sub(" ", text) if "\n" in text else text)
                 after_link = False
-                continue
-            after_link = False
-            if event == LINK_OPEN:
-                written = ""
-                for event in stream:
-                    if type(event) is not str:
-                        break
-                    written += event
-                target = self._parse(self._restore(written))
-                is_hidden = target.kind in _HIDDEN
-                if event == LINK_BAR:
-                    opened.append((self._length, written, target))
-                    silent += is_hidden
-                elif silent:
-                    continue
-                elif is_hidden:
-                    self._hide(target)
+            elif isinstance(node, Wikilink):
+                after_link = self._add_wikilink(node)
+            elif isinstance(node, ExternalLink):
+                after_link = False
+                if not node.brackets:
+                    self._add_nodes(node.url.nodes)
+                elif node.title is None:
+                    self._add_external(None)
                 else:
-                    start = self._length
-                    self._add_text(_shown(written, target))
-                    after_link = self._close(start, target, written)
-            elif event == LINK_CLOSE:
-                start, written, target = opened.pop()
-                is_hidden = target.kind in _HIDDEN
-                silent -= is_hidden
-                if silent:
-                    continue
-                if is_hidden:
-                    self._hide(target)
-                elif self._links and self._links[-1][0] >= start:
-                    self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
-                else:
-                    after_link = self._close(start, target, written)
-            elif event == EXTERNAL_OPEN:
-                external.append(1)
-                silent += 1
-            elif event == BARE_OPEN:
-                external.append(0)
-            elif event == EXTERNAL_BAR:
-                silent -= external[-1]
-                external[-1] = 0
-            elif external.pop():
-                silent -= 1
-                if not silent:
-                    self._losses["external_link_unlabelled"] += 1
+                    self._add_nodes(node.title.nodes)
+            else:
+                raise ValueError(f"unexpected node {type(node).__name__} in prepared text")
         return after_link
+
+    def _add_wikilink(self, link: Wikilink) -> bool:
+        written = str(link.title)
+        target = self._parse(unliteral(written))
+        if target.kind in _HIDDEN:
+            self._hide(target)
+            return False
+        start = self._length
+        if link.text is None:
+            self._add_text(_shown(written, target))
+        else:
+            self._add_nodes(link.text.nodes)
+            if self._links and self._links[-1][0] >= start:
+                self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
+                return False
+        return self._close(start, target, written)
 
 
 def _source(target: str, label: str | None) -> str:

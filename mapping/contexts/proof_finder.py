@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from mapping.align import THRESHOLD
@@ -39,15 +40,16 @@ class ReleaseProofs:
     page may have kept the ones before it and say the fact no longer.
 
     Args:
-        release: its folder, local.
+        release: its folder.
+        storage: of the folder; None for the local file system.
 
     Raises:
-        SetupError: the folder holds no finished release, or is not local.
+        SetupError: the folder holds no finished release, or is remote and without a storage.
     """
 
-    def __init__(self, release: str) -> None:
-        self._source = KnowledgeSource.open(release)
-        self._resolver = Resolver.open(release)
+    def __init__(self, release: str, storage: Storage | None = None) -> None:
+        self._source = KnowledgeSource.open(release, storage)
+        self._resolver = Resolver.open(release, storage=storage)
         self._tokeniser = Tokeniser(self._source.site.lang)
         self._last: _Searched | None = None
 

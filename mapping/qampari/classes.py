@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
-from kbsource.wikidata.reader import WikidataTables
 
 Numbers = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
@@ -25,8 +24,39 @@ N_TYPES = N_WORDS * _BITS
 """Most types that can be told apart; the relations of QAMPARI have 105."""
 
 
-def find_classes(
-    tables: WikidataTables, labels: Sequence[str], *, given: Mapping[str, str] | None = None
+def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Gives the items that have one of some labels in English, or where they have none with it in ``mul``.
+
+    Args:
+        batch: rows of a release's items, with ``item_id`` and ``labels``.
+        labels: of classes.
+
+    Returns:
+        (item, label).
+    """
+    return list(_labelled(batch, labels))
+
+
+def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Gives how often items are the value of P31 or P279, and how often that of P31, of those that are any.
+
+    Args:
+        batch: statements, with ``property_id``, ``rank``, ``value_type`` and ``value``.
+        items: that may be classes.
+    """
+    is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
+    used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], pa.array(sorted(items), pa.string()))))
+    uses = Counter(used["value"].to_pylist())
+    instances = Counter(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
+    return {one: (n, instances[one]) for one, n in uses.items()}
+
+
+def choose_classes(
+    labels: Sequence[str],
+    named: Mapping[str, Collection[str]],
+    uses: Mapping[str, tuple[int, int]],
+    *,
+    given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Gives the class that each label means, without the labels that no class has.
 
@@ -34,29 +64,17 @@ def find_classes(
     value of P31 or P279 somewhere; of several the one with most instances, then the one with the lower number.
 
     Args:
-        tables: of Wikidata.
         labels: of classes.
+        named: the items that have each label, of ``labelled_items``.
+        uses: of these items, of ``class_uses`` over all statements.
         given: the classes of some labels, which are taken as they are.
     """
-    known = dict(given or {})
-    named: defaultdict[str, set[str]] = defaultdict(set)
-    for batch in tables.batches("items", ("item_id", "labels")):
-        for item_id, label in _labelled(batch, labels):
-            named[label].add(item_id)
-    wanted = pa.array(sorted({one for ids in named.values() for one in ids}), pa.string())
-    uses: Counter[str] = Counter()
-    instances: Counter[str] = Counter()
-    for batch in tables.batches("statements", ("property_id", "rank", "value_type", "value")):
-        is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
-        used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], wanted)))
-        uses.update(used["value"].to_pylist())
-        instances.update(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
-    found = {}
+    known, found = given or {}, {}
     for label in labels:
         if label in known:
             found[label] = known[label]
-        elif classes := [one for one in named[label] if uses[one]]:
-            found[label] = min(classes, key=lambda one: (-instances[one], int(one[1:])))
+        elif classes := [one for one in named.get(label, ()) if one in uses]:
+            found[label] = min(classes, key=lambda one: (-uses[one][1], int(one[1:])))
     return found
 
 
@@ -105,29 +123,41 @@ class ClassTypes:
         return found
 
 
-def class_types(tables: WikidataTables, classes: Mapping[str, str]) -> ClassTypes:
-    """Gives the types of all classes, out of the class closure.
+CLASS_PAIRS = pa.schema([pa.field("class", pa.int64(), nullable=False), pa.field("above", pa.int32(), nullable=False)])
+"""Classes under those of types; ``above`` is the place of a type's class among these classes."""
+
+
+def pairs_of_classes(batch: pa.RecordBatch, classes: Mapping[str, str]) -> pa.RecordBatch:
+    """Gives which classes fall under those of types, as rows of CLASS_PAIRS.
 
     Args:
-        tables: of Wikidata.
-        classes: label -> item, as ``find_classes`` gives them; two labels may mean one item.
+        batch: rows of the class closure, with ``class_id`` and ``superclass_id``.
+        classes: label -> item, as ``choose_classes`` gives them; two labels may mean one item.
+    """
+    found = pc.index_in(batch["superclass_id"], pa.array(dict.fromkeys(classes.values()), pa.string()))
+    under = batch.filter(pc.is_valid(found))
+    columns = [pa.array(item_numbers(under["class_id"])), found.drop_null()]
+    return pa.RecordBatch.from_arrays(columns, schema=CLASS_PAIRS)
+
+
+def class_types(pairs: Iterable[pa.RecordBatch], classes: Mapping[str, str]) -> ClassTypes:
+    """Gives the types of all classes.
+
+    Args:
+        pairs: rows of CLASS_PAIRS, in any order.
+        classes: as they were given to ``pairs_of_classes``.
 
     Raises:
         SetupError: there are more types than masks have bits.
     """
     labels = tuple(classes)
+    if len(labels) > N_TYPES:
+        raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
     types_of: defaultdict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(classes.values()):
         types_of[one].append(number)
-    ids = pa.array(list(types_of), pa.string())
-    if len(labels) > N_TYPES:
-        raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
-    pairs = []
-    for batch in tables.batches("classes", ("class_id", "superclass_id")):
-        found = pc.index_in(batch["superclass_id"], ids)
-        under = batch.filter(pc.is_valid(found))
-        pairs.append((item_numbers(under["class_id"]), found.drop_null().to_numpy()))
-    return ClassTypes(labels, *_masks(pairs, list(types_of.values())))
+    parts = ((batch["class"].to_numpy(), batch["above"].to_numpy()) for batch in pairs)
+    return ClassTypes(labels, *_masks(parts, list(types_of.values())))
 
 
 def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: list[list[int]]) -> tuple[Numbers, Masks]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mapping.qampari.ordered import N_BUCKETS, OrderedRows, even_edges
+from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
+from kbsource.files import LocalStorage
+from kbsource.regroup import merge_group
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     Candidate,
@@ -29,12 +30,14 @@ _DIGITS = 15
 """Hexadecimal digits of a sha256 that a number of 63 bits holds."""
 _WAITING = pa.schema(
     [
-        *(pa.field(name, pa.string(), nullable=False) for name in ("digest", "key", "subset")),
+        pa.field("digest", pa.int64(), nullable=False),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("key", "subset")),
         pa.field("property_ids", pa.list_(pa.string()), nullable=False),
         pa.field("place", pa.int64(), nullable=False),
     ]
 )
-"""Candidates for training; ``digest`` is what they are ordered by, then ``key`` and ``subset``."""
+"""Candidates for training; the beginning of the digest is what they are ordered by."""
+_ROWS_AT_ONCE = 1024
 
 
 class Drawn(NamedTuple):
@@ -86,7 +89,7 @@ def draw_questions(
     seed: str,
     mixed: Mixed,
     scratch: str,
-    n_buckets: int = N_BUCKETS,
+    run_rows: int = 1 << 15,
 ) -> Draws:
     """Gives side and split of each question, in the order of the candidates.
 
@@ -100,37 +103,64 @@ def draw_questions(
         seed: of every draw.
         mixed: see ``selection.side_of``.
         scratch: local folder for scratch files, 200 bytes a question.
-        n_buckets: memory holds one of those that wait to be drawn for training.
+        run_rows: memory holds so many of those that wait to be drawn for training, and a part of as many more.
     """
     sides = split_relations(relations, seed)
     draws = Draws()
-    edges = even_edges(16**_DIGITS, n_buckets)
-    with OrderedRows(os.path.join(scratch, "draw"), _WAITING, edges, ties=("digest", "key", "subset")) as waiting:
+    waiting = _Waiting(scratch, run_rows)
 
-        def of_test_side() -> Iterator[Candidate]:
-            for place, one in enumerate(candidates):
-                side = side_of(one, sides, mixed=mixed)
-                # Those about tables that the pool has no room for are for training, which has no limit for them.
-                draws.append(Drawn("train", "train") if one.subset in _TABLES else Drawn(side, None))
-                if side == "test":
-                    yield one._replace(place=place)
-                elif side == "train":
-                    digest, _ = draw_key(one, seed, "train")
-                    row = digest, one.key, one.subset, one.property_ids, place
-                    waiting.add(int(digest[:_DIGITS], 16), row)
+    def of_test_side() -> Iterator[Candidate]:
+        for place, one in enumerate(candidates):
+            side = side_of(one, sides, mixed=mixed)
+            # Those about tables that the pool has no room for are for training, which has no limit for them.
+            draws.append(Drawn("train", "train") if one.subset in _TABLES else Drawn(side, None))
+            if side == "test":
+                yield one._replace(place=place)
+            elif side == "train":
+                waiting.add(draw_key(one, seed, "train")[0], one._replace(place=place))
 
-        dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
-        for one in dev:
-            draws[one.place] = Drawn("test", "dev")
-        for one in test:
-            draws[one.place] = Drawn("test", "test")
-        for one in draw_train(_in_order(waiting), sizes):
-            draws[one.place] = Drawn("train", "train")
+    dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
+    for one in dev:
+        draws[one.place] = Drawn("test", "dev")
+    for one in test:
+        draws[one.place] = Drawn("test", "test")
+    for one in draw_train(waiting.in_order(), sizes):
+        draws[one.place] = Drawn("train", "train")
     return draws
 
 
-def _in_order(waiting: OrderedRows) -> Iterator[Candidate]:
-    for batch in waiting.batches():
-        _, *columns = (column.to_pylist() for column in batch.columns)
-        for key, subset, property_ids, place in zip(*columns, strict=True):
-            yield Candidate(key, subset, tuple(property_ids), place)
+class _Waiting:
+    """Candidates put in order of a digest, through sorted files."""
+
+    def __init__(self, folder: str, run_rows: int) -> None:
+        self._folder, self._run_rows = folder, run_rows
+        self._pending: list[tuple[Any, ...]] = []
+        self._runs: list[Stored] = []
+
+    def add(self, digest: str, one: Candidate) -> None:
+        """Takes one."""
+        self._pending.append((int(digest[:_DIGITS], 16), one.key, one.subset, one.property_ids, one.place))
+        if len(self._pending) == self._run_rows:
+            self._flush()
+
+    def _flush(self) -> None:
+        path = chunk_path(self._folder, Key(0, len(self._runs)))
+        self._pending.sort()
+        parts = (self._pending[start : start + _ROWS_AT_ONCE] for start in range(0, len(self._pending), _ROWS_AT_ONCE))
+        batches = (
+            pa.RecordBatch.from_arrays(
+                [pa.array(*one) for one in zip(zip(*part, strict=True), _WAITING.types, strict=True)], schema=_WAITING
+            )
+            for part in parts
+        )
+        self._runs.append(write_chunk(batches, _WAITING, Report(), path=path, storage=LocalStorage()))
+        self._pending = []
+
+    def in_order(self) -> Iterator[Candidate]:
+        """Gives all of them; after the last was added."""
+        if self._pending:
+            self._flush()
+        for batch in merge_group(self._runs, LocalStorage(), ["digest"]) if self._runs else ():
+            columns = (column.to_pylist() for column in batch.columns[1:])
+            for key, subset, property_ids, place in zip(*columns, strict=True):
+                yield Candidate(key, subset, tuple(property_ids), place)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.classes import N_WORDS, ClassTypes, Numbers, item_numbers
+from mapping.qampari.classes import N_WORDS, ClassTypes, item_numbers
+from mapping.qampari.item_sets import ItemSet
 
 ENDED = "P582"
 """Qualifier of statements that no longer hold: end time."""
 _INSTANCE_OF = 31
+_PROPERTY_BITS = 20
 _BLANKS = "[ \t\r\n\u00a0]+"
-_COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
+STATEMENT_COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
 
 
 def _field(name: str, type_: pa.DataType) -> pa.Field:
@@ -38,42 +38,62 @@ VALUES = pa.schema([_field("subject", pa.int64()), _field("property", pa.int64()
 """Values of subjects: item, four-digit year, amount, text."""
 
 
-def simple_facts(tables: WikidataTables, property_ids: Collection[str], types: ClassTypes) -> Iterator[pa.RecordBatch]:
+def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: ClassTypes) -> pa.RecordBatch:
     """Gives the facts of some properties, as rows of FACTS.
 
     Left out are statements that are deprecated, that have ended (qualifier P582), whose value is no item, and those of
     properties. Preferred statements do not hide normal ones.
 
     Args:
-        tables: of Wikidata; the statements of an item stand together.
+        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
         property_ids: of the facts.
         types: tells the types of the subjects, by their P31.
 
     Source: QAMPARI's released parser for ended statements; there the rank is not looked at.
     """
     wanted = np.array(sorted(int(one[1:]) for one in property_ids), np.int64)
-    for batch in _whole_items(tables):
-        current = _current(batch)
-        current = current.filter(pc.fill_null(pc.equal(current["value_type"], "entity"), False))
-        current = current.filter(pc.starts_with(current["value"], "Q"))
-        subjects, properties, values = (item_numbers(current[name]) for name in ("entity_id", "property_id", "value"))
-        entities, places = np.unique(subjects, return_inverse=True)
-        masks = np.zeros((len(entities), N_WORDS), np.uint64)
-        is_instance = properties == _INSTANCE_OF
-        np.bitwise_or.at(masks, places[is_instance], types.of_classes(values[is_instance]))
-        is_wanted = np.isin(properties, wanted)
-        of_subjects = masks[places[is_wanted]]
-        columns = [properties[is_wanted], values[is_wanted], subjects[is_wanted], *of_subjects.T]
-        yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=FACTS)
+    is_asked = pc.is_in(batch["property_id"], pa.array([*sorted(property_ids), f"P{_INSTANCE_OF}"]))
+    is_item = pc.and_(is_asked, pc.fill_null(pc.equal(batch["value_type"], "entity"), False))
+    current = _current(batch.filter(pc.and_(is_item, pc.starts_with(batch["entity_id"], "Q"))))
+    current = current.filter(pc.starts_with(current["value"], "Q"))
+    subjects, properties, values = (item_numbers(current[name]) for name in ("entity_id", "property_id", "value"))
+    entities, places = np.unique(subjects, return_inverse=True)
+    masks = np.zeros((len(entities), N_WORDS), np.uint64)
+    is_instance = properties == _INSTANCE_OF
+    np.bitwise_or.at(masks, places[is_instance], types.of_classes(values[is_instance]))
+    is_wanted = np.isin(properties, wanted)
+    of_subjects = masks[places[is_wanted]]
+    columns = [properties[is_wanted], values[is_wanted], subjects[is_wanted], *of_subjects.T]
+    return pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=FACTS)
+
+
+def sorted_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
+    """Gives facts, each once, by value, property and subject; of property and value no more than one beyond ``most``.
+
+    So what is passed over for its many subjects is few rows, of each chunk of the statements, from the beginning.
+    """
+    property_, value, subject = (facts[name].to_numpy() for name in ("property", "value", "subject"))
+    pair = value << _PROPERTY_BITS | property_
+    order = np.argsort(subject, kind="stable")
+    order = order[np.argsort(pair[order], kind="stable")]
+    pair, subject = pair[order], subject[order]
+    is_first = np.ones(len(pair), np.bool_)
+    is_first[1:] = pair[1:] != pair[:-1]
+    is_new = is_first.copy()
+    is_new[1:] |= subject[1:] != subject[:-1]
+    order, is_first = order[is_new], is_first[is_new]
+    starts = np.flatnonzero(is_first)
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return facts.take(pa.array(order[place <= most]))
 
 
 def values_of(
-    tables: WikidataTables,
-    subjects: Numbers,
+    batch: pa.RecordBatch,
+    subjects: ItemSet,
     property_ids: Collection[str],
     *,
     value_types: Mapping[str, Collection[str]] | None = None,
-) -> Iterator[pa.RecordBatch]:
+) -> pa.RecordBatch:
     """Gives the values that some subjects have, as rows of VALUES; left out is what ``simple_facts`` leaves out.
 
     Values are items, times (their year, before our era with a minus), amounts, strings and English texts, both with
@@ -81,32 +101,22 @@ def values_of(
     counts, of the others all.
 
     Args:
-        tables: of Wikidata.
-        subjects: numbers of items, ascending.
+        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
+        subjects: items.
         property_ids: of the values.
         value_types: by property the types that its values have; others are left out. None: any.
     """
-    wanted = pa.array(sorted(property_ids), pa.string())
-    for batch in _whole_items(tables):
-        batch = batch.filter(pc.is_in(batch["property_id"], wanted))
-        if value_types is not None:
-            batch = batch.filter(_have_types(batch, value_types))
-        batch = batch.filter(pa.array(_are_among(subjects, item_numbers(batch["entity_id"]))))
-        current = _current(batch)
-        texts = _texts(current)
-        is_kept = pc.and_(pc.is_valid(texts), _is_first_or_many(current))
-        current, texts = current.filter(is_kept), texts.filter(is_kept)
-        columns = [item_numbers(current["entity_id"]), item_numbers(current["property_id"])]
-        yield pa.RecordBatch.from_arrays([*map(pa.array, columns), texts], schema=VALUES)
-
-
-def _are_among(ascending: Numbers, numbers: Numbers) -> npt.NDArray[np.bool_]:
-    """Says which numbers are among many others, without a copy of these."""
-    if not len(ascending):
-        return np.zeros(len(numbers), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    found: npt.NDArray[np.bool_] = ascending[at] == numbers
-    return found
+    is_asked = pc.is_in(batch["property_id"], pa.array(sorted(property_ids), pa.string()))
+    batch = batch.filter(pc.and_(is_asked, pc.starts_with(batch["entity_id"], "Q")))
+    if value_types is not None:
+        batch = batch.filter(_have_types(batch, value_types))
+    batch = batch.filter(pa.array(subjects.has(item_numbers(batch["entity_id"]))))
+    current = _current(batch)
+    texts = _texts(current)
+    is_kept = pc.and_(pc.is_valid(texts), _is_first_or_many(current))
+    current, texts = current.filter(is_kept), texts.filter(is_kept)
+    columns = [item_numbers(current["entity_id"]), item_numbers(current["property_id"])]
+    return pa.RecordBatch.from_arrays([*map(pa.array, columns), texts], schema=VALUES)
 
 
 def _have_types(batch: pa.RecordBatch, value_types: Mapping[str, Collection[str]]) -> pa.Array:
@@ -155,21 +165,3 @@ def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
     has_ended[rows[pc.equal(qualifiers, ENDED).to_numpy(zero_copy_only=False)]] = True
     holds = pc.and_(pc.not_equal(batch["rank"], "deprecated"), pc.is_valid(batch["value"]))
     return batch.filter(pc.and_(holds, pa.array(~has_ended)))
-
-
-def _whole_items(tables: WikidataTables) -> Iterator[pa.RecordBatch]:
-    """Gives the statements of items, those of an item never in two batches."""
-    rest: pa.RecordBatch | None = None
-    for read in tables.batches("statements", _COLUMNS):
-        batch = read.filter(pc.starts_with(read["entity_id"], "Q"))
-        if rest is not None:
-            batch = pa.Table.from_batches([rest, batch]).combine_chunks().to_batches()[0]
-        if batch.num_rows == 0:
-            continue
-        last = batch["entity_id"][batch.num_rows - 1]
-        n_whole = pc.index(batch["entity_id"], last).as_py()
-        rest = batch.slice(n_whole)
-        if n_whole:
-            yield batch.slice(0, n_whole)
-    if rest is not None:
-        yield rest

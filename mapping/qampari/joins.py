@@ -1,20 +1,17 @@
-"""Facts -> queries with their answers, over scratch files, so that memory holds a bucket and never all facts."""
+"""Facts -> queries with their answers: kernels over sorted rows, of which memory holds a batch."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.spill import BucketSpill
 from mapping.qampari.classes import ClassTypes, Numbers
 from mapping.qampari.facts import FACTS, VALUES
-from mapping.qampari.ordered import N_BUCKETS, open_spill
 from mapping.qampari.questions import SimpleQuery
 from mapping.qampari.relations import Relations
 
@@ -22,17 +19,18 @@ LEAST_ANSWERS = 5
 MOST_SUBJECTS = 3000
 """Queries with more subjects are skipped. Source: the released code of QAMPARI."""
 
-_GATHERED_ROWS = 1 << 16
-
 
 def _numbers(*names: str) -> pa.Schema:
     return pa.schema([pa.field(name, pa.int64(), nullable=False) for name in names])
 
 
-_SIZED = _numbers("query", "family", "size", "subject")
-_BASES = _numbers("query", "own", "subject")
-_PAIRS = _numbers("first", "second", "fewest", "subject")
-_PAIRED = pa.schema([*_BASES, *list(VALUES)[1:]])
+ANSWERS = _numbers("query", "size", "subject", "fact")
+"""Answers of queries, which are numbered as ``questions.QueryNumbers`` does, with how many each has."""
+PAIRS = _numbers("first", "second", "fewest", "subject", "first_fact", "second_fact")
+"""What answers two queries, with how many answers that of them has that has fewer."""
+BASES = _numbers("query", "own", "subject")
+"""Answers of queries beside the query's property."""
+PAIRED = pa.schema([*BASES.remove(1), *list(VALUES)[1:]])
 
 
 class SimpleAnswers(NamedTuple):
@@ -43,11 +41,13 @@ class SimpleAnswers(NamedTuple):
 
 
 class PairAnswers(NamedTuple):
-    """Two queries, by their numbers, with the numbers of what answers both, ascending."""
+    """Two queries, by their numbers, with the numbers of what answers both, ascending, and the facts of each."""
 
     first: int
     second: int
     subjects: Numbers
+    first_facts: Numbers
+    second_facts: Numbers
 
 
 class ValueAnswers(NamedTuple):
@@ -69,10 +69,8 @@ def simple_answers(
     relations: Relations,
     types: ClassTypes,
     *,
-    scratch: str,
     least: int = LEAST_ANSWERS,
     most: int = MOST_SUBJECTS,
-    n_buckets: int = N_BUCKETS,
     tally: Counter[str] | None = None,
 ) -> Iterator[SimpleAnswers]:
     """Gives the queries of enabled simple relations that have enough answers.
@@ -83,193 +81,116 @@ def simple_answers(
     the same answers all are given.
 
     Args:
-        facts: rows of FACTS, in any order; a fact may come again.
+        facts: rows of FACTS by value, property and subject, those of value and property in one batch; a fact may come
+            again.
         relations: those that are enabled are asked for.
         types: what the words of types in the facts mean.
-        scratch: local folder for scratch files, 40 bytes a fact.
         least: answers that a query needs.
         most: subjects that property and value may have.
-        n_buckets: memory holds the facts of one; a value has all of its facts in one.
         tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations none of whose
             types has enough of them as ``no_type``.
 
     Returns:
-        By bucket of the value, then value, property, and types in the order of the relation.
+        By value, then property, and types in the order of the relation.
     """
-    with open_spill(os.path.join(scratch, "facts"), FACTS, n_buckets) as spill:
-        for batch in facts:
-            spill.add(batch, batch["value"].to_numpy() % n_buckets)
-        spill.flush()
-        for bucket in range(n_buckets):
-            yield from _simple_in_bucket(
-                spill.read(bucket), relations, types, least, most, Counter() if tally is None else tally
-            )
+    tally = Counter() if tally is None else tally
+    for batch in facts:
+        property_, value, subject, *words = (batch[name].to_numpy() for name in FACTS.names)
+        is_new = np.ones(len(subject), np.bool_)
+        is_new[1:] = (subject[1:] != subject[:-1]) | (property_[1:] != property_[:-1]) | (value[1:] != value[:-1])
+        property_, value, subject = property_[is_new], value[is_new], subject[is_new]
+        masks = np.stack([one[is_new] for one in words], axis=1)
+        for start, end in _runs(value, property_, least=least):
+            relation = relations.simple.get(f"P{property_[start]}")
+            if relation is None or not relation.is_enabled:
+                continue
+            if end - start > most:
+                tally["too_many_subjects"] += 1
+                continue
+            query = SimpleQuery(relation.property_id, f"Q{value[start]}")
+            if not relation.is_typed:
+                yield SimpleAnswers(query, subject[start:end])
+                continue
+            of_types = [
+                (label, subject[start:end][types.has_type(masks[start:end], label)])
+                for label in relation.types
+                if label in types.labels
+            ]
+            enough = [(label, found) for label, found in of_types if len(found) >= least]
+            tally["no_type"] += not enough
+            for label, found in enough:
+                yield SimpleAnswers(query._replace(type_label=label), found)
 
 
-def _simple_in_bucket(
-    table: pa.Table, relations: Relations, types: ClassTypes, least: int, most: int, tally: Counter[str]
-) -> Iterator[SimpleAnswers]:
-    property_, value, subject, *words = (table[name].to_numpy() for name in FACTS.names)
-    order = np.lexsort((subject, property_, value))
-    keys = np.stack([value, property_, subject])[:, order]
-    is_new = np.ones(keys.shape[1], np.bool_)
-    is_new[1:] = np.any(keys[:, 1:] != keys[:, :-1], axis=0)
-    (value, property_, subject), order = keys[:, is_new], order[is_new]
-    masks = np.stack([one[order] for one in words], axis=1)
-    for start, end in _runs(value, property_, least=least):
-        relation = relations.simple.get(f"P{property_[start]}")
-        if relation is None or not relation.is_enabled:
-            continue
-        if end - start > most:
-            tally["too_many_subjects"] += 1
-            continue
-        query = SimpleQuery(relation.property_id, f"Q{value[start]}")
-        if not relation.is_typed:
-            yield SimpleAnswers(query, subject[start:end])
-            continue
-        of_types = [
-            (label, subject[start:end][types.has_type(masks[start:end], label)])
-            for label in relation.types
-            if label in types.labels
-        ]
-        enough = [(label, found) for label, found in of_types if len(found) >= least]
-        tally["no_type"] += not enough
-        for label, found in enough:
-            yield SimpleAnswers(query._replace(type_label=label), found)
-
-
-def intersections(
-    queries: Iterable[tuple[int, int, Numbers]],
-    *,
-    scratch: str,
-    least: int = LEAST_ANSWERS,
-    n_buckets: int = N_BUCKETS,
-) -> Iterator[PairAnswers]:
-    """Gives the pairs of queries that share enough answers while neither has all of the other's.
+def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:
+    """Gives what answers two queries, as rows of PAIRS, each unordered pair once with ``first`` < ``second``.
 
     Args:
-        queries: number, family and distinct answers of each. Numbers are in the order in which queries are paired; two
-            of one family, such as the types of one property and value, are not.
-        scratch: local folder for scratch files, 32 bytes an answer and 32 for each answer that two queries share.
+        answers: rows of ANSWERS by subject and query, those of a subject in one batch.
+        family_bits: of a query's number; two queries that differ in these alone, such as the types of one property and
+            value, make no pair.
+    """
+    for batch in answers:
+        query, size, subject, fact = (batch[name].to_numpy() for name in ANSWERS.names)
+        family = query >> family_bits
+        place, gap = np.arange(len(subject)), 0
+        while len(place):
+            gap += 1
+            # A subject's rows stand together: a row that has no other of its subject so far behind has none further on.
+            place = place[place + gap < len(subject)]
+            place = place[subject[place] == subject[place + gap]]
+            first = place[family[place] != family[place + gap]]
+            second = first + gap
+            columns = [query[first], query[second], np.minimum(size[first], size[second])]
+            columns += [subject[first], fact[first], fact[second]]
+            if len(first):
+                yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=PAIRS)
+
+
+def intersections(pairs: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[PairAnswers]:
+    """Gives the pairs of queries that share enough answers while neither has all of the other's, by first and second.
+
+    Args:
+        pairs: rows of PAIRS by first, second and subject, those of a pair in one batch.
         least: answers that a pair needs.
-        n_buckets: memory holds one.
-
-    Returns:
-        By bucket of the first query, then first, second; each unordered pair once, ``first`` < ``second``.
     """
-    with open_spill(os.path.join(scratch, "pairs"), _PAIRS, n_buckets) as pairs:
-        with open_spill(os.path.join(scratch, "answers"), _SIZED, n_buckets) as answers:
-            sized = (((number, family, len(subjects)), subjects) for number, family, subjects in queries)
-            _spill_answers(sized, answers, _SIZED, n_buckets)
-            for bucket in range(n_buckets):
-                for batch in _gathered(_pairs_in_bucket(answers.read(bucket)), _PAIRS):
-                    pairs.add(batch, batch["first"].to_numpy() % n_buckets)
-        pairs.flush()
-        for bucket in range(n_buckets):
-            yield from _intersections_in_bucket(pairs.read(bucket), least)
+    for batch in pairs:
+        first, second, fewest, subject, first_fact, second_fact = (batch[name].to_numpy() for name in PAIRS.names)
+        for start, end in _runs(first, second, least=least):
+            if end - start < fewest[start]:
+                facts = first_fact[start:end], second_fact[start:end]
+                yield PairAnswers(int(first[start]), int(second[start]), subject[start:end], *facts)
 
 
-def _spill_answers(
-    queries: Iterable[tuple[tuple[int, ...], Numbers]], spill: BucketSpill, schema: pa.Schema, n_buckets: int
-) -> None:
-    """Puts answers, each behind what is said of its query, into the bucket of the subject."""
-    rows = ((*(np.full(len(subjects), one) for one in said), subjects) for said, subjects in queries)
-    for batch in _gathered(rows, schema):
-        spill.add(batch, batch["subject"].to_numpy() % n_buckets)
-    spill.flush()
+def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
+    """Gives the values that answers of queries have, as rows of PAIRED in no order.
 
-
-def _pairs_in_bucket(table: pa.Table) -> Iterator[tuple[Numbers, ...]]:
-    query, family, size, subject = (table[name].to_numpy() for name in _SIZED.names)
-    order = np.lexsort((query, subject))
-    query, family, size, subject = query[order], family[order], size[order], subject[order]
-    place, gap = np.arange(len(subject)), 0
-    while len(place):
-        gap += 1
-        # A subject's rows stand together: a row that has no other of its subject so far behind has none further on.
-        place = place[place + gap < len(subject)]
-        place = place[subject[place] == subject[place + gap]]
-        first = place[family[place] != family[place + gap]]
-        second = first + gap
-        yield query[first], query[second], np.minimum(size[first], size[second]), subject[first]
-
-
-def _intersections_in_bucket(table: pa.Table, least: int) -> Iterator[PairAnswers]:
-    first, second, fewest, subject = (table[name].to_numpy() for name in _PAIRS.names)
-    order = np.lexsort((subject, second, first))
-    first, second, fewest, subject = first[order], second[order], fewest[order], subject[order]
-    for start, end in _runs(first, second, least=least):
-        if end - start < fewest[start]:
-            yield PairAnswers(int(first[start]), int(second[start]), subject[start:end])
-
-
-def compositions(
-    queries: Iterable[tuple[int, str, Numbers]],
-    values: Iterable[pa.RecordBatch],
-    *,
-    scratch: str,
-    least: int = LEAST_ANSWERS,
-    n_buckets: int = N_BUCKETS,
-) -> Iterator[ValueAnswers]:
-    """Gives the queries and properties under which the answers have enough distinct values.
+    A query's own property makes no composition with it.
 
     Args:
-        queries: number, property and distinct answers of each; the property makes no composition with its own query.
-        values: rows of VALUES, in any order; a row may come again.
-        scratch: local folder for scratch files.
-        least: distinct values that a composition needs.
-        n_buckets: memory holds one of the answers beside one of the values.
-
-    Returns:
-        By bucket of the query, then query, property.
+        bases: rows of BASES.
+        values: rows of VALUES; a row may come again.
     """
-    with open_spill(os.path.join(scratch, "joined"), _PAIRED, n_buckets) as joined:
-        with (
-            open_spill(os.path.join(scratch, "bases"), _BASES, n_buckets) as answers,
-            open_spill(os.path.join(scratch, "values"), VALUES, n_buckets) as of_subjects,
-        ):
-            based = (((number, int(name[1:])), subjects) for number, name, subjects in queries)
-            _spill_answers(based, answers, _BASES, n_buckets)
-            for batch in values:
-                of_subjects.add(batch, batch["subject"].to_numpy() % n_buckets)
-            of_subjects.flush()
-            for bucket in range(n_buckets):
-                rows = answers.read(bucket).join(of_subjects.read(bucket), "subject", join_type="inner")
-                rows = rows.filter(pc.not_equal(rows["own"], rows["property"]))
-                for batch in rows.select(_PAIRED.names).cast(_PAIRED).to_batches():
-                    joined.add(batch, batch["query"].to_numpy() % n_buckets)
-        joined.flush()
-        for bucket in range(n_buckets):
-            yield from _compositions_in_bucket(joined.read(bucket), least)
+    rows = bases.join(values, "subject", join_type="inner")
+    return rows.filter(pc.not_equal(rows["own"], rows["property"])).select(PAIRED.names).cast(PAIRED)
 
 
-def _compositions_in_bucket(table: pa.Table, least: int) -> Iterator[ValueAnswers]:
-    table = table.sort_by([(name, "ascending") for name in ("query", "property", "subject", "value")])
-    query, property_, subject = (table[name].to_numpy() for name in ("query", "property", "subject"))
-    for start, end in _runs(query, property_, least=least):
-        said = table["value"].slice(start, end - start).to_pylist()
-        if len(set(said)) >= least:
-            pairs = dict.fromkeys(zip(subject[start:end].tolist(), said, strict=True))
-            yield ValueAnswers(int(query[start]), f"P{property_[start]}", tuple(pairs))
+def compositions(paired: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[ValueAnswers]:
+    """Gives the queries and properties under which the answers have enough distinct values, by query and property.
 
-
-def _gathered(parts: Iterable[tuple[Numbers, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Gives rows in batches of some size, whose parts can be few rows each."""
-    pending: list[tuple[Numbers, ...]] = []
-    n_rows = 0
-    for part in parts:
-        pending.append(part)
-        n_rows += len(part[0])
-        if n_rows >= _GATHERED_ROWS:
-            yield _batch(pending, schema)
-            pending, n_rows = [], 0
-    if pending:
-        yield _batch(pending, schema)
-
-
-def _batch(parts: Sequence[tuple[Numbers, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.array(np.concatenate(column)) for column in zip(*parts, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    Args:
+        paired: rows of PAIRED by query and property, those of both in one batch.
+        least: distinct values that a composition needs.
+    """
+    for batch in paired:
+        order = [(name, "ascending") for name in ("query", "property", "subject", "value")]
+        table = pa.Table.from_batches([batch]).sort_by(order)
+        query, property_, subject = (table[name].to_numpy() for name in ("query", "property", "subject"))
+        for start, end in _runs(query, property_, least=least):
+            said = table["value"].slice(start, end - start).to_pylist()
+            if len(set(said)) >= least:
+                pairs = dict.fromkeys(zip(subject[start:end].tolist(), said, strict=True))
+                yield ValueAnswers(int(query[start]), f"P{property_[start]}", tuple(pairs))
 
 
 def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:

@@ -9,8 +9,10 @@ released code have values, and so it is here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from kbsource.errors import SetupError
 from mapping.qampari.relations import Relations
 
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"
@@ -107,6 +109,36 @@ def order_key(query: Query) -> tuple[int | str, ...]:
     if isinstance(query, CompositionQuery):
         return int(query.property_id[1:]), *order_key(query.base)
     return *order_key(query.first), *order_key(query.second)
+
+
+FAMILY_BITS = 8
+"""Of a query's number: those of its type."""
+_ENTITY_BITS = 35
+
+
+class QueryNumbers:
+    """Numbers of simple queries, which are in the order of ``order_key``: property, entity, type.
+
+    Args:
+        labels: of all types.
+    """
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._labels = (None, *sorted(set(labels)))
+        self._places = {label: place for place, label in enumerate(self._labels)}
+        if len(self._labels) > 1 << FAMILY_BITS:
+            raise SetupError(f"{len(self._labels) - 1} types of answers: give at most {(1 << FAMILY_BITS) - 1}.")
+
+    def number(self, query: SimpleQuery) -> int:
+        """Gives the number of a query."""
+        property_, entity = int(query.property_id[1:]), int(query.entity_id[1:])
+        return (property_ << _ENTITY_BITS | entity) << FAMILY_BITS | self._places[query.type_label]
+
+    def query(self, number: int) -> SimpleQuery:
+        """Gives the query of a number."""
+        pair, place = number >> FAMILY_BITS, number % (1 << FAMILY_BITS)
+        entity = pair % (1 << _ENTITY_BITS)
+        return SimpleQuery(f"P{pair >> _ENTITY_BITS}", f"Q{entity}", self._labels[place])
 
 
 def simple_question(relations: Relations, query: SimpleQuery, entity: str) -> str:

@@ -87,7 +87,7 @@ class Kilt:
             paragraphs: Paragraphs | None = None
             for path in self._reference(inputs):
                 if is_release(path, storage):
-                    source = stack.enter_context(KnowledgeSource.open(path))
+                    source = stack.enter_context(KnowledgeSource.open(path, storage))
                     paragraphs = release_paragraphs(source, options)
                     continue
                 want_texts(

@@ -35,7 +35,7 @@ def check_knowledge_source(path: str, storage: Storage) -> None:
         SetupError: it is neither a finished release nor KILT's knowledge source.
     """
     if is_release(path, storage):
-        KnowledgeSource.open(path).close()
+        KnowledgeSource.open(path, storage).close()
         return
     check_shape(
         path,

@@ -1,10 +1,9 @@
-"""What an alignment is by its options and its release alone: names, what all tasks share, and facts of its manifest."""
+"""What an alignment is by its options and its release alone: names, one part of a job, and facts of its manifest."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kbsource.files import base_name
@@ -16,9 +15,36 @@ from mapping.policy import dataset_named
 from mapping.sample import SAMPLED
 from mapping.sources import SOURCES
 from mapping.tokens import tokeniser_name
-from pipelines.alignment.staging import MapJob
+from pipelines.alignment.filtering import FilterOptions
+from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.search_settings import SearchSettings
 from pipelines.options_map import MapOptions
-from pipelines.storage import storage_for
+from pipelines.storage import absolute, storage_for
+
+InputFacts = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One dataset of a job.
+
+    Attributes:
+        options: how it is aligned.
+        facts: see ``alignment_facts``.
+    """
+
+    options: MapOptions
+    facts: dict[str, Any]
+
+    @property
+    def output(self) -> str:
+        """Folder of the alignment."""
+        return absolute(self.options.output.rstrip("/") or "/")
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the dataset has no splits of its own, see ``mapping.sample``."""
+        return self.options.dataset in SAMPLED
 
 
 def policy_name(options: MapOptions) -> str:
@@ -46,38 +72,61 @@ def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
     return options.verify.hypothesis or DATASET_HYPOTHESES.get(policy_name(options), "evidence")
 
 
-def map_job(options: MapOptions, release: Manifest, output: str) -> MapJob:
-    """Gives what all tasks share."""
-    return MapJob(
-        output=output,
-        kb=os.path.abspath(options.kb),
-        pages=tuple(entry.file for entry in release.tables["pages"]),
-        page_rows=tuple(entry.rows for entry in release.tables["pages"]),
-        lang=release.site.lang,
-        dataset=policy_name(options),
-        split=options.split,
-        has_labels=bool(options.labels),
+def evidence_files(options: MapOptions) -> EvidenceFiles:
+    """Gives what is read."""
+    return EvidenceFiles(
+        options.dataset,
+        options.inputs,
+        options.split,
+        options.references,
+        options.labels,
+        options.source,
+        hypothesis_kind(options),
+        options.chunk_records,
+        options.max_rejects,
+    )
+
+
+def search_settings(options: MapOptions) -> SearchSettings:
+    """Gives how pages are searched."""
+    return SearchSettings(
         threshold=options.threshold,
         max_elements=options.max_elements,
         numbering=options.numbering,
         places_nothing=options.source.nq_null_long_answers == "released",
-        strips_section=options.strips_section,
-        has_crosswalk=options.dataset == "kilt",
-        is_sampled=options.dataset in SAMPLED,
-        hypothesis=hypothesis_kind(options),
+        accept_fuzzy=options.accept_fuzzy,
         rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
-        accept=options.accept,
     )
 
 
-def input_facts(options: MapOptions) -> dict[str, list[dict[str, Any]]]:
-    """Gives every file that is read with its size and hash, by what it is; reads them all."""
+def filter_options(options: MapOptions) -> FilterOptions:
+    """Gives which records are kept."""
+    return FilterOptions(
+        policy_name(options),
+        options.split,
+        options.threshold,
+        options.accept,
+        is_verified=options.verify is not None,
+        strips_section=options.strips_section,
+    )
+
+
+def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | None = None) -> InputFacts:
+    """Gives every file that is read with its size and hash, by what it is; reads them all.
+
+    Args:
+        options: name the files.
+        known: facts by path, which are taken from it and put into it: datasets share references.
+    """
     given = {"records": options.inputs, "references": options.references}
     if options.labels:
         given["labels"] = options.labels
     if options.title_map is not None:
         given["title_map"] = (options.title_map,)
-    return {name: [asdict(entry) for entry in input_files(paths, storage_for(*paths))] for name, paths in given.items()}
+    known = {} if known is None else known
+    for path in (path for paths in given.values() for path in paths if path not in known):
+        known[path] = [asdict(entry) for entry in input_files((path,), storage_for(path))]
+    return {name: [entry for path in paths for entry in known[path]] for name, paths in given.items()}
 
 
 def alignment_facts(

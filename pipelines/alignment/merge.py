@@ -1,30 +1,29 @@
-"""A chunk of records joined with what became of their evidences: filtered, written, counted."""
+"""A chunk of records written: KILT lines, a part of every table, and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from kbsource.beat import Beat
-from kbsource.errors import SetupError
+from kbsource.chunks import Key
 from kbsource.files import Storage, atomic_write, join
 from kbsource.release.manifest import FileEntry
 from kbsource.staging import read_json, write_json
 from mapping.outcomes import MISSED
-from mapping.policy import POLICIES, Decision, decide
+from mapping.policy import POLICIES, Decision
 from mapping.records import Evidence
 from mapping.report import Counts
-from mapping.rescue import write_places_once
 from mapping.sample import Cuts
 from mapping.schema import VERIFICATION
 from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, iter_evidence, released_span
 from mapping.tables import table_path, write_table
 from mapping.verification import VerificationCounts
-from mapping.writer import WriteOptions, kilt_example, kilt_line, without_answers
-from pipelines.alignment.settled import Settled, SettledRecord, judged_records
-from pipelines.alignment.staging import CUTS, MapJob, read_starts, staged
+from mapping.writer import kilt_line, without_answers
+from pipelines.alignment.facts import Part, filter_options
+from pipelines.alignment.filtering import Filtered, filter_records
+from pipelines.alignment.settled import AlignedChunk, Settled, SettledRecord
 from pipelines.storage import storage_for
 
 LINES, ANSWERED = "kilt", "answers"
@@ -33,76 +32,61 @@ LINES, ANSWERED = "kilt", "answers"
 _OLD_PLACE = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 
 
-def merge_chunk(staging: str, number: int, job: MapJob, beat: Beat) -> None:
-    """Writes the KILT lines of a chunk, its part of every table, and its report.
+def lines_path(staging: str, key: Key, ending: str) -> str:
+    """Gives the path of a chunk's lines, or of its report."""
+    return join(staging, "merged", f"{key.part:05d}-{key.chunk:05d}.{ending}")
 
-    Records of test are written without their answers, and where there are labels with them as well.
+
+def merge_chunk(
+    chunk: AlignedChunk, part: Part, key: Key, *, n_chunks: int, cuts: Cuts | None, staging: str
+) -> dict[str, Any]:
+    """Writes the KILT lines of a chunk into the staging folder, its part of every table, and gives its report.
+
+    Records of test are written without their answers, and where there are labels with them as well. A chunk that was
+    written before is taken as it is.
 
     Raises:
         DataError: an evidence has no outcome: the job is broken.
     """
-    storage = storage_for(staging)
-    policy = POLICIES[job.dataset][job.split]
-    options = WriteOptions(strips_section=job.strips_section)
-    cuts = Cuts(**read_json(storage, join(staging, CUTS))) if job.is_sampled else None
-    merged = _Merged(job)
+    storage, done = storage_for(staging), lines_path(staging, key, "json")
+    if storage.exists(done):
+        found: dict[str, Any] = read_json(storage, done)
+        return found
+    split = part.options.split
+    options = filter_options(part.options)
+    policy = POLICIES[options.policy][split]
+    merged = _Merged(part)
     with ExitStack() as stack:
-        lines = stack.enter_context(atomic_write(storage, staged(staging, "merged", number, LINES)))
+        lines = stack.enter_context(atomic_write(storage, lines_path(staging, key, LINES)))
         answered = None
-        if job.has_labels:
-            answered = stack.enter_context(atomic_write(storage, staged(staging, "merged", number, ANSWERED)))
-        for one in judged_records(staging, number, job):
-            placed = one.placed()
-            decision = decide(one.example, placed, policy, threshold=job.threshold)
-            if cuts is not None and not cuts.takes(one.ordinal, job.split, stands=_stands(one, job)):
-                decision = decision._replace(reason="other_split")
-            written = write_places_once(decision, placed, one.rescued())
-            if decision.reason is None:
-                record = kilt_example(one.example, placed, written, policy, options=options)
-                merged.counts.add_written(record)
-                lines.write(kilt_line(without_answers(record, policy) if job.split == "test" else record))
+        if part.options.labels:
+            answered = stack.enter_context(atomic_write(storage, lines_path(staging, key, ANSWERED)))
+        for one in filter_records(chunk, options, cuts):
+            if one.record is not None:
+                merged.counts.add_written(one.record)
+                lines.write(kilt_line(without_answers(one.record, policy) if split == "test" else one.record))
                 if answered is not None:
-                    answered.write(kilt_line(record))
-            merged.add(one, decision, written)
-            beat.done(pages=0, n_bytes=one.n_chars)
-    entries = merged.write_tables(number, len(read_starts(staging, storage)), storage)
+                    answered.write(kilt_line(one.record))
+            merged.add(one)
+    entries = merged.write_tables(key.chunk, n_chunks, storage_for(part.output))
     report = {
+        "chunk": key.chunk,
         "counts": merged.counts.to_json(),
         "files": [asdict(entry) for entry in entries],
         "verification": merged.verification.to_json(),
     }
-    write_json(storage, staged(staging, "merged", number, "json"), report)
+    write_json(storage, done, report)
+    return report
 
 
-def iter_standing(staging: str, n_chunks: int, job: MapJob) -> Iterator[int]:
-    """Gives the number of every record that stands the filter of dev and test, in order."""
-    for number in range(n_chunks):
-        for one in judged_records(staging, number, job):
-            if _stands(one, job):
-                yield one.ordinal
-
-
-def sum_reports(staging: str, n_chunks: int, storage: Storage) -> tuple[Counts, VerificationCounts, list[FileEntry]]:
-    """Gives counts and files of all chunks together.
-
-    Raises:
-        SetupError: a chunk was not finished.
-    """
+def sum_reports(reports: Iterable[dict[str, Any]]) -> tuple[Counts, VerificationCounts, list[FileEntry]]:
+    """Gives counts and files of all chunks together, from their reports in order."""
     counts, verification, files = Counts(), VerificationCounts(), []
-    for number in range(n_chunks):
-        path = staged(staging, "merged", number, "json")
-        if not storage.exists(path):
-            raise SetupError(f"{path}: chunk {number} was not finished by any worker; run the job again.")
-        report = read_json(storage, path)
+    for report in reports:
         counts.add(Counts.from_json(report["counts"]))
         verification.merge(VerificationCounts.from_json(report["verification"]))
         files += [FileEntry(**entry) for entry in report["files"]]
     return counts, verification, files
-
-
-def _stands(one: SettledRecord, job: MapJob) -> bool:
-    policy = POLICIES[job.dataset]["dev"]
-    return decide(one.example, one.placed(), policy, threshold=job.threshold).reason is None
 
 
 class _Merged:
@@ -113,22 +97,20 @@ class _Merged:
         verification: of evidences that a model was asked about.
     """
 
-    def __init__(self, job: MapJob) -> None:
-        self._job = job
+    def __init__(self, part: Part) -> None:
+        self._output = part.output
+        self._threshold = part.options.threshold
+        self._is_verified = part.options.verify is not None
+        self._has_crosswalk = part.options.dataset == "kilt"
         self.counts = Counts()
         self.verification = VerificationCounts()
         self._alignments: list[tuple[Any, ...]] = []
         self._misses: list[tuple[Any, ...]] = []
         self._crosswalk: list[tuple[Any, ...]] = []
 
-    def add(self, one: SettledRecord, decision: Decision, written: Decision) -> None:
-        """Takes a record and all its evidences.
-
-        Args:
-            one: the record.
-            decision: what becomes of it; evidence whose place another one of its set has is written there too.
-            written: the same by what is in the file, see ``write_places_once``.
-        """
+    def add(self, filtered: Filtered) -> None:
+        """Takes a record and all its evidences."""
+        one, decision = filtered.settled, filtered.decision
         for key, evidence in iter_evidence(one.example):
             self._add_evidence(one, key, evidence, is_written=_is_written(key, decision))
         sets = [
@@ -136,7 +118,7 @@ class _Merged:
             for index, output in enumerate(one.example.outputs)
             if output.evidence
         ]
-        self.counts.add_record(written, sets, threshold=self._job.threshold)
+        self.counts.add_record(filtered.written, sets, threshold=self._threshold)
 
     def _add_evidence(self, one: SettledRecord, key: EvidenceKey, evidence: Evidence, *, is_written: bool) -> None:
         settled = one.found[key]
@@ -160,7 +142,7 @@ class _Merged:
         if alignment.outcome in MISSED:
             similar = [{"title": title, "score": score} for title, score in alignment.suggestions]
             self._misses.append((*known, similar))
-        elif self._job.hypothesis is None:
+        elif not self._is_verified:
             self._alignments.append((*known, *settled.row[8:20], is_written))
         else:
             self._alignments.append((*known, *settled.row[8:20], is_written, *settled.verified.columns()))
@@ -172,21 +154,21 @@ class _Merged:
         output, place = key
         known = {"ordinal": one.ordinal, "example_id": one.example.example_id, "output": output, "evidence": place}
         known |= {"title": settled.alignment.title, "text": settled.alignment.text}
-        self.verification.add(settled.verified, settled.placed.score, threshold=self._job.threshold, known=known)
+        self.verification.add(settled.verified, settled.placed.score, threshold=self._threshold, known=known)
 
     def write_tables(self, number: int, n_chunks: int, storage: Storage) -> list[FileEntry]:
         """Writes the chunk's part of every table."""
         tables = {"alignments": self._alignments, "misses": self._misses}
-        if self._job.has_crosswalk:
+        if self._has_crosswalk:
             tables["crosswalk"] = self._crosswalk
         return [
             write_table(
                 rows,
                 table,
-                output=self._job.output,
+                output=self._output,
                 file=table_path(table, number, n_chunks),
                 storage=storage,
-                further=VERIFICATION if table == "alignments" and self._job.hypothesis is not None else (),
+                further=VERIFICATION if table == "alignments" and self._is_verified else (),
             )
             for table, rows in tables.items()
         ]

@@ -1,54 +1,123 @@
-"""The files of an alignment that are written by the driver alone, once all chunks are done."""
+"""The files of an alignment that are written once all chunks are done, and its manifest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
+import orjson
+
+from kbsource.chunks import Key, Stored
+from kbsource.errors import DataError
 from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
+from mapping.output import REPORT, commit_output
+from mapping.report import Counts, faults, report_values
+from mapping.schema import TABLES
+from mapping.sources.base import Tally
 from mapping.tables import table_path, write_table
+from mapping.verification import VerificationCounts
 from mapping.writer import ID_FILES, file_name, id_file_name, without_input
-from pipelines.alignment.facts import file_stem
-from pipelines.alignment.merge import ANSWERED, LINES
-from pipelines.alignment.staging import REJECTED_FILE, MapJob, read_rows, staged
+from pipelines.alignment.facts import Part, file_stem, policy_name
+from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
+from pipelines.alignment.rows import stored_rows
 from pipelines.options_map import MapOptions
+from pipelines.storage import storage_for
 
 
-def write_records(
-    job: MapJob, options: MapOptions, *, staging: str, n_chunks: int, n_records: int, storage: Storage
+def output_names(options: MapOptions) -> tuple[str, ...]:
+    """Gives the names of all that an alignment writes into its folder, but for its manifest."""
+    stem = file_stem(options)
+    files = [
+        name(stem, options.split, with_answers=answers)
+        for name in (file_name, id_file_name)
+        for answers in (False, True)
+    ]
+    return (*TABLES, REPORT, *files)
+
+
+def commit_part(
+    part: Part,
+    number: int,
+    reports: Sequence[dict[str, Any]],
+    *,
+    tally: Tally,
+    rejected: Sequence[Stored],
+    staging: str,
+) -> None:
+    """Writes what is left to write of an alignment, its manifest last; one that has it is left as it is.
+
+    Args:
+        part: the alignment.
+        number: of the part.
+        reports: of all its chunks, in order.
+        tally: counts of the records that were read.
+        rejected: where those are that could not be used, in order.
+        staging: folder where the lines of the chunks are.
+
+    Raises:
+        DataError: a law of the counts does not hold.
+    """
+    storage = storage_for(part.output)
+    if storage.exists(join(part.output, MANIFEST)):
+        return
+    counts, verification, files = sum_reports(reports)
+    report = _report(part.options, tally, counts, verification)
+    files += _write_records(part, number, staging, n_chunks=len(reports), n_records=counts.written, storage=storage)
+    bad = (row for stored in rejected for row in stored_rows(stored))
+    file = table_path("rejected", 0, 1)
+    files.append(write_table(bad, "rejected", output=part.output, file=file, storage=storage))
+    content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    files.append(write_file(part.output, REPORT, [content], n_rows=1, storage=storage))
+    manifest = {
+        **part.facts,
+        "files": [asdict(entry) for entry in sorted(files, key=_file_of)],
+        "counts": report["counts"],
+        "records": report["records"],
+    }
+    commit_output(part.output, manifest, files=files, storage=storage)
+
+
+def _file_of(entry: FileEntry) -> str:
+    return entry.file
+
+
+def _report(options: MapOptions, tally: Tally, counts: Counts, verification: VerificationCounts) -> dict[str, Any]:
+    if broken := faults(tally, counts):
+        raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
+    report = report_values(tally, counts, dataset=policy_name(options), split=options.split)
+    if options.accept is not None:
+        report["accept"] = {"rule": options.accept, "dropped": counts.dropped["not_accepted"]}
+        report["dropped_by_threshold"] = None
+    if options.verify is not None:
+        report["verification"] = verification.to_json()
+    return report
+
+
+def _write_records(
+    part: Part, number: int, staging: str, *, n_chunks: int, n_records: int, storage: Storage
 ) -> list[FileEntry]:
     """Joins the lines of all chunks: the records of the split, of test without their answers; gives the files.
 
     Where there are labels the records of test are written with them too, and where a dataset is published so, every
     file again without the inputs.
-
-    Args:
-        job: what is written.
-        options: name the files.
-        staging: staging folder.
-        n_chunks: that it holds.
-        n_records: in all of them.
-        storage: of both folders.
     """
+    options, output = part.options, part.output
     stem = file_stem(options)
     files = []
-    for with_answers in (False, True) if job.has_labels else (False,):
+    for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
-        parts = [staged(staging, "merged", number, ending) for number in range(n_chunks)]
-        name = file_name(stem, job.split, with_answers=with_answers)
-        files.append(write_file(job.output, name, _blocks(parts, storage), n_rows=n_records, storage=storage))
+        parts = [lines_path(staging, Key(number, chunk), ending) for chunk in range(n_chunks)]
+        name = file_name(stem, options.split, with_answers=with_answers)
+        files.append(write_file(output, name, _blocks(parts), n_rows=n_records, storage=storage))
         if options.dataset in ID_FILES:
-            id_name = id_file_name(stem, job.split, with_answers=with_answers)
-            with storage.open_read(join(job.output, name)) as lines:
+            id_name = id_file_name(stem, options.split, with_answers=with_answers)
+            with storage.open_read(join(output, name)) as lines:
                 bare = map(without_input, lines)
-                files.append(write_file(job.output, id_name, bare, n_rows=n_records, storage=storage))
+                files.append(write_file(output, id_name, bare, n_rows=n_records, storage=storage))
     return files
-
-
-def write_rejected(job: MapJob, *, staging: str, storage: Storage) -> FileEntry:
-    """Writes the table of the records that could not be used."""
-    rows = read_rows(storage, join(staging, REJECTED_FILE))
-    return write_table(rows, "rejected", output=job.output, file=table_path("rejected", 0, 1), storage=storage)
 
 
 def write_file(output: str, name: str, blocks: Iterable[bytes], *, n_rows: int, storage: Storage) -> FileEntry:
@@ -60,8 +129,8 @@ def write_file(output: str, name: str, blocks: Iterable[bytes], *, n_rows: int, 
     return FileEntry(name, n_rows, sink.n_bytes, sink.hexdigest())
 
 
-def _blocks(paths: Iterable[str], storage: Storage) -> Iterator[bytes]:
+def _blocks(paths: Iterable[str]) -> Iterator[bytes]:
     for path in paths:
-        with storage.open_read(path) as part:
+        with storage_for(path).open_read(path) as part:
             while block := part.read(CHUNK_BYTES):
                 yield block

@@ -1,138 +1,137 @@
-"""The driver's part of an alignment: records into chunks, evidences to the parts of the release that they need."""
+"""A dataset read: its records in chunks, and a row for each piece of evidence that they name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from itertools import accumulate
+from collections import Counter
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from kbsource.assembly import rounded_up
+from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.errors import DataError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
-from kbsource.release.layout import check_output
-from kbsource.release.manifest import Manifest
 from kbsource.schema import REJECTED
-from kbsource.staging import StagedRows, staged_rows
-from mapping.locate import locate_nowhere
+from kbsource.staging import read_json, write_json
+from mapping.hypotheses import HypothesisKind, make_hypothesis
 from mapping.records import Evidence, Example, PageKey
-from mapping.resolve import Resolved, Resolver
 from mapping.sources import SOURCES
-from mapping.sources.base import Inputs, ReleasedExample, Tally, iter_evidence, released_span
+from mapping.sources.base import Inputs, ReleasedExample, SourceOptions, Split, Tally, iter_evidence, released_span
 from mapping.sources.kilt import fallback_page
 from mapping.staged import example_to_json
-from mapping.suggest import FEW
-from pipelines.alignment.missing import MissingTitles, read_similar, similar_titles, stage_titles
-from pipelines.alignment.staging import (
-    EXAMPLES,
-    MISSING,
-    REJECTED_FILE,
-    ROWS_AT_ONCE,
-    Buckets,
-    bucket_of,
-    read_rows,
-    settled_row,
-    staged,
-    write_settled,
-    write_starts,
-)
-from pipelines.alignment.tasks import SUGGEST
-from pipelines.alignment.verify import check_model
-from pipelines.options_map import MapOptions
-from pipelines.shown_stages import ShownStages, Task
+from pipelines.alignment.rows import EVIDENCE, EXAMPLES, ROWS_AT_ONCE, evidence_row, one_batch
 from pipelines.storage import storage_for
 
 CHUNK_CHARS = 16 << 20
-"""Characters of staged records after which a chunk ends, however few they are."""
+"""Characters of records after which a chunk ends, however few they are."""
 _BATCH_CHARS = 1 << 20
-_MISSING = "missing.arrow"
+_REJECTED_ROWS = 50_000
 
 
-class StagedDataset(NamedTuple):
-    """What came of reading a dataset.
+@dataclass(frozen=True, slots=True)
+class EvidenceFiles:
+    """A dataset in its original form, or one split of it.
 
     Attributes:
+        dataset: name in ``mapping.sources.SOURCES``.
+        inputs, references, labels: paths, see ``mapping.sources.base.Inputs``.
+        split: ``train``, ``dev`` or ``test``.
+        source: choices of the dataset's reader.
+        hypothesis: what a model is to judge evidence by; None where none is asked.
+        chunk_records: records of a chunk at most.
+        max_rejects: highest share of the records that may be rejected.
+    """
+
+    dataset: str
+    inputs: tuple[str, ...]
+    split: Split = "dev"
+    references: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    source: SourceOptions = field(default_factory=SourceOptions)
+    hypothesis: HypothesisKind | None = None
+    chunk_records: int = 5_000
+    max_rejects: float = 0.01
+
+    @property
+    def paths(self) -> Inputs:
+        """What the reader takes."""
+        return Inputs(self.inputs, self.references, self.labels)
+
+    def storage(self) -> Storage:
+        """Gives the storage of all files."""
+        return storage_for(*self.inputs, *self.references, *self.labels)
+
+    def check(self) -> None:
+        """Looks at the beginning of every file; raises SetupError for what is missing or not what it should be."""
+        SOURCES[self.dataset].check(self.paths, self.split, storage=self.storage(), options=self.source)
+
+
+class ReadDataset(NamedTuple):
+    """What came of reading a dataset; all of it lies in files.
+
+    Attributes:
+        examples, evidence: where the rows of each chunk are.
+        rejected: where the records that cannot be used are.
         tally: counts of records.
-        n_chars: length of the staged records of each chunk.
-        bucket_rows, bucket_bytes: evidences of each bucket, and bytes of their texts.
     """
 
+    examples: tuple[Stored, ...]
+    evidence: tuple[Stored, ...]
+    rejected: tuple[Stored, ...]
     tally: Tally
-    n_chars: list[int]
-    bucket_rows: list[int]
-    bucket_bytes: list[int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives it as JSON values."""
+        rows = {name: [list(one) for one in getattr(self, name)] for name in self._fields[:3]}
+        return {**rows, "tally": {one.name: getattr(self.tally, one.name) for one in fields(Tally)}}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ReadDataset:
+        """Gives back what ``to_json`` gave."""
+        examples, evidence, rejected = (tuple(Stored(*one) for one in value[name]) for name in cls._fields[:3])
+        return cls(examples, evidence, rejected, read_tally(value["tally"]))
 
 
-def check_dataset(options: MapOptions, output: str) -> Storage:
-    """Gives the storage of all files of an alignment, once what can be seen to be wrong has been looked for.
-
-    Raises:
-        SetupError: the folder cannot be written, a file or the model is missing or not what it should be.
-    """
-    storage = storage_for(output, *options.inputs, *options.references, *options.labels)
-    check_output(output, storage)
-    SOURCES[options.dataset].check(_inputs(options), options.split, storage=storage, options=options.source)
-    check_model(options)
-    return storage
+def read_tally(value: dict[str, Any]) -> Tally:
+    """Gives back a tally that went through JSON."""
+    counted: dict[str, Any] = {name: Counter(one) if isinstance(one, dict) else one for name, one in value.items()}
+    return Tally(**counted)
 
 
-def _inputs(options: MapOptions) -> Inputs:
-    return Inputs(options.inputs, options.references, options.labels)
-
-
-def read_dataset(
-    options: MapOptions, *, resolver: Resolver, release: Manifest, tasks: ShownStages, storage: Storage
-) -> StagedDataset:
-    """Stages a dataset: records by chunk, evidences by where their pages lie.
+def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
+    """Reads a dataset once, front to back, into files of a folder; one that was read before is taken as it is.
 
     Raises:
         DataError: too many records cannot be used.
         SetupError: an input cannot be read to its end.
     """
-    staging, tally = tasks.staging, Tally()
+    storage, done = storage_for(folder), join(folder, "read", f"{part:05d}.json")
+    if not storage.exists(done):
+        value = _read(files, part, folder, storage).to_json()
+        write_json(storage, done, value)
+        return ReadDataset.from_json(value)
+    return ReadDataset.from_json(read_json(storage, done))
+
+
+def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> ReadDataset:
+    tally = Tally()
     first_bad: BadRecord | None = None
-    with ExitStack() as stack:
-        buckets = stack.enter_context(Buckets(staging, storage))
-        titles = stack.enter_context(MissingTitles(options.source.scratch))
-        spread = Spread(resolver, buckets, titles, release)
-        tasks.progress.note(f"read: {len(options.inputs)} files of {options.dataset}")
-        with ExitStack() as reading:
-            missing = reading.enter_context(staged_rows(storage, join(staging, _MISSING), MISSING))
-            rejected = reading.enter_context(staged_rows(storage, join(staging, REJECTED_FILE), REJECTED))
-            examples = reading.enter_context(StagedExamples(staging, storage, options.chunk_records))
-            for one in SOURCES[options.dataset].read(
-                _inputs(options), options.split, storage=storage, options=options.source, tally=tally
-            ):
-                if isinstance(one, BadRecord):
-                    first_bad = first_bad or one
-                    rejected.add((one.stage, one.key, one.reason, one.detail, one.file, one.offset))
-                    _flush_many(rejected)
-                else:
-                    spread.add(examples.add(one), one, missing)
-                    _flush_many(missing)
-        _suggest(titles, resolver, tasks, storage)
-        rows = read_rows(storage, join(staging, _MISSING))
-        settled = spread.settle(rows, examples.starts, accept_fuzzy=options.accept_fuzzy)
-        write_settled(settled, storage, join(staging, "settled.arrow"))
-    write_starts(staging, examples.starts, storage)
-    tasks.progress.note(f"read: {tally.records:,} records, {tally.evidences:,} pieces of evidence")
-    _check_rejects(tally, first_bad, options.max_rejects)
-    return StagedDataset(tally, examples.n_chars, buckets.counts, buckets.n_bytes)
-
-
-def _suggest(titles: MissingTitles, resolver: Resolver, tasks: ShownStages, storage: Storage) -> None:
-    """Looks for titles like the missing ones: a few here and now, more by tasks, for it takes memory."""
-    if len(titles) <= FEW:
-        for batch in titles.batches():
-            titles.put(similar_titles(batch, resolver.index))
-        return
-    tasks.progress.note(f"suggest: titles like {len(titles):,} that are missing")
-    counts = stage_titles(titles, tasks.staging, storage)
-    tasks.run(SUGGEST, [Task(number, count) for number, count in enumerate(counts)])
-    for number in range(len(counts)):
-        titles.put(read_similar(tasks.staging, number, storage))
+    rejected = _StoredRows(join(folder, "rejected"), part, REJECTED, storage)
+    chunks = Chunks(files, part, folder, storage)
+    for one in SOURCES[files.dataset].read(
+        files.paths, files.split, storage=files.storage(), options=files.source, tally=tally
+    ):
+        if isinstance(one, BadRecord):
+            first_bad = first_bad or one
+            rejected.add(astuple(one), _REJECTED_ROWS)
+        else:
+            chunks.add(one)
+    chunks.end()
+    rejected.end()
+    _check_rejects(tally, first_bad, files.max_rejects)
+    return ReadDataset(tuple(chunks.examples.stored), tuple(chunks.evidence.stored), tuple(rejected.stored), tally)
 
 
 def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> None:
@@ -146,110 +145,92 @@ def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> Non
         )
 
 
-class StagedExamples:
-    """Records on their way into chunks. A context: the last chunk is complete when it ends.
+class _StoredRows:
+    """Rows on their way into chunk files of a part. What is held of a chunk is held as batches.
 
     Attributes:
-        starts: number of the first record of each chunk; one chunk without records when there are none.
-        n_chars: length of the staged records of each.
+        stored: where the rows are, a file each.
     """
 
-    def __init__(self, staging: str, storage: Storage, chunk_records: int) -> None:
-        self._staging, self._storage, self._chunk_records = staging, storage, chunk_records
-        self._stack = ExitStack()
-        self._rows: StagedRows | None = None
-        self._n_records = self._n_pending = 0
-        self.starts: list[int] = []
-        self.n_chars: list[int] = []
+    def __init__(self, folder: str, part: int, schema: pa.Schema, storage: Storage) -> None:
+        self._folder, self._part, self._schema, self._storage = folder, part, schema, storage
+        self._batches: list[pa.RecordBatch] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._n_rows = 0
+        self.stored: list[Stored] = []
 
-    def __enter__(self) -> StagedExamples:
-        self._begin()
-        return self
+    def add(self, row: tuple[Any, ...], most: int | None = None) -> None:
+        """Takes a row; with ``most`` rows a file is full."""
+        self._rows.append(row)
+        self._n_rows += 1
+        if len(self._rows) == ROWS_AT_ONCE:
+            self.flush()
+        if self._n_rows == most:
+            self.end_file()
 
-    def __exit__(self, *failure: Any) -> None:
-        self._stack.__exit__(*failure)
+    def flush(self) -> None:
+        """Makes a batch of the rows that are pending."""
+        if self._rows:
+            self._batches.append(one_batch(self._rows, self._schema))
+            self._rows = []
 
-    def add(self, example: Example) -> int:
-        """Takes a record and gives its number."""
-        if self._n_records - self.starts[-1] == self._chunk_records or self.n_chars[-1] >= CHUNK_CHARS:
-            self._stack.close()
-            self._begin()
-        assert self._rows is not None
+    def end_file(self) -> None:
+        """Writes the file."""
+        self.flush()
+        path = chunk_path(self._folder, Key(self._part, len(self.stored)))
+        self.stored.append(write_chunk(self._batches, self._schema, Report(), path=path, storage=self._storage))
+        self._batches = []
+        self._n_rows = 0
+
+    def end(self) -> None:
+        """Writes the last file, unless it would be empty and not the only one."""
+        if self._n_rows or not self.stored:
+            self.end_file()
+
+
+class Chunks:
+    """Records on their way into chunks, with their evidences.
+
+    Attributes:
+        examples, evidence: files of each; one chunk without records when there are none.
+    """
+
+    def __init__(self, files: EvidenceFiles, part: int, folder: str, storage: Storage) -> None:
+        self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
+        self.examples = _StoredRows(join(folder, "examples"), part, EXAMPLES, storage)
+        self.evidence = _StoredRows(join(folder, "evidence"), part, EVIDENCE, storage)
+        self._ordinal = self._n_records = self._n_chars = self._n_pending = 0
+
+    def add(self, example: Example) -> None:
+        """Takes a record."""
+        if self._n_records == self._chunk_records or self._n_chars >= CHUNK_CHARS:
+            self._end_chunk()
         text = example_to_json(example)
-        self._rows.add((self._n_records, text))
-        self.n_chars[-1] += len(text)
+        self.examples.add((self._ordinal, text))
+        key = Key(self._part, len(self.examples.stored))
+        for place, evidence in iter_evidence(example):
+            said = make_hypothesis(example, place, evidence, self._hypothesis) if self._hypothesis else None
+            fallback = _fallback(example, place, evidence)
+            self.evidence.add(evidence_row(key, self._ordinal, place, evidence, fallback, said))
+        self._n_chars += len(text)
         self._n_pending += len(text)
         if self._n_pending >= _BATCH_CHARS:
-            self._rows.flush()
+            self.examples.flush()
+            self.evidence.flush()
             self._n_pending = 0
+        self._ordinal += 1
         self._n_records += 1
-        return self._n_records - 1
 
-    def _begin(self) -> None:
-        path = staged(self._staging, "examples", len(self.starts))
-        self._rows = self._stack.enter_context(staged_rows(self._storage, path, EXAMPLES))
-        self.starts.append(self._n_records)
-        self.n_chars.append(0)
-        self._n_pending = 0
+    def end(self) -> None:
+        """Ends the last chunk."""
+        if self._n_records or not self.examples.stored:
+            self._end_chunk()
 
-
-class Spread:
-    """Sends evidences to the buckets of their pages."""
-
-    def __init__(self, resolver: Resolver, buckets: Buckets, titles: MissingTitles, release: Manifest) -> None:
-        self._resolver = resolver
-        self._buckets = buckets
-        self._titles = titles
-        self._starts = list(accumulate((entry.rows for entry in release.tables["pages"]), initial=0))
-
-    def add(self, ordinal: int, example: Example, missing: StagedRows) -> None:
-        """Looks up the pages of a record's evidences; those that are not found become rows of ``missing``."""
-        for key, evidence in iter_evidence(example):
-            found = self._resolver.resolve(evidence.page, fallback=_fallback(example, key, evidence))
-            if found.page_id is not None:
-                self._put((ordinal, *key), found, evidence.text)
-                continue
-            missing.add((ordinal, *key, found.asked, evidence.text))
-            if found.asked:
-                self._titles.add(found.asked)
-
-    def settle(
-        self, missing: Iterator[tuple[Any, ...]], starts: Sequence[int], *, accept_fuzzy: float | None
-    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Sends on the evidences with an accepted likeness, and gives chunk and row of those that stay without a page.
-
-        Args:
-            missing: rows that ``add`` made, in order.
-            starts: number of the first record of each chunk.
-            accept_fuzzy: lowest likeness of a title that is taken for a missing one; None for never.
-        """
-        chunk = 0
-        for ordinal, output, place, asked, text in missing:
-            key = (ordinal, output, place)
-            similar = self._titles.similar(asked) if asked else ()
-            if accept_fuzzy is not None and similar and similar[0][1] >= accept_fuzzy:
-                found = self._resolver.resolve_similar(similar[0][0])
-                if found.page_id is not None:
-                    self._put(key, found, text)
-                    continue
-            while chunk + 1 < len(starts) and starts[chunk + 1] <= ordinal:
-                chunk += 1
-            alignment = locate_nowhere(Resolved(None, None, None, 0, asked), text)
-            yield chunk, settled_row(key, replace(alignment, suggestions=similar), None)
-
-    def _put(self, key: tuple[int, int, int], found: Resolved, text: str | None) -> None:
-        """Sends one evidence to its page."""
-        assert found.page_id is not None
-        shard, row = self._resolver.location(found.page_id)
-        position = self._starts[shard] + row
-        self._buckets.add(bucket_of(position, self._starts[-1]), (*key, position, *found[:4], text))
+    def _end_chunk(self) -> None:
+        self.examples.end_file()
+        self.evidence.end_file()
+        self._n_records = self._n_chars = self._n_pending = 0
 
 
 def _fallback(example: Example, key: tuple[int, int], evidence: Evidence) -> PageKey | None:
     return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else evidence.fallback
-
-
-def _flush_many(rows: StagedRows) -> None:
-    """Writes the rows that are pending when they are many."""
-    if rows.n_pending >= ROWS_AT_ONCE:
-        rows.flush()

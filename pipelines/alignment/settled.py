@@ -1,35 +1,44 @@
-"""The records of a chunk with what became of their evidences, read again from the staging folder."""
+"""The records of a chunk with what became of their evidences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from kbsource.chunks import Stored
 from kbsource.errors import DataError
-from kbsource.files import join
-from kbsource.staging import read_json
 from mapping.acceptance import read_rule
+from mapping.entailment import Refused, Verdict
 from mapping.places import Place, Placed
 from mapping.records import Alignment, Example, Span
 from mapping.sources.base import EvidenceKey, iter_evidence
 from mapping.staged import example_from_json
 from mapping.verification import NOT_VERIFIED, Verified
-from pipelines.alignment.staging import MapJob, read_rows, read_settled, staged
-from pipelines.alignment.verify import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, read_standing
-from pipelines.storage import storage_for
+from pipelines.alignment.rows import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, SETTLED, stored_rows
+from pipelines.alignment.verify import read_standing
 
 _DEFECT = "Report this, it is a defect."
+
+
+class AlignedChunk(NamedTuple):
+    """A chunk of records, what became of their evidences, and what a model answered about them.
+
+    Attributes:
+        examples: where the records are.
+        outcomes: where rows of ``OUTCOMES`` are, pieces in any order.
+        answers: to the questions of ``verify.read_pairs``, in their order; empty where none were asked.
+    """
+
+    examples: Stored
+    outcomes: tuple[Stored, ...]
+    answers: tuple[Verdict | Refused, ...] = ()
 
 
 class Settled(NamedTuple):
     """What became of one evidence.
 
     Attributes:
-        row: as it is stored, of schema ``SETTLED``.
+        row: its columns ``SETTLED``.
         alignment, placed: what the row says.
         verified: what a model says of it.
     """
@@ -47,13 +56,11 @@ class SettledRecord(NamedTuple):
         ordinal: its number in the dataset.
         example: the record.
         found: what became of its evidences, in their order.
-        n_chars: length of the record as it is staged.
     """
 
     ordinal: int
     example: Example
     found: dict[EvidenceKey, Settled]
-    n_chars: int
 
     def placed(self) -> dict[EvidenceKey, Placed]:
         """Gives what the rules of a dataset look at."""
@@ -68,26 +75,21 @@ _Chunk = dict[tuple[int, int, int], Settled]
 """By record, output and evidence."""
 
 
-def searched_records(staging: str, number: int) -> Iterator[SettledRecord]:
-    """Gives the records of a chunk, in order, as the search left their evidences.
+def settled_records(chunk: AlignedChunk, *, is_verified: bool, accept: str | None) -> Iterator[SettledRecord]:
+    """Gives the records of a chunk, in order, each with what became of its evidences.
+
+    Args:
+        chunk: the records.
+        is_verified: a model was asked about them.
+        accept: rule that says which spans are kept; None without.
 
     Raises:
         DataError: an evidence has no outcome, or two: the job is broken.
     """
-    return _records(staging, number, _settled(staging, number))
-
-
-def judged_records(staging: str, number: int, job: MapJob) -> Iterator[SettledRecord]:
-    """Gives the same with what a model says of the evidences, and with the verdict of the job's rule.
-
-    Raises:
-        DataError: as ``searched_records``.
-    """
-    return _records(staging, number, _judged(_settled(staging, number), staging, number, job))
-
-
-def _records(staging: str, number: int, settled: _Chunk) -> Iterator[SettledRecord]:
-    for ordinal, text in read_rows(storage_for(staging), staged(staging, "examples", number)):
+    settled = _settled(chunk.outcomes)
+    if is_verified or accept is not None:
+        settled = _judged(settled, chunk, is_verified=is_verified, accept=accept)
+    for ordinal, text in stored_rows(chunk.examples):
         example = example_from_json(text)
         found = {}
         for key, _ in iter_evidence(example):
@@ -97,36 +99,26 @@ def _records(staging: str, number: int, settled: _Chunk) -> Iterator[SettledReco
                     f"{example.file}, line {example.line}: evidence {key[0]}, {key[1]} has no outcome. {_DEFECT}"
                 )
             found[key] = one
-        yield SettledRecord(ordinal, example, found, len(text))
+        yield SettledRecord(ordinal, example, found)
     if settled:
-        raise DataError(f"chunk {number}: {len(settled)} outcomes belong to no evidence. {_DEFECT}")
+        raise DataError(f"{chunk.examples.path}: {len(settled)} outcomes belong to no evidence. {_DEFECT}")
 
 
-def _settled(staging: str, number: int) -> _Chunk:
-    storage = storage_for(staging)
+def _settled(pieces: Iterable[Stored]) -> _Chunk:
     result: _Chunk = {}
-    for path, chunks in _chunks_of_batches(staging):
-        if len(batches := np.flatnonzero(chunks == number)):
-            for row in read_settled(storage, path, batches.tolist()):
-                if row[:3] in result:
-                    raise DataError(f"{path}: evidence {row[:3]} has two outcomes. {_DEFECT}")
-                result[row[:3]] = _read(row)
+    for piece in pieces:
+        for row in stored_rows(piece, SETTLED):
+            if row[:3] in result:
+                raise DataError(f"{piece[0]}: evidence {row[:3]} has two outcomes. {_DEFECT}")
+            result[row[:3]] = _read(row)
     return result
 
 
-@lru_cache(maxsize=1)
-def _chunks_of_batches(staging: str) -> list[tuple[str, npt.NDArray[np.int32]]]:
-    storage = storage_for(staging)
-    paths = [*storage.glob(join(staging, "aligned", "*.json")), join(staging, "settled.json")]
-    return [(path.removesuffix("json") + "arrow", np.array(read_json(storage, path), np.int32)) for path in paths]
-
-
-def _judged(settled: _Chunk, staging: str, number: int, job: MapJob) -> _Chunk:
-    rule = None if job.accept is None else read_rule(job.accept)
-    if job.hypothesis is not None:
+def _judged(settled: _Chunk, chunk: AlignedChunk, *, is_verified: bool, accept: str | None) -> _Chunk:
+    rule = None if accept is None else read_rule(accept)
+    if is_verified:
         scores = {key: one.placed.score for key, one in settled.items()}
-        standing = read_standing(staging, number, storage_for(staging), scores=scores, rule=rule)
-        for key, (verified, span_columns) in standing.items():
+        for key, (verified, span_columns) in read_standing(chunk.outcomes, chunk.answers, scores=scores, rule=rule):
             row = settled[key].row
             if span_columns is not None:
                 row = (*row[:FIRST_SPAN_COLUMN], *span_columns, *row[END_SPAN_COLUMN:])

@@ -1,4 +1,4 @@
-"""Every dataset of a configuration aligned to one release, one after the other, with one report.
+"""Every dataset of a configuration aligned to one release, with one report.
 
 ::
 
@@ -12,8 +12,7 @@ goes on with what is not done, and what is done is kept where it was made from t
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,21 +20,19 @@ import orjson
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Storage, atomic_write, join
-from kbsource.release.layout import MANIFEST, stored_files
+from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
 from kbsource.release.manifest import Manifest
 from kbsource.staging import read_json
 from mapping.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
 from mapping.overview import Aligned, overview_text, overview_values, page_values
-from mapping.resolve import open_manifest
 from pipelines.alignment.facts import alignment_facts, input_facts
 from pipelines.alignment.output import write_file
-from pipelines.alignment.reading import check_dataset
-from pipelines.jobs.map_dataset import map_dataset
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
-from pipelines.storage import storage_for
 
 TEXT_REPORT = "report.txt"
+ALL_NAMES = (REPORT, TEXT_REPORT)
+"""Files beside the alignments."""
 
 
 class Planned(NamedTuple):
@@ -74,66 +71,49 @@ class AllSummary:
     seconds: float
 
 
-def map_all(
-    planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
-) -> AllSummary:
-    """Aligns datasets.
-
-    Args:
-        planned: what to align; no folder twice.
-        kb: folder of the release.
-        output: folder of all.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
-
-    Raises:
-        DataError: at least one dataset failed for its data; the others are done.
-        SetupError: something is wrong with a file, an option or a folder; before anything has run, or, where
-            it could not be seen before, after the other datasets are done.
-    """
-    started = time.monotonic()
-    storage = storage_for(output)
-    release = open_manifest(kb)
-    done = _check_all(planned, release, output, storage, progress)
-    failed: list[tuple[Planned, SetupError]] = []
-    for number, one in enumerate(planned, 1):
-        if one.folder in done:
-            progress.note(f"{one.folder} ({number} of {len(planned)}): done before, kept")
-            continue
-        progress.note(f"{one.folder} ({number} of {len(planned)})")
-        try:
-            map_dataset(one.options, flags=flags, progress=progress)
-        except SetupError as error:
-            progress.note(f"{one.folder}: {error}")
-            failed.append((one, error))
-    if failed:
-        kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
-        raise kind(
-            f"{len(failed)} of {len(planned)} could not be aligned; the others are done and will be kept. Mend them "
-            "and run the same command again:\n" + "\n".join(f"  {one.folder}: {error}" for one, error in failed)
-        )
-    report = _write_reports(planned, release, output, storage)
-    return AllSummary(output, report, tuple(done), time.monotonic() - started)
+def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
+    """Gives what says of all datasets that failed why."""
+    kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
+    return kind(
+        f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Mend them "
+        "and run the same command again:\n" + "\n".join(f"  {one.folder}: {error}" for one, error in failed)
+    )
 
 
-def _check_all(
-    planned: Sequence[Planned], release: Manifest, output: str, storage: Storage, progress: Progress
+def check_all(
+    planned: Sequence[Planned],
+    release: Manifest,
+    output: str,
+    storage: Storage,
+    *,
+    check: Callable[[MapOptions], None],
+    known: dict[str, list[dict[str, Any]]],
+    progress: Progress,
 ) -> list[str]:
     """Gives the folders that are done, after looking at everything that will be read or written.
+
+    Args:
+        planned: all alignments.
+        release: that they are made to.
+        output: folder of all.
+        storage: of the folder.
+        check: looks at the files of one that is not done.
+        known: see ``facts.input_facts``.
+        progress: shows what is done.
 
     Raises:
         SetupError: lists all that is wrong.
     """
     faults = _odd_files(planned, output, storage)
     done = []
-    for one in planned:
+    for number, one in enumerate(planned, 1):
         try:
             if storage.exists(join(one.options.output, MANIFEST)):
-                progress.note(f"{one.folder}: checking what was done before")
-                _check_done(one.options, release, storage)
+                _check_done(one.options, release, storage, known)
+                progress.note(f"{one.folder} ({number} of {len(planned)}): done before, kept")
                 done.append(one.folder)
             else:
-                check_dataset(one.options, one.options.output)
+                check(one.options)
         except SetupError as error:
             faults.append(f"{one.where}: {error}")
     if storage.exists(join(output, MANIFEST)) and len(done) < len(planned) and not faults:
@@ -145,16 +125,18 @@ def _check_all(
 
 def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> list[str]:
     """Gives a fault for a file in the folder of all that belongs to none of the alignments."""
-    own = (REPORT, TEXT_REPORT, MANIFEST)
-    folders = tuple(f"{one.folder}/" for one in planned)
+    own = (*ALL_NAMES, MANIFEST, BUILDING)
+    folders = (f"{STAGING}/", *(f"{one.folder}/" for one in planned))
     odd = [file for file in stored_files(output, storage) if file not in own and not file.startswith(folders)]
     return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
 
 
-def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> None:
+def _check_done(
+    options: MapOptions, release: Manifest, storage: Storage, known: dict[str, list[dict[str, Any]]]
+) -> None:
     """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
     manifest = read_json(storage, join(options.output, MANIFEST))
-    facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options))))
+    facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
     if differing := [name for name in facts if manifest.get(name) != facts[name]]:
         raise SetupError(
             f"{options.output} is finished, and was made with other {', '.join(differing)}; remove it to make it again."
@@ -165,7 +147,8 @@ def _check_done(options: MapOptions, release: Manifest, storage: Storage) -> Non
             raise SetupError(f"{path} is not as it was written; remove {options.output} to make it again.")
 
 
-def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
+def write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
+    """Writes the report on all alignments and the manifest that ends the job, and gives the report."""
     aligned, manifests = [], []
     for one in planned:
         manifest = read_json(storage, join(one.options.output, MANIFEST))
@@ -186,4 +169,6 @@ def _write_reports(planned: Sequence[Planned], release: Manifest, output: str, s
     }
     with atomic_write(storage, join(output, MANIFEST)) as sink:
         sink.write(manifest_bytes(values, form=ALL_FORMAT))
+    for name in (STAGING, BUILDING):
+        storage.delete_tree(join(output, name))
     return report

@@ -1,49 +1,34 @@
-"""What an NLI model is asked about the alignments of a chunk, what it answers, and which text then stands for them.
-
-Between the search and the writing of a chunk two more steps leave files in the staging folder::
-
-    questions/00012.arrow    hypotheses and premises of a chunk, and where sentences stand that may be named instead
-    answers/00012.arrow      what the model says, a row a question
-"""
+"""What an NLI model is asked about the alignments of a chunk, and which text stands for them by its answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from kbsource.files import Storage
-from kbsource.staging import read_batches, staged_rows
+from kbsource.chunks import Stored
+from kbsource.regroup import merge_group
 from mapping.acceptance import Rule, check_signals
-from mapping.entailment import ModelOptions, Pair, Refused, Verdict
-from mapping.entailment_model import model_facts, open_model
+from mapping.entailment import Pair, Refused, Verdict
+from mapping.entailment_model import model_facts
 from mapping.hypotheses import Hypothesis
 from mapping.premises import PageSentence, Premise
 from mapping.verification import NOT_VERIFIED, Question, Verified, choose
-from pipelines.alignment.staging import SETTLED, staged
+from pipelines.alignment.rows import OUTCOMES, batch_rows
 from pipelines.options_map import MapOptions
 from pipelines.storage import storage_for
 
 JUDGED_TOGETHER = 512
 """Questions in a list that a model gets as a whole: enough to sort by length, few enough to be held by the dozen."""
 
-FIRST_SPAN_COLUMN, END_SPAN_COLUMN = SETTLED.get_field_index("section"), SETTLED.get_field_index("end_in") + 1
-"""Columns of ``SETTLED`` that another span replaces."""
+ORDER = ("position", "ordinal", "output", "evidence")
+"""Columns that outcomes of a chunk are in the order of."""
+_COLUMNS = ["ordinal", "output", "evidence", "questions"]
+_SCORE = OUTCOMES.get_field_index("score") - OUTCOMES.get_field_index("section")
+_SPAN = 6
+"""Where the columns of the span begin in a question."""
 
-QUESTIONS = pa.schema(
-    [
-        *(SETTLED.field(name) for name in ("ordinal", "output", "evidence")),
-        *(pa.field(name, pa.string(), nullable=False) for name in ("hypothesis", "kind", "expects", "premise")),
-        *(pa.field(name, pa.int32(), nullable=False) for name in ("core_start", "core_end")),
-        *(SETTLED.field(number) for number in range(FIRST_SPAN_COLUMN, END_SPAN_COLUMN)),
-    ]
-)
-"""The columns of the span are null where the question is about the span that was found."""
-_N_FIXED = 9
-_SCORE = QUESTIONS.get_field_index("score")
-ANSWERS = pa.schema([*(pa.field(name, pa.float64()) for name in Verdict._fields), pa.field("refusal", pa.string())])
+_Key = tuple[int, int, int]
 
 
 class Standing(NamedTuple):
@@ -51,7 +36,7 @@ class Standing(NamedTuple):
 
     Attributes:
         verified: what came of it.
-        span_columns: of ``SETTLED``, when a sentence took the place of the span; else None.
+        span_columns: when a sentence took the place of the span; else None.
     """
 
     verified: Verified
@@ -71,116 +56,80 @@ def check_model(options: MapOptions) -> None:
         check_signals(options.accept, facts["labels"], model=options.verify.model.model)
 
 
-def question_row(
-    key: tuple[int, int, int], question: Question, span_columns: tuple[Any, ...] | None
-) -> tuple[Any, ...]:
-    """Gives a row of schema ``QUESTIONS``; the columns of the span belong to the question's sentence."""
-    n_span = END_SPAN_COLUMN - FIRST_SPAN_COLUMN
-    return (
-        *key,
-        *question.hypothesis,
-        question.premise.text,
-        *question.premise.core,
-        *(span_columns or (None,) * n_span),
-    )
+def read_pairs(outcomes: Sequence[Stored]) -> Iterator[tuple[Pair, ...]]:
+    """Gives the questions about a chunk, page by page in the order of the release, in lists for a model.
 
-
-def write_questions(rows: Iterable[tuple[Any, ...]], staging: str, chunk: int) -> None:
-    """Writes the questions of a chunk, in batches of those that are judged together."""
-    with staged_rows(storage_for(staging), staged(staging, "questions", chunk), QUESTIONS) as sink:
-        for row in rows:
-            sink.add(row)
-            if sink.n_pending == JUDGED_TOGETHER:
-                sink.flush()
-
-
-def read_pairs(staging: str, chunk: int) -> Iterator[tuple[tuple[int, int], tuple[Pair, ...]]]:
-    """Gives (chunk, number of the list) and the list, for all questions of a chunk."""
-    for number, batch in enumerate(read_batches(storage_for(staging), staged(staging, "questions", chunk))):
-        names = ("premise", "hypothesis", "core_start", "core_end")
-        columns = (batch[name].to_pylist() for name in names)
-        yield (
-            (chunk, number),
-            tuple(
-                Pair(premise, hypothesis, (start, end))
-                for premise, hypothesis, start, end in zip(*columns, strict=True)
-            ),
-        )
-
-
-def write_answers(staging: str, chunk: int, lists: Mapping[int, Iterable[Verdict | Refused]]) -> None:
-    """Writes the answers to a chunk's questions, given by number of the list."""
-    with staged_rows(storage_for(staging), staged(staging, "answers", chunk), ANSWERS) as sink:
-        for number in sorted(lists):
-            for answer in lists[number]:
-                sink.add((None, None, None, answer.reason) if isinstance(answer, Refused) else (*answer, None))
-            if sink.n_pending:
-                sink.flush()
-
-
-def judge_here(staging: str, n_chunks: int, options: ModelOptions) -> None:
-    """Answers the questions of all chunks in this process.
-
-    Raises:
-        SetupError: the model cannot be opened.
+    Args:
+        outcomes: pieces of rows of ``OUTCOMES``, each in the order of ``ORDER``.
     """
-    model = open_model(options)
-    for chunk in range(n_chunks):
-        write_answers(staging, chunk, {number: model.judge(pairs) for (_, number), pairs in read_pairs(staging, chunk)})
+    pairs = (
+        Pair(premise, hypothesis, (start, end))
+        for _, asked in _asked(outcomes)
+        for hypothesis, _, _, premise, start, end in (one[:_SPAN] for one in asked)
+    )
+    while together := tuple(islice(pairs, JUDGED_TOGETHER)):
+        yield together
+
+
+def _asked(outcomes: Sequence[Stored]) -> Iterator[tuple[_Key, list[tuple[Any, ...]]]]:
+    """Gives the questions about each evidence that there are any about."""
+    if not outcomes:
+        return
+    for batch in merge_group(outcomes, storage_for(outcomes[0].path), ORDER):
+        for *key, questions in batch_rows(batch.select(_COLUMNS)):
+            if questions:
+                yield tuple(key), [tuple(one.values()) for one in questions]
 
 
 def read_standing(
-    staging: str,
-    chunk: int,
-    storage: Storage,
+    outcomes: Sequence[Stored],
+    answers: Iterable[Verdict | Refused],
     *,
-    scores: Mapping[tuple[int, int, int], float | None],
+    scores: Mapping[_Key, float | None],
     rule: Rule | None,
-) -> dict[tuple[int, int, int], Standing]:
+) -> Iterator[tuple[_Key, Standing]]:
     """Gives what stands for the evidences of a chunk that questions were asked about.
 
     Args:
-        staging: folder.
-        chunk: its number.
-        storage: of the folder.
+        outcomes: as for ``read_pairs``.
+        answers: to what it gave, in that order.
         scores: BLEU of the spans that were found.
         rule: says which spans are kept; None without.
     """
-    questions = (
-        row
-        for batch in read_batches(storage, staged(staging, "questions", chunk))
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    answers = (
-        row
-        for batch in read_batches(storage, staged(staging, "answers", chunk))
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    answered = zip(questions, answers, strict=True)
-    return {
-        key: _standing(list(group), scores[key], rule) for key, group in groupby(answered, key=lambda one: one[0][:3])
-    }
+    answer = iter(answers)
+    for key, asked in _asked(outcomes):
+        yield key, _standing([(one, next(answer)) for one in asked], scores[key], rule)
 
 
-def _standing(group: list[tuple[tuple[Any, ...], tuple[Any, ...]]], score: float | None, rule: Rule | None) -> Standing:
-    judged = [(_question(row), None if answer[3] is not None else Verdict(*answer[:3])) for row, answer in group]
+def _standing(
+    group: list[tuple[tuple[Any, ...], Verdict | Refused]], score: float | None, rule: Rule | None
+) -> Standing:
+    judged = [(_question(one), None if isinstance(answer, Refused) else answer) for one, answer in group]
     verified = [
-        Verified(question.hypothesis, verdict, answer[3], question.sentence is not None)
+        Verified(
+            question.hypothesis,
+            verdict,
+            answer.reason if isinstance(answer, Refused) else None,
+            question.sentence is not None,
+        )
         for (question, verdict), (_, answer) in zip(judged, group, strict=True)
     ]
     taken = None
     if rule is not None:
-        of_each = (row[_SCORE] if one.is_rescued else score for one, (row, _) in zip(verified, group, strict=True))
+        of_each = (
+            one[_SPAN + _SCORE] if judgement.is_rescued else score
+            for judgement, (one, _) in zip(verified, group, strict=True)
+        )
         taken = [rule.holds(one.signals(bleu)) for one, bleu in zip(verified, of_each, strict=True)]
     place = choose(judged, taken)
     if place is None:
         # Sentences were asked about alone, and none says it.
         return Standing(NOT_VERIFIED._replace(hypothesis=judged[0][0].hypothesis), None)
-    return Standing(verified[place], group[place][0][_N_FIXED:] if verified[place].is_rescued else None)
+    return Standing(verified[place], group[place][0][_SPAN:] if verified[place].is_rescued else None)
 
 
 def _question(row: tuple[Any, ...]) -> Question:
-    hypothesis, kind, expects, premise, start, end = row[3:_N_FIXED]
-    _, element, start_char, _, end_char, *_, text = row[_N_FIXED : _N_FIXED + 8]
+    hypothesis, kind, expects, premise, start, end = row[:_SPAN]
+    _, element, start_char, _, end_char, *_, text = row[_SPAN : _SPAN + 8]
     sentence = None if element is None else PageSentence(element, start_char, end_char, text)
     return Question(Hypothesis(hypothesis, kind, expects), Premise(premise, (start, end)), sentence)

@@ -11,7 +11,7 @@ from pipelines.commands.common import Command
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages, on a local disk")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages")
     parser.add_argument(
         "--output",
         required=True,
@@ -38,11 +38,12 @@ def _run(args: argparse.Namespace) -> int:
         nonlocal done
         done = n_pages
 
-    with KnowledgeSource.open(args.release) as source:
+    storage = storage_for(args.release)
+    with KnowledgeSource.open(args.release, storage) as source:
         total = sum(entry.bytes for entry in source.manifest.tables["pages"])
         n_pages = len(source)
         has_terms = TABLE in source.manifest.tables
-        terms = PageItemsReader(args.release, source.manifest).terms if has_terms else None
+        terms = PageItemsReader(args.release, source.manifest, storage).terms if has_terms else None
 
         def poll() -> Done:
             return Done(total * done // max(n_pages, 1), total, done)

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.common import Command, facts_table, input_lines, text_width
-from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from mapping.locator import Locator
@@ -37,7 +36,7 @@ _MEANINGS = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("release", metavar="RELEASE", help="folder of a release, on a local disk")
+    add("release", metavar="RELEASE", help="folder of a release")
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--title", help="title of the page; redirects are followed")
     page.add_argument("--url", help="address of the page in its wiki")
@@ -75,7 +74,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import_spacy()
     from kbsource.errors import SetupError
     from mapping.locator import Locator
     from mapping.records import PageKey
@@ -97,6 +95,7 @@ def _run(args: argparse.Namespace) -> int:
         max_elements=args.max_elements,
         numbering=args.numbering,
         moves=moves,
+        storage=storage_for(args.release),
     ) as locator:
         if args.input is not None:
             return _locate_many(args.input, locator)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pipelines.commands.common import Command, add_run_arguments, run_flags
 from pipelines.commands.map_flags import DATASETS, SPLITS, add_dataset_flags, map_options, split_of
 from pipelines.progress import clock
-from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
     from pipelines.jobs.map_dataset import MapSummary
@@ -34,7 +33,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import_spacy()
     from kbsource.errors import SetupError
     from pipelines.jobs.map_dataset import map_dataset
     from pipelines.progress import Progress

@@ -8,7 +8,6 @@ import sys
 from contextlib import ExitStack
 
 from pipelines.commands.common import Command, facts_table
-from pipelines.spacy_alone import import_spacy
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +47,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.kb is not None:
-        import_spacy()
     from mapping.contexts.export import ContextsFiles, export_contexts
     from mapping.contexts.writing import ContextsOptions
     from mapping.tables import read_table
@@ -62,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.kb is not None:
             from mapping.contexts.proof_finder import ReleaseProofs
 
-            finder = stack.enter_context(ReleaseProofs(args.kb))
+            finder = stack.enter_context(ReleaseProofs(args.kb, storage_for(args.kb)))
         report = export_contexts(
             ContextsFiles(args.release, args.passages, tuple(args.retrieved)),
             args.output,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pipelines.commands.common import Command, facts_table, text_width
 
 if TYPE_CHECKING:
+    from kbsource.files import Storage
     from kbsource.lookup import Found
     from kbsource.records import Element, Page
 
@@ -29,7 +30,7 @@ _MISSES = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages, on a local disk")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages")
     parser.add_argument("page", metavar="PAGE", help="title, page id, URL or Wikidata item")
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
     parser.add_argument("--json", action="store_true", help="the whole row as one JSON object")
@@ -37,8 +38,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
+    from pipelines.storage import storage_for
 
-    with KnowledgeSource.open(args.release) as source:
+    storage = storage_for(args.release)
+    with KnowledgeSource.open(args.release, storage) as source:
         found = source.resolve(args.page)
         page = source.by_id(found.page_id) if found.page_id is not None else None
         if found.status == "unknown":
@@ -47,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         reason = _MISSES.get(found.status, found.status)
         print(f"kbsource show: no page for {args.page!r} in {args.release}: {reason}.", file=sys.stderr)
         if found.status == "unknown" and found.by != "id":
-            _print_similar(args.release, found.asked)
+            _print_similar(args.release, found.asked, storage)
         return 1
     if args.json:
         print(json.dumps(_as_json(page), ensure_ascii=False, indent=2))
@@ -56,11 +59,11 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_similar(release: str, title: str) -> None:
+def _print_similar(release: str, title: str, storage: Storage) -> None:
     from mapping.resolve import Resolver
     from mapping.suggest import suggest_titles
 
-    if similar := suggest_titles([title], Resolver.open(release).index).get(title, ()):
+    if similar := suggest_titles([title], Resolver.open(release, storage=storage).index).get(title, ()):
         print("Similar titles:\n" + "\n".join(f"  {one}" for one, _ in similar), file=sys.stderr)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.common import Command
-from pipelines.spacy_alone import import_spacy
 
 if TYPE_CHECKING:
+    from kbsource.files import Storage
     from mapping.places import Numbering
     from mapping.validate import Validation
 
@@ -28,7 +27,7 @@ _BROKEN = (
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="KILT file; .gz and .bz2 too")
-    add("--kb", required=True, metavar="RELEASE", help="folder of the release it was made for, on a local disk")
+    add("--kb", required=True, metavar="RELEASE", help="folder of the release it was made for")
     add(
         "--alignments",
         metavar="DIR",
@@ -39,24 +38,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import_spacy()
     from kbsource.errors import SetupError
     from kbsource.lookup import KnowledgeSource
     from mapping.validate import validate_kilt
-    from pipelines.storage import is_local, storage_for
+    from pipelines.storage import storage_for
 
-    if args.alignments is not None and is_local(args.alignments) and not _has_alignments(args.alignments):
+    storage = storage_for(args.file, args.alignments or args.file)
+    if args.alignments is not None and not _has_alignments(args.alignments, storage):
         raise SetupError(f"{args.alignments} has no table alignments/; give a folder that kbsource map wrote.")
-    folder = args.alignments or _own_folder(args.file)
-    with KnowledgeSource.open(args.kb) as source:
+    folder = args.alignments or _own_folder(args.file, storage)
+    with KnowledgeSource.open(args.kb, storage_for(args.kb)) as source:
         result = validate_kilt(
             args.file,
             source,
-            storage_for(args.file, folder or args.file),
-            numbering=args.numbering or _numbering(folder),
+            storage,
+            numbering=args.numbering or _numbering(folder, storage),
             alignments=folder,
         )
-    is_rightful = not result.is_empty or _rows_written(args.file) == 0
+    is_rightful = not result.is_empty or _rows_written(args.file, storage) == 0
     is_ok = result.is_valid and is_rightful
     if args.json:
         findings = [one._asdict() for one in result.findings]
@@ -96,32 +95,38 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
     return "\n".join(lines)
 
 
-def _has_alignments(folder: str) -> bool:
-    return os.path.isdir(os.path.join(folder, "alignments"))
+def _has_alignments(folder: str, storage: Storage) -> bool:
+    return storage.exists(f"{folder}/alignments")
 
 
-def _own_folder(file: str) -> str | None:
-    folder = os.path.dirname(file) or "."
-    return folder if _has_alignments(folder) else None
+def _own_folder(file: str, storage: Storage) -> str | None:
+    folder = _folder_of(file)
+    return folder if _has_alignments(folder, storage) else None
 
 
-def _rows_written(file: str) -> int | None:
+def _folder_of(file: str) -> str:
+    return file.rpartition("/")[0] or "."
+
+
+def _rows_written(file: str, storage: Storage) -> int | None:
     """Gives the records that the manifest beside a file says it has; None where none says it."""
-    manifest = os.path.join(os.path.dirname(file), "manifest.json")
-    if not os.path.isfile(manifest):
-        return None
-    with open(manifest, encoding="utf-8") as opened:
-        entries = json.load(opened).get("files", [])
-    return next((one.get("rows") for one in entries if one.get("file") == os.path.basename(file)), None)
+    entries = _manifest(_folder_of(file), storage).get("files", [])
+    return next((one.get("rows") for one in entries if one.get("file") == file.rpartition("/")[2]), None)
 
 
-def _numbering(folder: str | None) -> Numbering:
-    manifest = os.path.join(folder, "manifest.json") if folder is not None else ""
-    if not os.path.isfile(manifest):
-        return "kilt"
-    with open(manifest, encoding="utf-8") as file:
-        options = json.load(file).get("options", {})
+def _numbering(folder: str | None, storage: Storage) -> Numbering:
+    options = {} if folder is None else _manifest(folder, storage).get("options", {})
     return "elements" if options.get("numbering") == "elements" else "kilt"
+
+
+def _manifest(folder: str, storage: Storage) -> dict[str, Any]:
+    """Gives the manifest of a folder; an empty one where there is none."""
+    path = f"{folder}/manifest.json"
+    if not storage.exists(path):
+        return {}
+    with storage.open_read(path) as file:
+        manifest: dict[str, Any] = json.load(file)
+    return manifest
 
 
 COMMAND = Command(

@@ -25,14 +25,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
-    from kbsource.files import LocalStorage, join
+    from kbsource.files import join
     from kbsource.release.layout import MANIFEST
     from kbsource.release.verify import VerifyReport, verify_release
     from kbsource.wikidata.manifest import is_wikidata_release
     from kbsource.wikidata.verify import WikidataReport, verify_wikidata
     from mapping.verify_output import RULES, OutputReport, is_output, verify_output
     from pipelines.progress import Done, Progress
+    from pipelines.storage import storage_for
 
+    storage = storage_for(*(path for path in (args.release, args.kb, args.qampari, args.passages) if path is not None))
     done, total = 0, 0
 
     def see(n_done: int, n_total: int) -> None:
@@ -41,19 +43,19 @@ def _run(args: argparse.Namespace) -> int:
 
     report: VerifyReport | WikidataReport | OutputReport
     with Progress().stage("verify", lambda: Done(done, total)):
-        if is_output(args.release):
+        if is_output(args.release, storage):
             report = verify_output(
-                args.release, kb=args.kb, qampari=args.qampari, passages=args.passages, on_progress=see
+                args.release, storage, kb=args.kb, qampari=args.qampari, passages=args.passages, on_progress=see
             )
-        elif any((args.kb, args.qampari, args.passages)) and LocalStorage().exists(join(args.release, MANIFEST)):
+        elif any((args.kb, args.qampari, args.passages)) and storage.exists(join(args.release, MANIFEST)):
             raise SetupError(
                 f"{args.release}: --kb is for QAMPARI releases and passages, --qampari and --passages are for "
                 "questions with passages, and the manifest here is of none of these, or damaged; leave them out."
             )
-        elif is_wikidata_release(args.release, LocalStorage()):
-            report = verify_wikidata(args.release, on_progress=see)
+        elif is_wikidata_release(args.release, storage):
+            report = verify_wikidata(args.release, storage, on_progress=see)
         else:
-            report = verify_release(args.release, on_progress=see)
+            report = verify_release(args.release, storage, on_progress=see)
     if args.json:
         print(json.dumps({"ok": report.is_sound, **dataclasses.asdict(report)}, ensure_ascii=False, indent=2))
         return 0 if report.is_sound else 1

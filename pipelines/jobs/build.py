@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ from pipelines.build_inputs import BuildInputs, read_inputs
 from pipelines.options import BuildOptions
 from pipelines.outputs import Output
 from pipelines.progress import Done, Progress, beats_in
-from pipelines.running import new_pipeline, run_pipeline
+from pipelines.running import check_paths, new_pipeline, run_pipeline
 from pipelines.storage import absolute, storage_for
 from pipelines.transforms.parse_wikitext import ParseWikitext
 from pipelines.transforms.read_dump import Scanning, ScanRanges
@@ -73,8 +74,27 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
+    with (
+        prepared_build(options, flags=flags, progress=progress) as (pipeline, inputs, out),
+        progress.stage("build", _poll(inputs, out.staging)),
+    ):
+        run_pipeline(pipeline, "build")
+    manifest = read_manifest(out.folder, storage_for(out.folder))
+    missing = _titles_not_found(inputs.titles, out.folder)
+    return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
+
+
+@contextmanager
+def prepared_build(
+    options: BuildOptions, *, flags: Sequence[str], progress: Progress
+) -> Iterator[tuple[beam.Pipeline, BuildInputs, Output]]:
+    """Gives the pipeline of a build, ready to be run, with what it is made from and its folder, which is locked.
+
+    Args, Raises: as ``build``.
+    """
     output = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(output)
+    check_paths(flags, *options.dump, options.output)
     check_output(output, storage)
     pipeline = new_pipeline(flags)
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
@@ -82,10 +102,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     with Output(output, storage, job=job, owned=(INDEX, *ALL_TABLES)) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
         _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
-        with progress.stage("build", _poll(inputs, out.staging)):
-            run_pipeline(pipeline, "build")
-    manifest = read_manifest(output, storage)
-    return BuildSummary(options.output, manifest, _titles_not_found(inputs.titles, output), time.monotonic() - started)
+        yield pipeline, inputs, out
 
 
 class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

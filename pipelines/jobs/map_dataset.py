@@ -1,43 +1,42 @@
-"""The alignment of a dataset: its examples with the evidence found again in a release.
+"""The alignment of datasets: their examples with the evidence found again in a release.
 
-The driver reads the dataset, stages its records and looks the pages up in the index; only the pages that are needed are
-then read, each once for all its evidences, by tasks over parts of the release; tasks over chunks of the dataset join
-the outcomes with their records, filter and write. No text is shuffled, and memory holds a part or a chunk.
+One pipeline, whether there is one dataset or all of a configuration: datasets are read, each by one worker; only the
+pages that are needed are read, each once for all evidences of all datasets; outcomes go back to the chunks of their
+records, which are filtered and written. No text is shuffled, and memory holds a chunk.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import apache_beam as beam
 
-from kbsource.errors import DataError
+from kbsource.chunks import Key, Stored
+from kbsource.errors import SetupError, told_fault
 from kbsource.files import join
-from kbsource.release.manifest import FileEntry, Manifest
-from kbsource.staging import write_json
-from mapping.entailment import ModelOptions
-from mapping.output import REPORT, begin_output, commit_output
-from mapping.report import Counts, faults, report_values
-from mapping.resolve import Resolver, open_manifest, read_moves
-from mapping.sample import cut
-from mapping.sources.base import Tally
-from mapping.verification import VerificationCounts
-from pipelines.alignment.facts import alignment_facts, input_facts, map_job
-from pipelines.alignment.merge import iter_standing, sum_reports
-from pipelines.alignment.output import write_file, write_records, write_rejected
-from pipelines.alignment.reading import StagedDataset, check_dataset, read_dataset
-from pipelines.alignment.staging import CUTS, TASK_EVIDENCES, MapJob
-from pipelines.alignment.tasks import ALIGN, ASK, MERGE, RUN_TASK
-from pipelines.alignment.verify import judge_here
-from pipelines.buckets import bucket_groups
+from kbsource.release.layout import MANIFEST, check_output
+from kbsource.staging import read_json, write_json
+from mapping.output import REPORT
+from mapping.resolve import open_manifest, read_moves
+from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
+from pipelines.alignment.output import output_names
+from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_all, failure, write_reports
+from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
-from pipelines.progress import Progress
-from pipelines.shown_stages import ShownStages, Task
-from pipelines.stages import Stages
-from pipelines.storage import absolute, storage_for
+from pipelines.outputs import Output
+from pipelines.progress import Done, Progress, beats_in
+from pipelines.running import new_pipeline, run_pipeline
+from pipelines.storage import absolute, is_local, storage_for
+from pipelines.transforms.align_spans import AlignSpans
+from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
+from pipelines.transforms.resolve_pages import ResolvePages
+from pipelines.transforms.write_alignment import JoinOutcomes, WriteAlignment
+from pipelines.workers import WorkerDoFn
+
+_FAULTS, _BEATS = "faults", "beats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class MapSummary:
     Attributes:
         output: folder of the alignment.
         report: as written to ``report.json``.
-        manifest: as written, without its own hash.
+        manifest: as written.
         seconds: wall time.
     """
 
@@ -70,102 +69,146 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
-    with Stages(flags) as stages:
-        stages.check_paths(options.kb, options.output)
-        report, manifest = _Mapping(options, stages, progress).run()
+    pipeline = new_pipeline(flags)
+    folder = absolute(options.output.rstrip("/") or "/")
+    storage = storage_for(folder)
+    check_output(folder, storage)
+    check_dataset(options)
+    release = open_manifest(options.kb)
+    progress.note("inputs: hashing")
+    part = Part(options, alignment_facts(options, release, input_facts(options)))
+    with Output(folder, storage, job=part.facts, owned=output_names(options)) as output:
+        if faults := _align(pipeline, [part], output.staging, progress):
+            raise faults[0]
+    report, manifest = (read_json(storage, join(folder, name)) for name in (REPORT, MANIFEST))
     return MapSummary(options.output, report, manifest, time.monotonic() - started)
 
 
-class _Mapping:
-    """One alignment, step by step."""
+def map_all(
+    planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
+) -> AllSummary:
+    """Aligns datasets.
 
-    def __init__(self, options: MapOptions, stages: Stages, progress: Progress) -> None:
-        self._options = options
-        self._stages = stages
-        self._progress = progress
-        self._output = absolute(options.output.rstrip("/") or "/")
+    Args:
+        planned: what to align; no folder twice.
+        kb: folder of the release.
+        output: folder of all.
+        flags: of Beam, from ``runners.beam_flags``.
+        progress: shows how far it has come.
 
-    def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = self._options
-        storage = check_dataset(options, self._output)
-        release = open_manifest(options.kb)
-        moves = read_moves(options.title_map, storage_for(options.title_map)) if options.title_map else None
-        self._progress.note("inputs: hashing")
-        inputs = input_facts(options)
-        resolver = Resolver.open(options.kb, moves=moves)
-        staging = begin_output(self._output, storage)
-        job = map_job(options, release, self._output)
-        job.write(staging, storage)
-        tasks = ShownStages(RUN_TASK, staging, self._stages, self._progress, options.worker_memory_bytes)
-        read = read_dataset(options, resolver=resolver, release=release, tasks=tasks, storage=storage)
-        n_chunks = len(read.n_chars)
-        tasks.run(ALIGN, _align_tasks(read), page_timeout_s=options.evidence_timeout_s)
-        if options.verify is not None:
-            self._verify(tasks, read, options.verify.model)
-        if job.is_sampled:
-            cuts = cut(iter_standing(staging, n_chunks, job), options.source.sample)
-            write_json(storage, join(staging, CUTS), cuts._asdict())
-        tasks.run(MERGE, _chunk_tasks(read))
-        counts, verification, files = sum_reports(staging, n_chunks, storage)
-        report = self._report(job, read.tally, counts, verification)
-        files += write_records(
-            job, options, staging=staging, n_chunks=n_chunks, n_records=counts.written, storage=storage
+    Raises:
+        DataError: at least one dataset failed for its data; the others are done.
+        SetupError: something is wrong with a file, an option or a folder; before anything has run, or, where
+            it could not be seen before, after the other datasets are done.
+    """
+    started = time.monotonic()
+    pipeline = new_pipeline(flags)
+    folder = absolute(output)
+    storage = storage_for(folder)
+    release = open_manifest(kb)
+    known: dict[str, list[dict[str, Any]]] = {}
+    done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
+    pending = [one for one in planned if one.folder not in done]
+    if pending:
+        progress.note("inputs: hashing")
+        parts = [
+            Part(one.options, alignment_facts(one.options, release, input_facts(one.options, known))) for one in pending
+        ]
+        owned = [join(one.folder, name) for one in pending for name in (*output_names(one.options), MANIFEST)]
+        job = {one.folder: part.facts for one, part in zip(pending, parts, strict=True)}
+        with Output(folder, storage, job=job, owned=(*owned, *ALL_NAMES), kept=done) as locked:
+            faults = _align(pipeline, parts, locked.staging, progress)
+            if faults:
+                raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))
+    report = write_reports(planned, release, folder, storage)
+    return AllSummary(output, report, tuple(done), time.monotonic() - started)
+
+
+def check_dataset(options: MapOptions) -> None:
+    """Looks for what can be seen to be wrong before anything runs.
+
+    Raises:
+        SetupError: a file or the model is missing or not what it should be.
+    """
+    evidence_files(options).check()
+    check_model(options)
+    if options.title_map is not None:
+        read_moves(options.title_map, storage_for(options.title_map))
+
+
+def _align(pipeline: Any, parts: Sequence[Part], staging: str, progress: Progress) -> dict[int, SetupError]:
+    """Runs the pipeline that aligns datasets; gives what kept which of them from being finished."""
+    storage = storage_for(staging)
+    storage.delete_tree(join(staging, _FAULTS))
+    align_datasets(pipeline, parts, staging)
+    with progress.stage("map", _poll(staging)):
+        run_pipeline(pipeline, "map")
+    paths = storage.glob(join(staging, _FAULTS, "*.json"))
+    return {int(value["part"]): told_fault(value) for value in (read_json(storage, path) for path in paths)}
+
+
+def align_datasets(pipeline: Any, parts: Sequence[Part], staging: str) -> None:
+    """Puts together what aligns datasets to a release and writes each into its folder.
+
+    Args:
+        pipeline: an empty one.
+        parts: the datasets.
+        staging: folder for what is only needed while the job runs; for one job with one input only.
+    """
+    options = dict(enumerate(part.options for part in parts))
+    kb = absolute(parts[0].options.kb)
+    read = pipeline | ReadEvidence([evidence_files(one) for one in options.values()], staging)
+    title_maps = {part: one.title_map for part, one in options.items()}
+    resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps, folder=join(staging, "resolved"))
+    outcomes = []
+    for timeout_s in sorted({one.evidence_timeout_s for one in options.values()}):
+        settings = {part: search_settings(one) for part, one in options.items() if one.evidence_timeout_s == timeout_s}
+        outcomes.append(
+            resolved
+            | f"of at most {timeout_s:g} s" >> beam.Filter(_is_of, frozenset(settings))
+            | f"AlignSpans within {timeout_s:g} s"
+            >> AlignSpans(
+                kb,
+                settings=settings,
+                folder=join(staging, f"aligned-{timeout_s:g}"),
+                timeout_s=timeout_s,
+                memory_bytes=parts[0].options.worker_memory_bytes,
+                beats=join(staging, _BEATS),
+            )
         )
-        files.append(write_rejected(job, staging=staging, storage=storage))
-        content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-        files.append(write_file(self._output, REPORT, [content], n_rows=1, storage=storage))
-        manifest = self._manifest(release, inputs, report, files)
-        commit_output(self._output, manifest, files=files, storage=storage)
-        return report, manifest
-
-    def _verify(self, tasks: ShownStages, read: StagedDataset, model: ModelOptions) -> None:
-        """Asks a model about every span that was found.
-
-        On this machine alone one process judges: the libraries of models use all of its cores by themselves.
-        """
-        n_chunks = len(read.n_chars)
-        tasks.run(ASK, _chunk_tasks(read))
-        self._progress.note(f"verify: {n_chunks:,} chunks put before {model.model}")
-        if self._stages.is_here:
-            judge_here(tasks.staging, n_chunks, model)
-        else:
-            from pipelines.transforms.judge_chunks import judge_chunks
-
-            judge_chunks(tasks.staging, n_chunks, model, self._stages.beam_options)
-
-    def _report(self, job: MapJob, tally: Tally, counts: Counts, verification: VerificationCounts) -> dict[str, Any]:
-        if broken := faults(tally, counts):
-            raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
-        report = report_values(tally, counts, dataset=job.dataset, split=job.split)
-        if job.accept is not None:
-            report["accept"] = {"rule": job.accept, "dropped": counts.dropped["not_accepted"]}
-            report["dropped_by_threshold"] = None
-        if job.hypothesis is not None:
-            report["verification"] = verification.to_json()
-        return report
-
-    def _manifest(
-        self,
-        release: Manifest,
-        inputs: dict[str, list[dict[str, Any]]],
-        report: dict[str, Any],
-        files: Sequence[FileEntry],
-    ) -> dict[str, Any]:
-        return {
-            **alignment_facts(self._options, release, inputs),
-            "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
-            "counts": report["counts"],
-            "records": report["records"],
-        }
+    models = {part: one.verify.model for part, one in options.items() if one.verify is not None}
+    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models)
+    written = (chunks, read[DATASETS], read[REJECTED]) | WriteAlignment(parts, staging)
+    faults = (read[FAULTS], written[FAULTS]) | "all faults" >> beam.Flatten()
+    _ = faults | "note" >> beam.ParDo(_NoteFault(staging))
 
 
-def _align_tasks(read: StagedDataset) -> list[Task]:
-    groups = bucket_groups(read.bucket_rows, least=TASK_EVIDENCES)
-    return [
-        Task(number, sum(read.bucket_bytes[bucket] for bucket in buckets), {"buckets": buckets})
-        for number, buckets in enumerate(groups)
-    ]
+def _is_of(chunk: tuple[Key, Stored], parts: frozenset[int]) -> bool:
+    return chunk[0][0] in parts
 
 
-def _chunk_tasks(read: StagedDataset) -> list[Task]:
-    return [Task(number, n_chars) for number, n_chars in enumerate(read.n_chars)]
+class _NoteFault(WorkerDoFn):
+    """(dataset, fault) -> a file in the staging folder, for the driver."""
+
+    def __init__(self, staging: str) -> None:
+        super().__init__()
+        self._folder = join(staging, _FAULTS)
+
+    def process(self, element: tuple[int, Mapping[str, str]]) -> None:
+        part, fault = element
+        path = join(self._folder, f"{part:05d}.json")
+        write_json(storage_for(path), path, {"part": part, **fault})
+
+
+def _poll(staging: str) -> Callable[[], Done]:
+    """Gives a poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
+    storage, beats, n_read = storage_for(staging), beats_in(join(staging, _BEATS), ""), 0
+
+    def poll() -> Done:
+        nonlocal n_read
+        if is_local(staging):
+            read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
+            n_read = max(n_read, sum(one["tally"]["evidences"] for one in read))
+        return Done(beats().bytes_done, n_read, unit="pieces of evidence")
+
+    return poll

@@ -1,64 +1,44 @@
 """QAMPARI for a snapshot: questions with many answers out of a knowledge source and a release of Wikidata.
 
-Facts are worked out on one machine, in scratch files; pages are searched and models asked by tasks, each of which
-leaves files of its own.
+One pipeline: every join is a regrouping of rows through files, and the last step commits the release.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import apache_beam as beam
 import orjson
 
 from kbsource.errors import SetupError
-from kbsource.files import HashingWriter, LocalStorage, atomic_write, join
-from kbsource.release.layout import check_output
-from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.files import Storage, join
+from kbsource.release.manifest import Manifest, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment_model import model_facts
-from mapping.output import REPORT, begin_output, commit_output, input_files, release_facts
-from mapping.qampari.classes import class_types, find_classes
-from mapping.qampari.draw import Drawn, draw_questions
-from mapping.qampari.facts import ENDED, simple_facts
-from mapping.qampari.joins import simple_answers
+from mapping.output import REPORT, input_files, release_facts
+from mapping.qampari.facts import ENDED
 from mapping.qampari.key_columns import read_key_columns
 from mapping.qampari.names import ItemPages
-from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
-from mapping.qampari.records import Question
-from mapping.qampari.relations import Relations, load_relations
-from mapping.qampari.release_files import FORMAT, Form, write_release_files
-from mapping.qampari.released import page_url, qid_of
-from mapping.qampari.selection import Candidate
-from mapping.qampari.specific_types import type_breadths
-from mapping.qampari.statistics import AnswerStatistics
+from mapping.qampari.relations import load_relations
+from mapping.qampari.release_files import Form
 from mapping.resolve import open_manifest
-from pipelines.clusters import DATAFLOW_RUNNER
 from pipelines.options_qampari import QampariOptions
-from pipelines.progress import Progress
-from pipelines.qampari.compositions import validate_compositions
-from pipelines.qampari.considered import Considerations
-from pipelines.qampari.facts import Reading, Runs
-from pipelines.qampari.kept import Kept
-from pipelines.qampari.lists import TableQuestions, find_lists, validate_tables
-from pipelines.qampari.questions import (
-    composition_questions,
-    find_intersections,
-    intersection_questions,
-    simple_questions,
-)
-from pipelines.qampari.simple import validate_simple
-from pipelines.qampari.staging import QampariJob
-from pipelines.stages import Stages
-from pipelines.storage import absolute
+from pipelines.outputs import Output
+from pipelines.progress import Done, Progress, beats_in
+from pipelines.qampari.finish import FinishRelease
+from pipelines.qampari.plan import Plan
+from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
+from pipelines.qampari.values import property_kinds
+from pipelines.running import new_pipeline, run_pipeline
+from pipelines.storage import absolute, storage_for
+
+OWNED = ("qampari_data", "questions", "queries", REPORT)
+"""What lies in the folder of a QAMPARI release beside its manifest."""
+_TABLES = ("items", "statements", "classes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,185 +65,89 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         progress: shows how far it has come.
 
     Raises:
-        DataError: a task could not be done for its data.
-        SetupError: a file, an option or the output folder is wrong, or a task could not be done.
+        DataError: something could not be done for its data.
+        SetupError: a file, an option or the output folder is wrong, or the work could not be done.
     """
-    if f"--runner={DATAFLOW_RUNNER}" in flags:
-        raise SetupError(
-            "Questions are worked out in folders that all workers see, and those of Dataflow see buckets alone: choose "
-            "--runner local-multi, or spark or flink with a disk that they share."
-        )
     started = time.monotonic()
-    with Stages(flags) as stages:
-        report = _Making(options, stages, progress).run()
+    output = absolute(options.output.rstrip("/") or "/")
+    release = open_manifest(options.kb)
+    relations = load_relations(options.relations)
+    tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
+    _check_tables(tables)
+    _check_release(options.kb, release)
+    for name in _TABLES:
+        check_sizes(options.wikidata, tables.manifest.tables[name], tables.storage)
+    keys = (
+        () if options.key_columns is None else read_key_columns(options.key_columns, storage_for(options.key_columns))
+    )
+    form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
+    values: dict[str, Any] = {
+        "release": release_facts(release),
+        "inputs": _inputs(options),
+        "options": options.data_options(),
+        "form": form._asdict(),
+        "code": asdict(code_facts()),
+        # A model that is not there ends the job before hours of work.
+        "model": None if options.model is None else model_facts(options.model),
+    }
+    with Output(output, storage_for(output), job=values, owned=OWNED) as made_in:
+        plan = Plan(
+            options,
+            absolute(options.kb),
+            values["release"]["manifest_sha256"],
+            tuple(entry.file for entry in release.tables["pages"]),
+            tuple(entry.rows for entry in release.tables["pages"]),
+            relations,
+            keys,
+            made_in.staging,
+            output,
+        )
+        pipeline = new_pipeline(flags)
+        made = Made()
+        paths = {
+            name: tuple(join(tables.path, entry.file) for entry in tables.manifest.tables[name]) for name in _TABLES
+        }
+        chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
+        if options.has_tables:
+            make_table_questions(pipeline, plan, made)
+        _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
+        with progress.stage("pages read and searched", _poll(plan.staging)):
+            run_pipeline(pipeline, "qampari")
+    report = _report(output, storage_for(output))
+    if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
+        progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
     return QampariSummary(options.output, report, time.monotonic() - started)
 
 
-class _Making:
-    """One release, step by step."""
+def _poll(staging: str) -> Callable[[], Done]:
+    """Says how many pages were read and searched; nobody knows how many it will be."""
+    beats = beats_in(join(staging, "beats"), "")
+    return lambda: Done(0, 0, beats().pages_done)
 
-    def __init__(self, options: QampariOptions, stages: Stages, progress: Progress) -> None:
-        self._options = options
-        self._progress = progress
-        self._stages = stages
-        self._storage = LocalStorage()
-        self._output = absolute(options.output.rstrip("/") or "/")
 
-    def run(self) -> dict[str, Any]:
-        options = self._options
-        check_output(self._output, self._storage)
-        release = open_manifest(options.kb)
-        reading = Reading()
-        tables = replace(WikidataTables.open(options.wikidata, self._storage), on_rows=reading.see)
-        relations = load_relations(options.relations)
-        _check_tables(tables)
-        pages = ItemPages(options.kb, release)
-        if not pages.n_items:
-            raise SetupError(
-                f"{options.kb} does not know the Wikidata items of its pages; build it with --wikidata, or with "
-                "--page-props."
-            )
-        check_sizes(options.kb, release.tables["pages"], self._storage)
-        for name in ("items", "statements", "classes"):
-            check_sizes(options.wikidata, tables.manifest.tables[name], self._storage)
-        keys = () if options.key_columns is None else read_key_columns(options.key_columns, self._storage)
-        if options.model is not None:
-            model_facts(options.model)  # a model that is not there ends the job before hours of work
-        form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
-        staging = begin_output(self._output, self._storage)
-        job = QampariJob(
-            kb=os.path.abspath(options.kb),
-            pages=tuple(entry.file for entry in release.tables["pages"]),
-            page_rows=tuple(entry.rows for entry in release.tables["pages"]),
-            n_before=options.sentences_before,
-            least_entailment=options.least_entailment,
-            model=options.model,
-            least_rows=options.least_rows,
-            key_columns=keys,
+def _report(output: str, storage: Storage) -> dict[str, Any]:
+    with storage.open_read(join(output, REPORT)) as file:
+        report: dict[str, Any] = orjson.loads(file.read())
+    return report
+
+
+def _inputs(options: QampariOptions) -> dict[str, list[dict[str, Any]]]:
+    given = {"kb": options.kb, "wikidata": options.wikidata}
+    given |= {name: path for name in ("relations", "key_columns") if (path := getattr(options, name)) is not None}
+    return {name: [asdict(one) for one in input_files([path], storage_for(path))] for name, path in given.items()}
+
+
+def _check_release(kb: str, release: Manifest) -> None:
+    """Raises where a release lacks what questions are made of.
+
+    Raises:
+        SetupError: it knows no items, or a file is cut off.
+    """
+    if not ItemPages(kb, release).n_items:
+        raise SetupError(
+            f"{kb} does not know the Wikidata items of its pages; build it with --wikidata, or with --page-props."
         )
-        job.write(staging)
-        runs = Runs(staging, job, self._stages, self._progress, reading, options.worker_memory_bytes)
-        with tempfile.TemporaryDirectory(prefix="kbsource-", dir=staging) as scratch:
-            files, report = self._make(pages, tables, relations, runs, form, scratch)
-        files.append(self._write_report(report))
-        values = {
-            "release": release_facts(release),
-            "inputs": self._inputs(),
-            "options": options.data_options(),
-            "form": form._asdict(),
-            "code": asdict(code_facts()),
-            "model": None if options.model is None else model_facts(options.model),
-            "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
-            "counts": report["questions"],
-        }
-        commit_output(self._output, values, files=files, storage=self._storage, form=FORMAT)
-        return report
-
-    def _inputs(self) -> dict[str, list[dict[str, Any]]]:
-        options = self._options
-        given = {"kb": options.kb, "wikidata": options.wikidata}
-        given |= {name: path for name in ("relations", "key_columns") if (path := getattr(options, name)) is not None}
-        return {name: [asdict(one) for one in input_files([path], self._storage)] for name, path in given.items()}
-
-    def _make(
-        self,
-        pages: ItemPages,
-        tables: WikidataTables,
-        relations: Relations,
-        runs: Runs,
-        form: Form,
-        scratch: str,
-    ) -> tuple[list[FileEntry], dict[str, Any]]:
-        options, note = self._options, self._progress.note
-        # First, because a key column that is none ends the job.
-        lists = find_lists(runs) if options.has_tables else {}
-        note("classes: the types of answers")
-        classes = find_classes(tables, relations.wanted_types, given=relations.classes)
-        types = class_types(tables, classes)
-        skipped: Counter[str] = Counter()
-        with Considerations(runs.staging) as considerations:
-            enabled = [one.property_id for one in relations.simple.values() if one.is_enabled]
-            answers = simple_answers(
-                simple_facts(tables, enabled, types),
-                relations,
-                types,
-                scratch=scratch,
-                least=options.answer_filter.least,
-                most=options.most_subjects,
-                tally=skipped,
-            )
-            shared: dict[str, Any] = {
-                "answer_filter": options.answer_filter,
-                "considerations": considerations,
-                "runs": runs,
-            }
-            breadths = type_breadths(types) if options.most_specific_types else None
-            simple = validate_simple(answers, relations, tables, pages, breadths=breadths, scratch=scratch, **shared)
-            note(f"simple: {len(simple.kept):,} questions")
-            found = validate_compositions(simple.kept, relations, tables, pages, scratch=scratch, **shared)
-            note(f"compositions: {len(found.kept):,} questions")
-            pairs = find_intersections(
-                simple.kept,
-                answer_filter=options.answer_filter,
-                considerations=considerations,
-                folder=os.path.join(runs.staging, "intersections"),
-                scratch=scratch,
-            )
-            note(f"intersections: {len(pairs):,} questions")
-            listed = TableQuestions(runs.staging)
-            if options.has_tables:
-                listed = validate_tables(pages, seed=options.seed, has_redirects=options.redirect_aliases, **shared)
-                note(f"tables: {len(listed):,} questions")
-
-        def questions() -> Iterator[Question]:
-            return chain(
-                simple_questions(simple, relations),
-                composition_questions(
-                    found, simple, relations, all_proofs=options.all_proofs, as_released=options.is_released_wording
-                ),
-                intersection_questions(pairs, simple, relations),
-                listed,
-            )
-
-        asked: dict[str, Kept] = {SIMPLE: simple.kept, COMPOSITION: found.kept, INTERSECTION: pairs}
-        candidates = (
-            Candidate(one.key, subset, one.property_ids) for subset, kept in asked.items() for one in kept.queries()
-        )
-        draws = draw_questions(
-            chain(candidates, listed.candidates()),
-            enabled,
-            sizes=options.sizes,
-            seed=options.seed,
-            mixed=options.mixed,
-            scratch=scratch,
-        )
-        statistics = AnswerStatistics()
-        files = write_release_files(
-            statistics.seen(_numbered(questions(), draws)),
-            considerations.rows(),
-            output=self._output,
-            storage=self._storage,
-            page_url=partial(page_url, form.host),
-            with_meta=form.with_meta,
-            is_released_case=form.is_released_case,
-        )
-        report = {
-            "questions": statistics.values(),
-            "funnel": {subset: dict(sorted(counts.items())) for subset, counts in considerations.funnel.items()},
-            "skipped": dict(sorted(skipped.items())),
-            "facts": considerations.facts,
-            "lists": lists,
-            "types": classes,
-            "types_without_class": sorted(set(relations.wanted_types) - set(classes)),
-        }
-        return files, report
-
-    def _write_report(self, report: dict[str, Any]) -> FileEntry:
-        content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-        with atomic_write(self._storage, join(self._output, REPORT)) as raw:
-            sink = HashingWriter(raw)
-            sink.write(content)
-        return FileEntry(REPORT, 1, sink.n_bytes, sink.hexdigest())
+    check_sizes(kb, release.tables["pages"], storage_for(kb))
 
 
 def _check_tables(tables: WikidataTables) -> None:
@@ -283,14 +167,3 @@ def _check_tables(tables: WikidataTables) -> None:
             f"{tables.path} lacks the qualifier {ENDED} (end time), which says what no longer holds; make it with "
             f"kbsource wikidata --qualifiers {','.join([*qualifiers, ENDED])}."
         )
-
-
-def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[tuple[Any, ...]]:
-    """Gives questions with side, split and qid; numbers run through each split's file."""
-    n_of: Counter[str] = Counter()
-    for one, (side, split) in zip(questions, draws, strict=True):
-        qid = None
-        if split is not None:
-            qid = qid_of(n_of[split], one.subset, split)
-            n_of[split] += 1
-        yield one, side, split, qid

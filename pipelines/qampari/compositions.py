@@ -2,298 +2,295 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from itertools import compress, pairwise
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.files import LocalStorage
-from kbsource.spill import BucketSpill
-from kbsource.staging import read_batches, staged_rows
-from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.classes import Numbers, item_numbers
+from kbsource.chunks import Key, Stored
+from kbsource.regroup import whole_runs
+from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
-from mapping.qampari.facts import values_of
-from mapping.qampari.joins import compositions
-from mapping.qampari.names import ItemNames, ItemPages, write_names
-from mapping.qampari.ordered import N_BUCKETS, KeySample, open_spill
+from mapping.qampari.facts import VALUES
+from mapping.qampari.joins import BASES, compositions, values_of_queries
 from mapping.qampari.questions import COMPOSITION, CompositionQuery
-from mapping.qampari.relations import Relations
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
-from pipelines.qampari.considered import Considerations
-from pipelines.qampari.facts import FactStage, Flags, Proofs, Runs
-from pipelines.qampari.kept import KeptCompositions, KeptSimple, composition_key, composition_rows
-from pipelines.qampari.simple import ItemSet, mapped_numbers, number_lists
-from pipelines.qampari.values import ValueKind, Values, answer_key, types_of_values, value_kinds
+from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts
+from pipelines.qampari.lookups import Lookup, proof_texts
+from pipelines.qampari.names import item_names
+from pipelines.qampari.plan import FACT_BITS, FOUND, N_GROUPS, PROOFS, Plan, groups_of_queries
+from pipelines.qampari.questions import write_composition, write_query
+from pipelines.qampari.ranks import read_ranks
+from pipelines.qampari.simple import list_rows, number_lists
+from pipelines.qampari.values import ValueKind, Values, answer_key
+from pipelines.transforms.group_map import GroupWork
 
-_ROWS_AT_ONCE = 1024
+KIND = 3
+"""Of considered queries, in the order of the table."""
 _FACTS_AT_ONCE = 1 << 13
-_PAIRS = pa.schema(
+
+
+def _numbers(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.int64(), nullable=False) for name in names]
+
+
+COMPOSED = pa.schema(
     [
-        pa.field("base", pa.int64(), nullable=False),
-        pa.field("property_id", pa.string(), nullable=False),
+        *_numbers("query", "property"),
         pa.field("subjects", pa.list_(pa.int64()), nullable=False),
         pa.field("values", pa.list_(pa.string()), nullable=False),
     ]
 )
-_PLACED = pa.schema(
+"""Compositions with their pairs."""
+PLACED = pa.schema([*_numbers("query", "place", "subject", "property"), pa.field("value", pa.string(), nullable=False)])
+"""The pairs, a row each."""
+_FACT_KEY = ["subject", "property", "value"]
+FLAGGED = pa.schema(
     [
-        *(pa.field(name, pa.int64(), nullable=False) for name in ("query", "place", "subject", "property")),
-        pa.field("value", pa.string(), nullable=False),
+        *_numbers("query", "property", "place", "fact"),
+        *(pa.field(name, pa.bool_(), nullable=False) for name in ("has_page", "is_found")),
     ]
 )
-_FACT_KEY = ["subject", "property", "value"]
-_NUMBERED = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("query", "place", "fact")])
+"""The pairs with the fact of each."""
+PAIR_ORDER = ("query", "property", "subject")
+FLAGGED_ORDER = ("query", "property", "place")
+SENT = pa.schema([*_numbers("group"), *PROOFS])
+"""Proofs on their way to the groups of queries."""
 
 
-class Compositions(NamedTuple):
-    """The compositions that passed.
+def join_values(work: GroupWork) -> None:
+    """Gives the queries with the values that their answers have. Inputs: ``bases``, ``values``. Output: ``paired``."""
+    paired = values_of_queries(work.table("bases", BASES), work.table("values", VALUES))
+    for batch in paired.to_batches():
+        work.write("paired", batch)
 
-    Attributes:
-        kept: in their order.
-        proofs: of their facts, those about values.
-        values: what the values are called.
+
+def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
+    """Gives the compositions of the queries of a group.
+
+    Input: ``paired``, in ``PAIR_ORDER``. Outputs: ``composed``; ``placed``; ``items``, those of the values.
     """
+    least = plan.options.answer_filter.least
+    for one in compositions(whole_runs(work.rows("paired"), PAIR_ORDER[:2]), least=least):
+        subjects, said = zip(*one.pairs, strict=True)
+        kind, property_ = kinds[one.property_id], int(one.property_id[1:])
+        if len({answer_key(kind, value) for value in said}) < least:
+            continue
+        work.add("composed", (one.query, property_, subjects, said))
+        for place, (subject, value) in enumerate(one.pairs):
+            work.add("placed", (one.query, place, subject, property_, value))
+        if kind == "item":
+            work.extend("items", (np.array([int(value[1:]) for value in said], np.int64),))
 
-    kept: KeptCompositions
-    proofs: Proofs
-    values: Values
 
-
-def validate_compositions(
-    bases: KeptSimple,
-    relations: Relations,
-    tables: WikidataTables,
-    pages: ItemPages,
+def make_facts(
+    work: GroupWork,
+    named: Sequence[tuple[Key, Stored]],
+    named_values: Sequence[tuple[Key, Stored]],
+    kinds: dict[str, ValueKind],
     *,
-    answer_filter: AnswerFilter,
-    considerations: Considerations,
-    runs: Runs,
-    scratch: str,
-) -> Compositions:
-    """Gives the compositions whose pairs of subject and value the pages say.
+    plan: Plan,
+) -> None:
+    """Makes each fact of a group of subjects once, whichever queries it is of.
 
-    A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has the
-    value.
-
-    Args:
-        bases: in their order.
-        relations: hold the words.
-        tables: of Wikidata.
-        pages: of the release.
-        answer_filter: what is kept; its share is of the pairs.
-        considerations: takes what became of each query.
-        runs: how tasks are run.
-        scratch: local folder for scratch files.
+    Input: ``placed``. Outputs: those of ``OF_FACTS``; ``numbered``.
     """
-    folder = os.path.join(runs.staging, "compositions")
-    asked = os.path.join(folder, "asked.arrow")
-    properties = [one.property_id for one in relations.composition.values() if one.is_enabled]
-    kinds = value_kinds(tables, properties)
-    with runs.reading.stage(runs.progress, "compositions, values", tables, "statements"):
-        items = _stage_asked(asked, bases, relations, tables, kinds, least=answer_filter.least, scratch=scratch)
-    names_path = os.path.join(runs.staging, "names", "compositions.arrow")
-    with runs.reading.stage(runs.progress, f"compositions, names of {len(items):,} items", tables, "items"):
-        write_names(names_path, items, tables, pages, scratch=scratch)
-    names = ItemNames(names_path, items)
-    values = Values(names, kinds)
-    n_queries = sum(batch.num_rows for batch in read_batches(LocalStorage(), asked))
-    with open_spill(os.path.join(scratch, "numbered"), _NUMBERED) as numbered:
-        with (
-            FactStage("compositions", runs, pages) as stage,
-            open_spill(os.path.join(scratch, "placed"), _PLACED) as placed,
-        ):
-            _spill_pairs(asked, placed)
-            has_page = _add_facts(placed, numbered, stage, n_queries, relations, names, values)
-        runs.progress.note(f"compositions: {stage.n_facts:,} facts, {stage.n_searches:,} looks into pages")
-        is_found = stage.search()
-        needed = stage.needed()
-        sample = KeySample()
-        for one in _with_facts(asked, numbered, n_queries, values):
-            is_said = one.is_base_validated(bases) & is_found[one.facts]
-            if one.may_keep(is_said, answer_filter):
-                needed[one.facts[is_said]] = True
-                sample.add(composition_key(one.property_id, one.base))
-        is_proved = stage.prove(needed)
-        path = os.path.join(folder, "kept.arrow")
-        with composition_rows(scratch, sample) as kept:
-            for one in _with_facts(asked, numbered, n_queries, values):
-                query = CompositionQuery(one.property_id, bases.query(one.base))
-                is_base = one.is_base_validated(bases)
-                is_said, is_right = is_base & is_found[one.facts], is_base & is_proved[one.facts]
-                n_all, n_right = len(one.facts), int(is_right.sum())
-                n_distinct = one.n_distinct(is_right)
-                is_judged = one.may_keep(is_said, answer_filter)
-                outcome = "too_few_found"
-                if is_judged:
-                    outcome = answer_filter.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
-                considerations.add(
-                    QueryRow(
-                        COMPOSITION,
-                        query.key,
-                        query.property_ids,
-                        (query.base.entity_id,),
-                        query.base.type_label,
-                        n_all,
-                        int(has_page[one.facts].sum()),
-                        int(is_said.sum()),
-                        n_right if is_judged else None,
-                        outcome,
-                    )
-                )
-                if outcome == KEPT:
-                    said = list(compress(one.values, is_right))
-                    row = one.property_id, one.base, one.subjects[is_right], said, one.facts[is_right], n_all
-                    kept.add(composition_key(one.property_id, one.base), row)
-            kept.write(path)
-    considerations.count_stage("compositions", stage)
-    return Compositions(KeptCompositions(path, bases), stage.proofs(), values)
+    names, values = item_names(named), Values(item_names(named_values), kinds)
+    table = work.table("placed", PLACED).sort_by([(name, "ascending") for name in _FACT_KEY]).combine_chunks()
+    is_new = np.zeros(table.num_rows, np.bool_)
+    is_new[:1] = True
+    for name in _FACT_KEY:
+        is_new[1:] |= pc.not_equal(table[name][1:], table[name][:-1]).to_numpy()
+    once = table.select(_FACT_KEY).filter(pa.array(is_new))
+    facts, has_page = FactWriter(work, plan), [np.empty(0, np.bool_)]
+    for batch in once.to_batches(max_chunksize=_FACTS_AT_ONCE):
+        subjects = batch["subject"].to_numpy()
+        property_ids = [f"P{number}" for number in batch["property"].to_pylist()]
+        of_values = values.take(list(zip(property_ids, batch["value"].to_pylist(), strict=True)))
+        of_subjects = names.rows(subjects)
+        flags = []
+        for subject, property_id, value in zip(subjects.tolist(), property_ids, of_values, strict=True):
+            one = of_subjects[subject]
+            hypothesis = None
+            if one.names and value.names:
+                hypothesis = plan.relations.composition[property_id].hypothesis(value.names[0], one.names[0])
+            facts.add(Sought(one.names, one.page_id), Sought(value.names, value.page_id), hypothesis)
+            flags.append(one.page_id is not None or value.page_id is not None)
+        has_page.append(np.array(flags))
+    facts.close()
+    places = np.cumsum(is_new) - 1
+    columns = [table[name].to_numpy() for name in ("query", "property", "place")]
+    flags_of = np.concatenate(has_page)[places]
+    work.extend("numbered", (*columns, facts.first + places, flags_of, np.zeros(len(places), np.bool_)))
 
 
-def _stage_asked(
-    path: str,
-    bases: KeptSimple,
-    relations: Relations,
-    tables: WikidataTables,
-    kinds: Mapping[str, ValueKind],
-    *,
-    least: int,
-    scratch: str,
-) -> Numbers:
-    """Writes every query with its pairs; gives the items that need a name."""
-    items = ItemSet()
-    for base in bases:
-        items.add(base.subjects)
-    properties = [one.property_id for one in relations.composition.values() if one.is_enabled]
-    rows = values_of(tables, items.sorted(), properties, value_types=types_of_values(kinds, properties))
-    queries = ((number, one.query.property_id, one.subjects) for number, one in enumerate(bases))
-    with staged_rows(LocalStorage(), path, _PAIRS) as sink:
-        for one in compositions(queries, rows, scratch=os.path.join(scratch, "compositions"), least=least):
-            subjects, said = zip(*one.pairs, strict=True)
-            kind = kinds[one.property_id]
-            if len({answer_key(kind, value) for value in said}) < least:
-                continue
-            sink.add((one.query, one.property_id, subjects, said))
-            if kind == "item":
-                items.add(np.array([int(value[1:]) for value in said], np.int64))
-            if sink.n_pending == _ROWS_AT_ONCE:
-                sink.flush()
-    return mapped_numbers(items.sorted(), os.path.join(os.path.dirname(path), "items.npy"))
+def flag_facts(work: GroupWork) -> None:
+    """Notes which facts of a group anything was found of.
 
-
-def _spill_pairs(asked: str, placed: BucketSpill) -> None:
-    """Puts every pair of every query into the bucket of its subject."""
-    query = 0
-    for batch in read_batches(LocalStorage(), asked):
-        rows, subjects = pc.list_parent_indices(batch["subjects"]).to_numpy(), batch["subjects"].flatten().to_numpy()
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))  # no query is without pairs
-        columns = [
-            query + rows,
-            np.arange(len(rows)) - starts[rows],
-            subjects,
-            item_numbers(batch["property_id"])[rows],
-            batch["values"].flatten(),
-        ]
-        arrays = [pa.array(*one) for one in zip(columns, _PLACED.types, strict=True)]
-        placed.add(pa.RecordBatch.from_arrays(arrays, schema=_PLACED), subjects % N_BUCKETS)
-        query += batch.num_rows
-    placed.flush()
-
-
-def _add_facts(
-    placed: BucketSpill,
-    numbered: BucketSpill,
-    stage: FactStage,
-    n_queries: int,
-    relations: Relations,
-    names: ItemNames,
-    values: Values,
-) -> Flags:
-    """Adds each fact once, whichever queries it is of; says which have a page that can be searched."""
-    has_page = [np.empty(0, np.bool_)]
-    for bucket in range(N_BUCKETS):
-        table = placed.read(bucket).sort_by([(name, "ascending") for name in _FACT_KEY]).combine_chunks()
-        is_new = np.zeros(table.num_rows, np.bool_)
-        is_new[:1] = True
-        for name in _FACT_KEY:
-            is_new[1:] |= pc.not_equal(table[name][1:], table[name][:-1]).to_numpy()
-        facts = stage.n_facts - 1 + np.cumsum(is_new)
-        once = table.select(_FACT_KEY).filter(pa.array(is_new))
-        has_page += [
-            _add_once(one, stage, relations, names, values) for one in once.to_batches(max_chunksize=_FACTS_AT_ONCE)
-        ]
-        queries = table["query"].to_numpy()
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(queries), pa.array(table["place"].to_numpy()), pa.array(facts)], schema=_NUMBERED
-        )
-        numbered.add(batch, queries * N_BUCKETS // max(n_queries, 1))
-    numbered.flush()
-    return np.concatenate(has_page)
-
-
-def _add_once(batch: pa.RecordBatch, stage: FactStage, relations: Relations, names: ItemNames, values: Values) -> Flags:
-    subjects = batch["subject"].to_numpy()
-    property_ids = [f"P{number}" for number in batch["property"].to_pylist()]
-    of_values = values.take(list(zip(property_ids, batch["value"].to_pylist(), strict=True)))
-    named = names.rows(subjects)
-    has_page = np.zeros(len(subjects), np.bool_)
-    for place, (subject, property_id, value) in enumerate(zip(subjects.tolist(), property_ids, of_values, strict=True)):
-        one = named[subject]
-        hypothesis = None
-        if one.names and value.names:
-            hypothesis = relations.composition[property_id].hypothesis(value.names[0], one.names[0])
-        stage.add(Sought(one.names, one.page_id), Sought(value.names, value.page_id), hypothesis)
-        has_page[place] = one.page_id is not None or value.page_id is not None
-    return has_page
+    Inputs: ``numbered``, ``found``. Outputs: ``flagged``; ``said``, these facts.
+    """
+    said = count_found(work, work.table("found", FOUND)) + (work.group << FACT_BITS)
+    work.extend("said", (said,))
+    for batch in work.rows("numbered"):
+        columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+        work.extend("flagged", (*columns[:-1], np.isin(columns[3], said)))
 
 
 class _Composed(NamedTuple):
-    """A composition with the fact of each of its pairs, and the ``answer_key`` of their values."""
+    """A composition with the fact of each of its pairs."""
 
     base: int
     property_id: str
     subjects: Numbers
     values: list[str]
-    keys: list[str]
     facts: Numbers
-
-    def is_base_validated(self, bases: KeptSimple) -> Flags:
-        """Says which of the subjects are validated answers of the base query."""
-        return np.isin(self.subjects, bases[self.base].validated())
-
-    def n_distinct(self, is_chosen: Flags) -> int:
-        """Gives the number of distinct values of chosen pairs."""
-        return len(set(compress(self.keys, is_chosen)))
-
-    def may_keep(self, is_said: Flags, answer_filter: AnswerFilter) -> bool:
-        """Says whether it could be kept if some of the pairs that a sentence may say were validated, or all of them."""
-        n_values = min(self.n_distinct(is_said), answer_filter.most)
-        return answer_filter.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(self.facts))) == KEPT
+    has_page: Flags
+    is_base: Flags
+    is_found: Flags
 
 
-def _with_facts(asked: str, numbered: BucketSpill, n_queries: int, values: Values) -> Iterator[_Composed]:
-    """Gives the queries in their order."""
-    query, bucket = 0, -1
-    facts: dict[int, Numbers] = {}
-    for batch in read_batches(LocalStorage(), asked):
-        columns = batch["base"].to_pylist(), batch["property_id"].to_pylist(), number_lists(batch["subjects"])
+def _composed(work: GroupWork, validated: dict[int, tuple[Numbers, Numbers]]) -> Iterator[_Composed]:
+    """Gives the compositions in their order; of a group's inputs ``composed`` and ``flagged``, in ``FLAGGED_ORDER``."""
+    flagged = work.table("flagged", FLAGGED)
+    facts, *flags = (flagged[name].to_numpy() for name in ("fact", "has_page", "is_found"))
+    start = 0
+    for batch in work.rows("composed"):
+        columns = batch["query"].to_pylist(), batch["property"].to_pylist(), number_lists(batch["subjects"])
         # Values last and one list at a time: they are texts.
-        for base, property_id, subjects, said in zip(*columns, batch["values"], strict=True):
-            if bucket != query * N_BUCKETS // n_queries:
-                bucket = query * N_BUCKETS // n_queries
-                facts = _facts_by_query(numbered.read(bucket))
-            said = said.values.to_pylist()
-            yield _Composed(base, property_id, subjects, said, values.keys(property_id, said), facts[query])
-            query += 1
+        for base, property_, subjects, said in zip(*columns, batch["values"], strict=True):
+            end = start + len(subjects)
+            has_page, is_found = (one[start:end] for one in flags)
+            is_base = np.isin(subjects, validated[base][0])
+            values = said.values.to_pylist()
+            yield _Composed(base, f"P{property_}", subjects, values, facts[start:end], has_page, is_base, is_found)
+            start = end
 
 
-def _facts_by_query(table: pa.Table) -> dict[int, Numbers]:
-    table = table.sort_by([("query", "ascending"), ("place", "ascending")])
-    queries, facts = table["query"].to_numpy(), table["fact"].to_numpy()
-    edges = np.flatnonzero(np.diff(queries, prepend=-1, append=-1))
-    return {int(queries[start]): facts[start:end] for start, end in pairwise(edges.tolist())}
+def _validated(work: GroupWork) -> dict[int, tuple[Numbers, Numbers]]:
+    """Gives the validated answers of the simple queries of a group, by number, and their facts."""
+    found = {}
+    for row in list_rows(work.rows("kept")):
+        is_validated = row["is_validated"]
+        found[row["query"]] = row["subjects"][is_validated], row["facts"][is_validated]
+    return found
+
+
+def _may_keep(one: _Composed, keys: Sequence[str], keep: AnswerFilter) -> bool:
+    """Says whether it could be kept if some of the pairs that a sentence may say were validated, or all of them."""
+    is_said = one.is_base & one.is_found
+    n_values = min(len(set(compress(keys, is_said))), keep.most)
+    return keep.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(one.facts))) == KEPT
+
+
+def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
+    """Gives the facts that a question may come of.
+
+    Inputs: ``composed``, ``flagged``, ``kept``. Output: ``needed``.
+    """
+    for one in _composed(work, _validated(work)):
+        keys = [answer_key(kinds.get(one.property_id, "text"), value) for value in one.values]
+        if _may_keep(one, keys, plan.options.answer_filter):
+            work.extend("needed", (one.facts[one.is_base & one.is_found],))
+
+
+def try_composed(work: GroupWork) -> None:
+    """Gives what was found of facts that are needed. Inputs: ``needed``, ``facts``, ``found``. Output: ``tried``."""
+    is_needed = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
+    for batch in work.rows("needed"):
+        is_needed[batch["fact"].to_numpy() - (work.group << FACT_BITS)] = True
+    try_facts(work, is_needed, work.table("found", FOUND))
+
+
+def send_proofs(work: GroupWork) -> None:
+    """Gives the proofs of a group of facts to the groups of the queries that they are of, to each once.
+
+    Inputs: ``numbered``, ``proofs``. Output: ``sent``.
+    """
+    proofs = work.table("proofs", PROOFS)
+    proved = proofs["fact"].to_numpy()
+    pairs = [np.empty(0, np.int64)]
+    for batch in work.rows("numbered"):
+        facts = batch["fact"].to_numpy()
+        is_proved = np.isin(facts, proved)
+        groups = groups_of_queries(batch["query"].to_numpy()[is_proved])
+        pairs.append(groups * len(proved) + np.searchsorted(proved, facts[is_proved]))
+    ways = np.unique(np.concatenate(pairs))
+    for start in range(0, len(ways), _FACTS_AT_ONCE):
+        groups, places = np.divmod(ways[start : start + _FACTS_AT_ONCE], max(len(proved), 1))
+        rows = proofs.take(pa.array(places)).combine_chunks()
+        arrays = [pa.array(groups), *(rows[name].combine_chunks() for name in PROOFS.names)]
+        work.write("sent", pa.RecordBatch.from_arrays(arrays, schema=SENT))
+
+
+def settle_compositions(
+    work: GroupWork,
+    named: Sequence[tuple[Key, Stored]],
+    named_values: Sequence[tuple[Key, Stored]],
+    proved: Sequence[tuple[Key, Stored]],
+    kinds: dict[str, ValueKind],
+    ranks_path: str,
+    *,
+    plan: Plan,
+) -> None:
+    """Settles the compositions of the queries of a group, and makes the questions of those that are kept.
+
+    A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has the
+    value. Inputs: ``composed``, ``flagged``, ``kept``, ``sent``. Outputs: ``OF_QUESTIONS``.
+    """
+    names, values = item_names(named), Values(item_names(named_values), kinds)
+    of_bases = Lookup(proved, "fact", groups_of_facts)
+    sent = work.table("sent", SENT).sort_by("fact").combine_chunks()
+    known, ranks, validated = sent["fact"].to_numpy(), read_ranks(ranks_path), _validated(work)
+    keep, numbers = plan.options.answer_filter, plan.numbers
+    for one in _composed(work, validated):
+        query = CompositionQuery(one.property_id, numbers.query(one.base))
+        keys = values.keys(one.property_id, one.values)
+        is_right = one.is_base & np.isin(one.facts, known)
+        n_all, n_right = len(one.facts), int(is_right.sum())
+        is_judged, outcome = _may_keep(one, keys, keep), "too_few_found"
+        if is_judged:
+            n_distinct = len(set(compress(keys, is_right)))
+            outcome = keep.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
+        row = QueryRow(
+            COMPOSITION,
+            query.key,
+            query.property_ids,
+            (query.base.entity_id,),
+            query.base.type_label,
+            n_all,
+            int(one.has_page.sum()),
+            int((one.is_base & one.is_found).sum()),
+            n_right if is_judged else None,
+            outcome,
+        )
+        write_query(work, row, KIND, ranks.order(one.base), int(one.property_id[1:]))
+        if outcome == KEPT:
+            subjects = one.subjects[is_right]
+            bases, facts = validated[one.base]
+            of_base = proof_texts(of_bases.take(facts[np.searchsorted(bases, subjects)]))
+            of_value = proof_texts(sent.take(pa.array(np.searchsorted(known, one.facts[is_right]))))
+            pairs: list[Any] = list(
+                zip(subjects.tolist(), compress(one.values, is_right), of_base, of_value, strict=True)
+            )
+            write_composition(work, plan, query, one.base, pairs, names, values, n_pairs=n_all)
+
+
+def groups_of_sent(batch: pa.RecordBatch) -> Numbers:
+    """Gives the groups that proofs are on their way to."""
+    groups: Numbers = batch["group"].to_numpy()
+    return groups
+
+
+def groups_by_subject(batch: pa.RecordBatch) -> Numbers:
+    """Gives the groups of rows by their subject."""
+    groups: Numbers = batch["subject"].to_numpy() % N_GROUPS
+    return groups
+
+
+def groups_by_query(batch: pa.RecordBatch) -> Numbers:
+    """Gives the groups of rows by their simple query."""
+    return groups_of_queries(batch["query"].to_numpy())

@@ -1,138 +1,71 @@
-"""Facts of one kind on their way through search and model, as the driver sees them."""
+"""Facts on their way through the pages and past the model: looked for, found, tried, proved."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
-from types import TracebackType
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
 
+import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from kbsource.files import LocalStorage
-from kbsource.staging import StagedRows, read_batches, read_json, staged_rows
-from kbsource.wikidata.reader import WikidataTables
+from kbsource.chunks import Key, Report, Stored, chunk_path, read_chunk_report, read_stored, write_chunk
+from kbsource.errors import named_faults
+from kbsource.files import join
+from kbsource.regroup import merge_group
+from mapping.entailment import EntailmentModel, ModelOptions
 from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import Sought
-from mapping.qampari.names import ItemPages
-from mapping.qampari.ordered import N_BUCKETS
-from mapping.qampari.records import ProofText
-from pipelines.buckets import bucket_groups
-from pipelines.progress import Done, Progress, beats_of
-from pipelines.qampari.staging import (
+from mapping.qampari.evidence import Candidate, Sought
+from mapping.qampari.validation import FACTS_AT_ONCE, Fact, Proof, prove_facts
+from pipelines.qampari.plan import (
     ANSWER_PAGE,
     ENTITY_PAGE,
+    FACT_BITS,
     FACT_ROWS,
-    FACTS_A_CHUNK,
-    MIN_TASK_ROWS,
+    FOUND_ORDER,
+    N_GROUPS,
+    PROOFS,
+    TRIED,
     WANTED,
+    WANTED_ORDER,
     WORDS,
-    QampariJob,
-    buckets_of,
-    fact_flags,
-    found_facts,
-    numbered,
-    wanted_spill,
+    Plan,
 )
-from pipelines.qampari.tasks import PROVE, RUN_TASK, SEARCH
-from pipelines.stages import Stages
-from pipelines.task_runs import Work, workers_line
+from pipelines.qampari.search import SearchPages
+from pipelines.storage import storage_for
+from pipelines.transforms.group_map import GroupWork, Pieces, batch_of_rows
+from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.transforms.regroup import Regroup
+from pipelines.transforms.verify_entailment import EntailmentHandler
+from pipelines.workers import WorkerDoFn
 
 Flags = npt.NDArray[np.bool_]
-_ROWS_AT_ONCE = 8192
+OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
+"""Outputs of what makes facts."""
+_LOOKS_AT_ONCE = 4096
 
 
-class Reading:
-    """How far the reading of a table of Wikidata has come."""
-
-    def __init__(self) -> None:
-        self._n_rows = 0
-
-    def see(self, n_rows: int) -> None:
-        """Takes a number of rows that were read."""
-        self._n_rows += n_rows
-
-    @contextmanager
-    def stage(self, progress: Progress, name: str, tables: WikidataTables, table: str) -> Iterator[None]:
-        """Shows how far a table has been read while the body runs, which reads it once."""
-        self._n_rows = 0
-        total = tables.n_rows(table)
-        with progress.stage(name, lambda: Done(self._n_rows, total, unit=f"rows of {table}")):
-            yield
-
-
-class Runs(NamedTuple):
-    """How tasks are run.
-
-    Attributes:
-        staging: staging folder of the job; local, or on a disk that all workers share.
-        job: what all tasks share.
-        stages: runs them.
-        progress: shows how far they have come.
-        reading: knows how far the reading of a table has come.
-        memory_bytes: memory that a working process may allocate.
-    """
-
-    staging: str
-    job: QampariJob
-    stages: Stages
-    progress: Progress
-    reading: Reading
-    memory_bytes: int
-
-    def run(self, tasks: Sequence[dict[str, Any]], total: int, unit: str, *, memory_bytes: int | None) -> None:
-        """Does tasks of one kind, which have so many units of work to do.
-
-        Raises:
-            SetupError: one could not be done; a DataError where its data are at fault.
-        """
-        kind = tasks[0]["kind"]
-        with self.progress.stage(kind.replace("_", ", "), beats_of(self.staging, kind, total_bytes=total, unit=unit)):
-            workers = self.stages.run(tasks, Work(RUN_TASK, self.staging, None, memory_bytes))
-        if len(workers) > 1:
-            self.progress.note(workers_line(kind, workers))
-
-
-class FactStage:
-    """Facts of one kind, numbered from 0 as they are added. A context: the facts are written when it ends well.
-
-    Flags of all facts, which of them are found, needed and proved, are mapped files.
+class FactWriter:
+    """Numbers the facts of a group as they are added, and says what pages are searched for; ``close`` it at the end.
 
     Args:
-        name: of the kind; a folder in the staging folder.
-        runs: how tasks are run.
-        pages: of the release.
+        work: the group; it has the outputs ``OF_FACTS``, and counts ``all`` and ``searches``.
+        plan: of the job.
     """
 
-    def __init__(self, name: str, runs: Runs, pages: ItemPages) -> None:
-        self.folder = os.path.join(runs.staging, name)
-        self._name = name
-        self._runs = runs
-        self._pages = pages
-        self._wanted = wanted_spill(self.folder)
+    def __init__(self, work: GroupWork, plan: Plan) -> None:
+        self._work, self._pages = work, plan.item_pages()
         self._pending: list[tuple[Any, ...]] = []
-        self._counts = np.zeros(N_BUCKETS, np.int64)
-        self._sink: StagedRows | None = None
-        self._opened: Any = None
-        self.n_facts = 0
-        self.n_searches = 0
-        self.counts: Counter[str] = Counter()
+        self._next = self.first = work.group << FACT_BITS
 
-    def __enter__(self) -> FactStage:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close_chunk(kind, error, trace)
-        if kind is None:
-            self._spill()
-            self._wanted.flush()
+    @property
+    def next(self) -> int:
+        """The number of the fact that is added next."""
+        return self._next
 
     def add(self, first: Sought, second: Sought, hypothesis: str | None) -> int:
         """Takes a fact and gives its number: the first thing's page is to be searched for the second's names and for
@@ -156,127 +89,254 @@ class FactStage:
         return number
 
     def _add_fact(self, hypothesis: str | None) -> int:
-        number = self.n_facts
-        if number % FACTS_A_CHUNK == 0:
-            self._close_chunk(None, None, None)
-            path = numbered(self.folder, "facts", number // FACTS_A_CHUNK)
-            self._opened = staged_rows(LocalStorage(), path, FACT_ROWS)
-            self._sink = self._opened.__enter__()
-        assert self._sink is not None
-        self._sink.add((number, hypothesis))
-        self.n_facts += 1
+        number = self._next
+        self._work.add("facts", (number, hypothesis))
+        self._next += 1
         return number
-
-    def _close_chunk(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._opened is not None:
-            self._opened.__exit__(kind, error, trace)
-        self._opened = self._sink = None
 
     def _want(self, fact: int, direction: int, page_id: int | None, sought: Sought) -> None:
         if page_id is None or not (sought.names or sought.page_id is not None):
             return
         self._pending.append((page_id, fact, direction, sought.names, sought.page_id))
-        if len(self._pending) >= _ROWS_AT_ONCE:
-            self._spill()
+        if len(self._pending) == _LOOKS_AT_ONCE:
+            self._flush()
 
-    def _spill(self) -> None:
+    def _flush(self) -> None:
         if self._pending:
-            page_ids, *rest = zip(*self._pending, strict=True)
-            positions, is_there = self._pages.positions(np.array(page_ids, np.int64))
+            page_ids = np.array([one[0] for one in self._pending], np.int64)
+            positions, is_there = self._pages.positions(page_ids)
             # An article of the dump that the release had to reject is not there.
-            others = [pa.array(*one).filter(pa.array(is_there)) for one in zip(rest, WANTED.types[1:], strict=True)]
-            buckets = buckets_of(positions, self._runs.job.n_pages)
-            self._wanted.add(pa.RecordBatch.from_arrays([pa.array(positions), *others], schema=WANTED), buckets)
-            self._counts += np.bincount(buckets, minlength=N_BUCKETS)
-            self.n_searches += len(positions)
+            rows = [one[1:] for one, there in zip(self._pending, is_there.tolist(), strict=True) if there]
+            looks = [(position, *row) for position, row in zip(positions.tolist(), rows, strict=True)]
+            self._work.write("wanted", batch_of_rows(looks, WANTED))
+            self._work.counts["searches"] += len(looks)
             self._pending = []
 
-    def search(self) -> Flags:
-        """Searches the pages; says of each fact whether any sentence may say it."""
-        kind = f"{self._name}_{SEARCH}"
-        tasks = [
-            {"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": number, "buckets": buckets}
-            for number, buckets in enumerate(bucket_groups(self._counts.tolist(), least=MIN_TASK_ROWS))
-        ]
-        if tasks:
-            self._runs.run(tasks, self.n_searches, "looks", memory_bytes=self._runs.memory_bytes)
-        is_found, n_candidates = found_facts(self.folder, self.n_facts)
-        self.counts.update(found=int(is_found.sum()), candidates=n_candidates)
-        return is_found
-
-    def needed(self) -> Flags:
-        """Gives a flag for each fact, to be set for those that are worth a model's time."""
-        return fact_flags(self.folder, "needed", self.n_facts)
-
-    def prove(self, needed: Flags) -> Flags:
-        """Has the facts judged that are needed; says which are proved.
-
-        On this machine alone one process judges: the libraries of models use all of its cores by themselves.
-        """
-        kind = f"{self._name}_{PROVE}"
-        os.makedirs(os.path.join(self.folder, "needed"), exist_ok=True)
-        tasks: list[dict[str, Any]] = []
-        for chunk in range(-(-self.n_facts // FACTS_A_CHUNK)):
-            own = needed[chunk * FACTS_A_CHUNK : (chunk + 1) * FACTS_A_CHUNK]
-            np.save(numbered(self.folder, "needed", chunk, "npy"), own, allow_pickle=False)
-            tasks.append({"kind": kind, "staging": self._runs.staging, "folder": self.folder, "number": chunk})
-        if tasks:
-            self._prove(tasks, int(needed.sum()))
-        proved = fact_flags(self.folder, "proved", self.n_facts)
-        for task in tasks:
-            path = numbered(self.folder, "proofs", task["number"])
-            self.counts.update(read_json(LocalStorage(), path.removesuffix("arrow") + "json"))
-            for batch in read_batches(LocalStorage(), path):
-                proved[batch["fact"].to_numpy()] = True
-        return proved
-
-    def _prove(self, tasks: Sequence[dict[str, Any]], total: int) -> None:
-        if not self._runs.stages.is_here or self._runs.job.model is None:
-            self._runs.run(tasks, total, "facts", memory_bytes=None)
-            return
-        from kbsource.beat import Beat
-        from pipelines.qampari.prove import prove_chunk
-
-        beat = Beat.unshared()
-
-        def poll() -> Done:
-            return Done(beat.read().bytes_done, total, unit="facts")
-
-        with self._runs.progress.stage(tasks[0]["kind"].replace("_", ", "), poll):
-            for task in tasks:
-                prove_chunk(self.folder, task["number"], self._runs.job, beat)
-
-    def proofs(self) -> Proofs:
-        """Opens the proofs, to be looked up by number of the fact."""
-        return Proofs(self.folder, self.n_facts)
+    def close(self) -> None:
+        """Writes what waits."""
+        self._flush()
+        self._work.counts["all"] += self._next - self.first
 
 
-class Proofs:
-    """Proofs of the facts of one kind, memory-mapped."""
+class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(Key, ``Stored``) of rows of WANTED -> (group of the fact, pieces of rows of FOUND in ``FOUND_ORDER``).
 
-    def __init__(self, folder: str, n_facts: int) -> None:
-        self._batches: list[tuple[Numbers, pa.RecordBatch]] = []
-        for chunk in range(-(-n_facts // FACTS_A_CHUNK)):
-            with pa.memory_map(numbered(folder, "proofs", chunk)) as source:
-                batch = pa.ipc.open_file(source).get_batch(0)
-            self._batches.append((batch["fact"].to_numpy(), batch))
+    Args:
+        plan: of the job.
+        name: of the kind of facts.
+    """
 
-    def take(self, facts: Iterable[int]) -> list[ProofText]:
-        """Gives the proof of each fact; all of them are proved."""
-        wanted = np.fromiter(facts, np.int64)
-        order = np.argsort(wanted, kind="stable")
-        in_order = wanted[order]
-        parts = []
-        edges = np.flatnonzero(np.diff(in_order // FACTS_A_CHUNK, prepend=-1, append=-1))
-        for start, end in pairwise(edges.tolist()):
-            numbers, batch = self._batches[in_order[start] // FACTS_A_CHUNK]
-            at = np.searchsorted(numbers, in_order[start:end])
-            assert (numbers[at] == in_order[start:end]).all()
-            parts.append(batch.take(pa.array(at)))
-        if not parts:
-            return []
-        rows = pa.concat_batches(parts)
-        proofs = list(map(ProofText, *(rows[name].to_pylist() for name in ProofText._fields)))
-        return [proofs[place] for place in np.argsort(order).tolist()]
+    def __init__(self, plan: Plan, name: str) -> None:
+        super().__init__()
+        self._plan, self._folder = plan, plan.folder(name)
+
+    def expand(self, wanted: Any) -> Any:
+        guarded = GuardedMap(
+            SearchPages(self._plan),
+            folder=join(self._folder, "found"),
+            memory_bytes=self._plan.options.worker_memory_bytes,
+            beats=self._plan.folder("beats"),
+        )
+        by_page = partial(_buckets, n_pages=self._plan.n_pages)
+        looks = wanted | "by page" >> Regroup(join(self._folder, "wanted"), by_page, order=WANTED_ORDER)
+        found = (
+            looks
+            | "in turn" >> beam.ParDo(_Merge(join(self._folder, "looks"), WANTED, WANTED_ORDER))
+            | "spread" >> beam.Reshuffle()
+            | "search" >> guarded
+        )
+        return found.chunks | "by fact" >> Regroup(join(self._folder, "by_fact"), _groups, order=FOUND_ORDER)
+
+
+def _buckets(batch: pa.RecordBatch, n_pages: int) -> Numbers:
+    buckets: Numbers = batch["position"].to_numpy() * N_GROUPS // n_pages
+    return buckets
+
+
+def _groups(batch: pa.RecordBatch) -> Numbers:
+    return groups_of_facts(batch["fact"].to_numpy())
+
+
+def groups_of_facts(facts: Numbers) -> Numbers:
+    """Gives the groups that facts were numbered in."""
+    return facts >> FACT_BITS
+
+
+class _Merge(WorkerDoFn):
+    """(group, pieces) -> (Key(0, group), ``Stored``), in order."""
+
+    def __init__(self, folder: str, schema: pa.Schema, order: Sequence[str]) -> None:
+        super().__init__()
+        self._folder, self._schema, self._order = folder, schema, order
+
+    def process(self, element: tuple[int, Pieces]) -> Iterator[tuple[Key, Stored]]:
+        group, pieces = element
+        path = chunk_path(self._folder, Key(0, group))
+        storage = storage_for(path)
+        with named_faults():
+            if storage.exists(path):
+                stored = read_chunk_report(path, storage)[0]
+            else:
+                merged = merge_group([Stored(*one) for one in pieces], storage, self._order)
+                batches = (
+                    batch.slice(start, _LOOKS_AT_ONCE)
+                    for batch in merged
+                    for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
+                )
+                stored = write_chunk(batches, self._schema, Report(), path=path, storage=storage)
+        yield Key(0, group), stored
+
+
+def try_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
+    """Gives what was found of facts that are worth a model's time to the output ``tried``; counts these as ``facts``.
+
+    Args:
+        work: the group; its input ``facts`` has rows of FACT_ROWS.
+        is_needed: by place of the fact in the group.
+        found: rows of FOUND.
+    """
+    places = found["fact"].to_numpy() - (work.group << FACT_BITS)
+    is_tried = is_needed[places]
+    hypotheses = work.table("facts", FACT_ROWS).sort_by("fact")["hypothesis"].take(pa.array(places[is_tried]))
+    tried = found.filter(pa.array(is_tried)).append_column(TRIED.field("hypothesis"), hypotheses)
+    for batch in tried.cast(TRIED).to_batches(max_chunksize=1 << 12):
+        work.write("tried", batch)
+    if n_needed := int(is_needed.sum()):
+        work.counts.update(facts=n_needed, judged=0, refused=0, proved=0)
+
+
+def count_found(work: GroupWork, found: pa.Table) -> Numbers:
+    """Gives the places of facts that anything was found of; counts them as ``found``, and all of it."""
+    places = np.unique(found["fact"].to_numpy()) - (work.group << FACT_BITS)
+    work.counts.update(found=len(places), candidates=found.num_rows)
+    return places
+
+
+class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(Key(0, group), ``Stored``) of rows of TRIED -> the same of rows of PROOFS, and ``counts``: (Key, dict).
+
+    Where the plan has no model the first sentence proves a fact, and with one it does for facts without a hypothesis.
+
+    Args:
+        plan: of the job.
+        name: of the kind of facts.
+        is_judged: whether a model is asked where the plan has one.
+    """
+
+    def __init__(self, plan: Plan, name: str, *, is_judged: bool = True) -> None:
+        super().__init__()
+        self._folder = plan.folder(name, "proofs")
+        self._model = plan.options.model if is_judged else None
+        self._least = plan.options.least_entailment
+
+    def expand(self, tried: Any) -> dict[str, Any]:
+        if self._model is None:
+            proved = tried | "take" >> beam.ParDo(_TakeFirst(self._folder))
+        else:
+            handler = _ProofHandler(self._model, self._folder, self._least)
+            proved = tried | beam.Reshuffle() | "judge" >> RunInference(handler)
+        return {
+            "proofs": proved | "proofs" >> beam.MapTuple(_proofs),
+            "counts": proved | "counts" >> beam.MapTuple(_counts),
+        }
+
+
+def _proofs(key: Key, stored: Stored, counts: dict[str, int]) -> tuple[Key, Stored]:
+    return Key(*key), Stored(*stored)
+
+
+def _counts(key: Key, stored: Stored, counts: dict[str, int]) -> tuple[Key, dict[str, int]]:
+    return Key(*key), counts
+
+
+class _TakeFirst(WorkerDoFn):
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def process(self, element: tuple[Key, Stored]) -> Iterator[tuple[Key, Stored, dict[str, int]]]:
+        with named_faults():
+            yield prove_chunk(element, self._folder, None, 0)
+
+
+class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
+    """Runs a model over chunks of facts: whether a sentence is asked about hangs on the ones before it."""
+
+    def __init__(self, options: ModelOptions, folder: str, least: float) -> None:
+        super().__init__()
+        self._entailment = EntailmentHandler(options)
+        self._folder, self._least = folder, least
+
+    def load_model(self) -> Any:
+        """Opens the model; once for each process."""
+        return self._entailment.load_model()
+
+    def run_inference(
+        self, batch: Sequence[tuple[Key, Stored]], model: Any, inference_args: Mapping[str, Any] | None = None
+    ) -> Iterator[tuple[Key, Stored, dict[str, int]]]:
+        """Gives the proofs of each chunk."""
+        for one in batch:
+            with named_faults():
+                yield prove_chunk(one, self._folder, model, self._least)
+
+    def batch_elements_kwargs(self) -> dict[str, int]:
+        """Chunks are batches already."""
+        return self._entailment.batch_elements_kwargs()
+
+
+def prove_chunk(
+    chunk: tuple[Key, Stored], folder: str, model: EntailmentModel | None, least: float
+) -> tuple[Key, Stored, dict[str, int]]:
+    """Gives where the proofs of a chunk's facts are, in a file that is made unless it is there, and counts."""
+    key, tried = Key(*chunk[0]), Stored(*chunk[1])
+    path = chunk_path(folder, key)
+    storage = storage_for(path)
+    if not storage.exists(path):
+        report = Report()
+        batches = _proved(tried, model, least, report)
+        write_chunk(batches, PROOFS, report, path=path, storage=storage, is_packed=False)
+    stored, report = read_chunk_report(path, storage)
+    return key, stored, dict(report.counts)
+
+
+def _proved(tried: Stored, model: EntailmentModel | None, least: float, report: Report) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[Any, ...]] = []
+    titles: dict[Any, str] = {}
+    for proof in _outcomes(_facts(tried, titles), model, least):
+        report.counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
+        if (one := proof.candidate) is not None:
+            fact = proof.fact
+            rows.append((int(fact.answer_id), fact.hypothesis or None, proof.entailment, *one, titles[one.page_id]))
+        if len(rows) == FACTS_AT_ONCE:
+            yield batch_of_rows(rows, PROOFS)
+            rows = []
+    if rows:
+        yield batch_of_rows(rows, PROOFS)
+
+
+def _facts(tried: Stored, titles: dict[Any, str]) -> Iterator[Fact]:
+    """Gives the facts in their order; notes the titles of their pages."""
+    rows = (
+        row
+        for batch in read_stored(tried, storage_for(tried.path))
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+    for number, own in groupby(rows, key=_first):
+        candidates = []
+        hypothesis = None
+        for _, _, _, *values, title, hypothesis in own:  # noqa: B007  # that of the fact, the same in all rows
+            candidates.append(Candidate(*values))
+            titles[values[0]] = title
+        yield Fact("", str(number), hypothesis or "", tuple(candidates))
+
+
+def _first(row: tuple[Any, ...]) -> Any:
+    return row[0]
+
+
+def _outcomes(facts: Iterator[Fact], model: EntailmentModel | None, least: float) -> Iterator[Proof]:
+    if model is not None:
+        yield from prove_facts(facts, model, least=least, n_at_once=FACTS_AT_ONCE)
+        return
+    for one in facts:
+        yield Proof(one, one.candidates[0], None, 0, 0)

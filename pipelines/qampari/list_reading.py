@@ -1,49 +1,76 @@
-"""What a guarded process does for the tables of list pages: reads those of a part of the release."""
+"""The usable tables of list pages, part by part of the release."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.beat import Beat
-from kbsource.files import LocalStorage, atomic_write
+from kbsource.chunks import Work
+from kbsource.files import join
 from kbsource.release.columns import batch_to_pages
-from kbsource.staging import write_json
 from mapping.qampari.list_tables import list_name, list_tables
-from pipelines.qampari.staging import QampariJob, numbered
+from pipelines.qampari.plan import Plan
+from pipelines.storage import storage_for
+
+LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
+"""A row a page: its usable tables as JSON."""
 
 
-def read_lists(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:
-    """Stages the usable tables of one pages file, those of a page in a line, and counts why others are left out.
+@dataclass(frozen=True, slots=True)
+class ReadLists:
+    """Makes what reads the list pages of one pages file, that of the number of the key's part.
 
-    Raises:
-        SetupError: a key column is none of its table.
+    Attributes:
+        plan: names the release and its files.
     """
-    left_out: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    folder, number = os.path.join(task["staging"], "lists"), task["number"]
-    path = os.path.join(job.kb, job.pages[number])
-    keys = {(title, table): column for title, table, column in job.key_columns}
-    with (
-        pq.ParquetFile(path, memory_map=True) as file,
-        atomic_write(LocalStorage(), numbered(folder, "tables", number, "jsonl")) as sink,
-    ):
-        for group in range(file.metadata.num_row_groups):
-            titles = file.read_row_group(group, columns=["title"], use_threads=False)["title"].to_pylist()
-            rows = [row for row, title in enumerate(titles) if list_name(title) is not None]
-            if rows:
-                table = file.read_row_group(group, use_threads=False).take(rows).combine_chunks()
-                for page in (one for batch in table.to_batches() for one in batch_to_pages(batch)):
-                    tables, reasons = list_tables(page, key_columns=keys or None, least_rows=job.least_rows)
-                    counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
-                    counts["key_columns"] += sum((page.title, one) in keys for one in range(len(page.tables)))
-                    left_out.update(reasons)
-                    if tables:
-                        sink.write(orjson.dumps(tables, default=tuple, option=orjson.OPT_APPEND_NEWLINE))
-            beat.done(pages=len(titles), n_bytes=len(titles))
-    values = {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items()))}
-    write_json(LocalStorage(), numbered(folder, "tables", number, "json"), values)
+
+    plan: Plan
+
+    def __call__(self) -> ListReading:
+        return ListReading(self.plan)
+
+
+class ListReading:
+    """A chunk without rows -> rows of LISTS; counts are in its report, and why tables are left out in its facts."""
+
+    schema = LISTS
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._keys = {(title, table): column for title, table, column in plan.key_columns}
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        """Gives the rows.
+
+        Raises:
+            SetupError: a key column is none of its table.
+        """
+        path = join(self._plan.kb, self._plan.pages[work.key.part])
+        left_out: Counter[str] = Counter()
+        with storage_for(path).open_read(path) as raw, pq.ParquetFile(raw) as file:
+            for group in range(file.metadata.num_row_groups):
+                titles = file.read_row_group(group, columns=["title"], use_threads=False)["title"].to_pylist()
+                places = [row for row, title in enumerate(titles) if list_name(title) is not None]
+                if places:
+                    table = file.read_row_group(group, use_threads=False).take(places).combine_chunks()
+                    lines = [one for batch in table.to_batches() for one in self._lists(batch, work, left_out)]
+                    yield pa.record_batch({"tables": lines}, schema=LISTS)
+                work.beat.done(pages=len(titles), n_bytes=len(titles))
+        work.report.facts["left_out"] = dict(sorted(left_out.items()))
+
+    def _lists(self, batch: pa.RecordBatch, work: Work, left_out: Counter[str]) -> Iterator[bytes]:
+        for page in batch_to_pages(batch):
+            tables, reasons = list_tables(
+                page, key_columns=self._keys or None, least_rows=self._plan.options.least_rows
+            )
+            counts = work.report.counts
+            counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
+            counts["key_columns"] += sum((page.title, one) in self._keys for one in range(len(page.tables)))
+            left_out.update(reasons)
+            if tables:
+                yield orjson.dumps(tables, default=tuple)

@@ -1,168 +1,92 @@
-"""The tables of list pages: staged by tasks, then their facts, and their questions."""
+"""The tables of list pages: their facts, and their questions, part by part of the release."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy as np
 import orjson
-import pyarrow as pa
 
-from kbsource.files import LocalStorage
-from kbsource.staging import read_batches, read_json, staged_rows
 from mapping.qampari.evidence import Sought
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.names import ItemPages
-from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.records import ProofText, Question
-from mapping.qampari.rows import DrawnQuestion, QueryRow, question_of_row, question_row
-from mapping.qampari.schema import QUESTIONS
-from mapping.qampari.selection import KEPT, AnswerFilter, Candidate
+from mapping.qampari.questions import TABLE_SIMPLE
+from mapping.qampari.rows import QueryRow
+from mapping.qampari.selection import KEPT
 from mapping.qampari.table_evidence import TableFact, table_facts, value_names
 from mapping.qampari.table_questions import make_questions
-from pipelines.qampari.considered import Considerations
-from pipelines.qampari.facts import FactStage, Flags, Runs
-from pipelines.qampari.staging import numbered
-from pipelines.qampari.tasks import LISTS
+from pipelines.qampari.facts import FactWriter, count_found, try_facts
+from pipelines.qampari.lookups import proof_texts
+from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
+from pipelines.qampari.questions import write_query, write_question
+from pipelines.transforms.group_map import GroupWork
 
-_QUESTIONS_AT_ONCE = 256
-_SUBSETS = (TABLE_SIMPLE, TABLE_COMPOSITION)
-
-
-class _Lists(NamedTuple):
-    """The tables of one page with the numbers of their facts, by key of the fact."""
-
-    tables: list[ListTable]
-    facts: dict[str, int]
+KIND = 5
+"""Of considered queries, in the order of the table."""
+_SIMPLE, _COMPOSITION = 3, 4
+"""Kinds of questions, in the order of the release."""
+_PAGE_BITS = 32
 
 
-class TableQuestions:
-    """Questions about tables, on disk: simple ones, then compositions, each by page in the order of the release."""
-
-    def __init__(self, staging: str) -> None:
-        self._folder = os.path.join(staging, "tables")
-        self._counts = dict.fromkeys(_SUBSETS, 0)
-
-    def __len__(self) -> int:
-        """Gives their number."""
-        return sum(self._counts.values())
-
-    def __iter__(self) -> Iterator[Question]:
-        """Gives all."""
-        for _, batch in self._batches():
-            yield from (question_of_row(row).question for row in batch.to_pylist())
-
-    def candidates(self) -> Iterator[Candidate]:
-        """Gives all as they may be drawn."""
-        for subset, batch in self._batches():
-            yield from (Candidate(key, subset) for key in batch["key"].to_pylist())
-
-    def _batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for subset, n_questions in self._counts.items():
-            if n_questions:
-                for batch in read_batches(LocalStorage(), self._path(subset)):
-                    yield subset, batch
-
-    def write(self, made: Iterable[Question]) -> None:
-        """Takes the questions, once."""
-        storage = LocalStorage()
-        with ExitStack() as stack:
-            sinks = {
-                subset: stack.enter_context(staged_rows(storage, self._path(subset), QUESTIONS)) for subset in _SUBSETS
-            }
-            for one in made:
-                self._counts[one.subset] += 1
-                sinks[one.subset].add(question_row(DrawnQuestion(one, None, None, None)))
-                if sinks[one.subset].n_pending == _QUESTIONS_AT_ONCE:
-                    sinks[one.subset].flush()
-
-    def _path(self, subset: str) -> str:
-        return os.path.join(self._folder, f"{subset}.arrow")
+def make_facts(work: GroupWork, *, plan: Plan) -> None:
+    """Makes the facts of the tables of a part. Input: ``lists``. Outputs: those of ``OF_FACTS``."""
+    facts = FactWriter(work, plan)
+    for tables in _tables(work):
+        for one in table_facts(tables):
+            _add(one, facts)
+    facts.close()
 
 
-def find_lists(runs: Runs) -> dict[str, dict[str, int]]:
-    """Stages the tables of all list pages; gives how many pages and tables there are, and why tables are left out.
+def _add(fact: TableFact, facts: FactWriter) -> None:
+    if fact.column is None:
+        facts.add_words(fact.page_id, fact.names)
+        return
+    # Without links: the name of a value in a sentence, as the rule has it.
+    first, second = Sought(value_names(fact.text)), Sought(fact.names)
+    facts.add_named(fact.page_id, first, fact.value_page_id, second)
 
-    Raises:
-        SetupError: a task could not be done, or a key column is none of its table; a DataError where the data are at
-            fault.
+
+def try_tables(work: GroupWork) -> None:
+    """Gives all that was found. Inputs: ``facts``, ``found``. Output: ``tried``."""
+    found = work.table("found", FOUND)
+    is_found = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
+    is_found[count_found(work, found)] = True
+    try_facts(work, is_found, found)
+
+
+def settle_tables(work: GroupWork, *, plan: Plan) -> None:
+    """Makes the questions about the tables of a part that the pages of their rows prove.
+
+    Inputs: ``lists``, ``proofs``. Outputs: ``OF_QUESTIONS``.
     """
-    n_files = len(runs.job.pages)
-    tasks = [{"kind": LISTS, "staging": runs.staging, "number": number} for number in range(n_files)]
-    runs.run(tasks, runs.job.n_pages, "pages", memory_bytes=runs.memory_bytes)
-    counts, left_out = _lists_counts(runs.staging, n_files)
-    n_keys = len(runs.job.key_columns)
-    if n_unknown := n_keys - counts.get("key_columns", 0):
-        runs.progress.note(f"lists: {n_unknown:,} of {n_keys:,} key columns are of no table of a list page")
-    return {"counts": counts, "left_out": left_out}
+    options = plan.options
+    proofs = work.table("proofs", PROOFS)
+    proved = dict(zip(proofs["fact"].to_pylist(), proof_texts(proofs), strict=True))
+    number = work.group << FACT_BITS
+    place = work.group << _PAGE_BITS
+    for page, tables in enumerate(_tables(work)):
+        found = {}
+        for fact in table_facts(tables):
+            if number in proved:
+                found[fact.key] = proved[number]
+            number += 1
+        redirects = _redirects(tables, plan.item_pages()) if options.redirect_aliases else None
+        kept, unkept = make_questions(tables, found, seed=options.seed, keep=options.answer_filter, redirects=redirects)
+        rows = [(one.subset, one.key, one.n_answers, one.n_validated, KEPT) for one in kept]
+        rows += [(one.subset, one.key, one.n_answers, one.n_validated, one.reason) for one in unkept]
+        for at, row in enumerate(rows):
+            write_query(work, _considered(*row), KIND, place | page, at)
+        for at, question in enumerate(kept):
+            kind = _SIMPLE if question.subset == TABLE_SIMPLE else _COMPOSITION
+            write_question(work, question, kind, place | page, at)
 
 
-def validate_tables(
-    pages: ItemPages,
-    *,
-    answer_filter: AnswerFilter,
-    seed: str,
-    has_redirects: bool,
-    considerations: Considerations,
-    runs: Runs,
-) -> TableQuestions:
-    """Gives the questions about the tables of list pages that the pages of their rows prove; after ``find_lists``.
-
-    Args:
-        pages: of the release.
-        answer_filter: what is kept.
-        seed: of the values that numbers and years are compared with.
-        has_redirects: titles that lead to the page of an answer are aliases of it.
-        considerations: takes what became of each query.
-        runs: how tasks are run.
-    """
-    n_files = len(runs.job.pages)
-    with FactStage("tables", runs, pages) as stage:
-        for tables in _read_tables(runs.staging, n_files):
-            for fact in table_facts(tables):
-                _add_fact(fact, stage)
-    is_proved = stage.prove(stage.search())
-    proofs = stage.proofs()
-
-    def made() -> Iterator[Question]:
-        for lists in _numbered(runs.staging, n_files):
-            found = _proofs_of(lists, is_proved, proofs.take)
-            redirects = _redirects(lists.tables, pages) if has_redirects else None
-            kept, unkept = make_questions(lists.tables, found, seed=seed, keep=answer_filter, redirects=redirects)
-            for one in kept:
-                considerations.add(_considered(one.subset, one.key, one.n_answers, one.n_validated, KEPT))
-            for missed in unkept:
-                considerations.add(
-                    _considered(missed.subset, missed.key, missed.n_answers, missed.n_validated, missed.reason)
-                )
-            yield from kept
-
-    questions = TableQuestions(runs.staging)
-    questions.write(made())
-    considerations.count_stage("tables", stage)
-    return questions
-
-
-def _lists_counts(staging: str, n_files: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Gives what the tasks counted."""
-    counts: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    for number in range(n_files):
-        values = read_json(LocalStorage(), numbered(os.path.join(staging, "lists"), "tables", number, "json"))
-        counts.update(values["counts"])
-        left_out.update(values["left_out"])
-    return dict(sorted(counts.items())), dict(sorted(left_out.items()))
-
-
-def _read_tables(staging: str, n_files: int) -> Iterator[list[ListTable]]:
+def _tables(work: GroupWork) -> Iterator[list[ListTable]]:
     """Gives the tables of each page."""
-    for number in range(n_files):
-        with open(numbered(os.path.join(staging, "lists"), "tables", number, "jsonl"), "rb") as lines:
-            for line in lines:
-                yield [_table_of(values) for values in orjson.loads(line)]
+    for batch in work.rows("lists"):
+        for line in batch["tables"].to_pylist():
+            yield [_table_of(values) for values in orjson.loads(line)]
 
 
 def _table_of(values: list[Any]) -> ListTable:
@@ -171,31 +95,7 @@ def _table_of(values: list[Any]) -> ListTable:
     return ListTable(page_id, title, name, tuple(numbers), tuple(columns), key_column, tuple(value_columns), read)
 
 
-def _add_fact(fact: TableFact, stage: FactStage) -> int:
-    if fact.column is None:
-        return stage.add_words(fact.page_id, fact.names)
-    # Without links: the name of a value in a sentence, as the rule has it.
-    first, second = Sought(value_names(fact.text)), Sought(fact.names)
-    return stage.add_named(fact.page_id, first, fact.value_page_id, second)
-
-
-def _numbered(staging: str, n_files: int) -> Iterator[_Lists]:
-    """Gives the tables of each page with their facts, which were added in this order."""
-    number = 0
-    for tables in _read_tables(staging, n_files):
-        facts = {}
-        for fact in table_facts(tables):
-            facts[fact.key] = number
-            number += 1
-        yield _Lists(tables, facts)
-
-
-def _proofs_of(lists: _Lists, is_proved: Flags, take: Any) -> Mapping[str, ProofText]:
-    keys = [key for key, number in lists.facts.items() if is_proved[number]]
-    return dict(zip(keys, take(lists.facts[key] for key in keys), strict=True))
-
-
-def _redirects(tables: list[ListTable], pages: ItemPages) -> dict[int, tuple[str, ...]]:
+def _redirects(tables: list[ListTable], pages: ItemPages) -> Mapping[int, tuple[str, ...]]:
     ids = {row.key.page_id for table in tables for row in table.rows if row.key.page_id is not None}
     return {page_id: pages.redirects_to(page_id) for page_id in sorted(ids)}
 

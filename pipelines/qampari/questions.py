@@ -2,180 +2,178 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from itertools import groupby, islice
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
 from mapping.qampari.classes import Numbers
-from mapping.qampari.joins import intersections
-from mapping.qampari.names import ItemName
+from mapping.qampari.joins import PairAnswers
+from mapping.qampari.names import ItemName, ItemNames
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
     SIMPLE,
+    CompositionQuery,
     IntersectionQuery,
+    SimpleQuery,
     composition_question,
     intersection_question,
     simple_question,
 )
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.relations import Relations
-from mapping.qampari.rows import QueryRow
-from mapping.qampari.selection import KEPT, AnswerFilter
-from pipelines.qampari.compositions import Compositions
-from pipelines.qampari.considered import Considerations
-from pipelines.qampari.kept import (
-    CompositionKept,
-    KeptIntersections,
-    KeptSimple,
-    SimpleKept,
-    intersection_key,
-    intersection_rows,
-)
-from pipelines.qampari.simple import SimpleQueries
+from mapping.qampari.rows import DrawnQuestion, QueryRow, question_row
+from pipelines.qampari.plan import Plan
+from pipelines.qampari.values import Values
+from pipelines.transforms.group_map import GroupWork
+
+_KINDS = {SIMPLE: 0, COMPOSITION: 1, INTERSECTION: 2}
+"""In the order of the release; behind them tables."""
 
 
-def find_intersections(
-    simple: KeptSimple, *, answer_filter: AnswerFilter, considerations: Considerations, folder: str, scratch: str
-) -> KeptIntersections:
-    """Gives the intersections of simple queries. All of their answers are validated.
-
-    Args:
-        simple: the queries.
-        answer_filter: what is kept.
-        considerations: takes what became of each query.
-        folder: takes the file of those that are kept.
-        scratch: local folder for scratch files.
-    """
-    path = os.path.join(folder, "kept.arrow")
-    os.makedirs(folder, exist_ok=True)
-    with intersection_rows(scratch, len(simple)) as kept:
-        for pair in intersections(_with_families(simple), scratch=scratch, least=answer_filter.least):
-            query = IntersectionQuery(simple.query(pair.first), simple.query(pair.second))
-            n_answers = len(pair.subjects)
-            outcome = answer_filter.outcome(n_answers, n_answers)
-            entities = (query.first.entity_id, query.second.entity_id)
-            considerations.add(
-                QueryRow(
-                    INTERSECTION,
-                    query.key,
-                    query.property_ids,
-                    entities,
-                    query.first.type_label,
-                    n_answers,
-                    None,
-                    n_answers,
-                    n_answers,
-                    outcome,
-                )
-            )
-            if outcome == KEPT:
-                # A copy: what is kept of a bucket must not keep the bucket.
-                kept.add(intersection_key(pair.first, pair.second), pair._replace(subjects=pair.subjects.copy()))
-        kept.write(path)
-    return KeptIntersections(path, simple)
+def write_question(work: GroupWork, question: Question, kind: int, first: int, second: int) -> None:
+    """Gives a question to the outputs ``questions`` and ``candidates``, with what all are ordered by."""
+    work.add("questions", (kind, first, second, *question_row(DrawnQuestion(question, None, None, None))))
+    work.add("candidates", (kind, first, second, question.key, question.subset, question.property_ids))
 
 
-def _with_families(simple: KeptSimple) -> Iterator[tuple[int, int, Numbers]]:
-    """Gives number, family and validated answers of queries; those of one property and value stand together."""
-    numbered = enumerate(simple)
-    for family, (_, members) in enumerate(groupby(numbered, key=lambda one: one[1].query[:2])):
-        for number, one in members:
-            yield number, family, one.validated()
+def write_query(work: GroupWork, row: QueryRow, kind: int, first: int, second: int) -> None:
+    """Gives a query that was considered to the output ``queries``, with what all are ordered by."""
+    work.add("queries", (kind, first, second, *row))
 
 
-def simple_questions(simple: SimpleQueries, relations: Relations) -> Iterator[Question]:
-    """Gives the questions of simple queries, in their order."""
-    for one in simple.kept:
-        subjects, item = one.validated(), int(one.query.entity_id[1:])
-        named = simple.names.rows(np.append(subjects, item))
-        entity, proofs = _entity(named[item], item), simple.proofs.take(one.facts[one.is_validated])
-        answers = tuple(
-            _answer(named[subject], subject, (proof,)) for subject, proof in zip(subjects.tolist(), proofs, strict=True)
-        )
-        yield Question(
-            SIMPLE,
-            one.query.key,
-            simple_question(relations, one.query, entity.text),
-            one.query.property_ids,
-            one.query.type_label,
-            (entity,),
-            len(one.subjects),
-            len(answers),
-            answers,
-        )
-
-
-def intersection_questions(kept: KeptIntersections, simple: SimpleQueries, relations: Relations) -> Iterator[Question]:
-    """Gives the questions of intersections, in their order."""
-    for query, pair in kept:
-        both = simple.kept[pair.first], simple.kept[pair.second]
-        items = [int(one.query.entity_id[1:]) for one in both]
-        named = simple.names.rows(np.append(pair.subjects, items))
-        entities = tuple(_entity(named[item], item) for item in items)
-        proofs = zip(*(simple.proofs.take(one.facts_of(pair.subjects)) for one in both), strict=True)
-        answers = tuple(
-            _answer(named[subject], subject, of_both)
-            for subject, of_both in zip(pair.subjects.tolist(), proofs, strict=True)
-        )
-        yield Question(
-            INTERSECTION,
-            query.key,
-            intersection_question(relations, query, entities[0].text, entities[1].text),
-            query.property_ids,
-            query.first.type_label,
-            entities,
-            len(answers),
-            len(answers),
-            answers,
-        )
-
-
-def composition_questions(
-    found: Compositions, simple: SimpleQueries, relations: Relations, *, all_proofs: bool, as_released: bool
-) -> Iterator[Question]:
-    """Gives the questions of compositions, in their order.
+def write_simple(
+    work: GroupWork,
+    plan: Plan,
+    number: int,
+    subjects: Numbers,
+    proofs: Sequence[ProofText],
+    names: ItemNames,
+    *,
+    n_answers: int,
+) -> None:
+    """Gives the question of a simple query.
 
     Args:
-        found: the compositions.
-        simple: their bases.
-        relations: hold the words.
-        all_proofs: where several subjects have a value, the proofs of all of them and not only those of the first.
-        as_released: see ``questions.composition_question``.
+        work: the group.
+        plan: of the job.
+        number: of the query.
+        subjects: the validated answers.
+        proofs: that of each.
+        names: of answers and entity.
+        n_answers: how many answers Wikidata has.
     """
-    for one in found.kept:
-        base, item = simple.kept[one.base], int(one.query.base.entity_id[1:])
-        entity = _entity(simple.names.row(item), item)
-        yield Question(
-            COMPOSITION,
-            one.query.key,
-            composition_question(relations, one.query, entity.text, as_released=as_released),
-            one.query.property_ids,
-            one.query.base.type_label,
-            (entity,),
-            one.n_pairs,
-            len(one.facts),
-            tuple(_composed(one, base, found, simple, all_proofs=all_proofs)),
-        )
+    query = plan.numbers.query(number)
+    item = int(query.entity_id[1:])
+    named = names.rows(np.append(subjects, item))
+    entity = _entity(named[item], item)
+    answers = tuple(
+        _answer(named[subject], subject, (proof,)) for subject, proof in zip(subjects.tolist(), proofs, strict=True)
+    )
+    text = simple_question(plan.relations, query, entity.text)
+    question = Question(
+        SIMPLE,
+        query.key,
+        text,
+        query.property_ids,
+        query.type_label,
+        (entity,),
+        n_answers,
+        len(answers),
+        answers,
+    )
+    write_question(work, question, _KINDS[SIMPLE], number, 0)
+
+
+def write_intersection(
+    work: GroupWork,
+    plan: Plan,
+    query: IntersectionQuery,
+    pair: PairAnswers,
+    proofs: tuple[Sequence[ProofText], Sequence[ProofText]],
+    names: ItemNames,
+) -> None:
+    """Gives the question of an intersection, with the proofs of both of its queries."""
+    items = [int(one.entity_id[1:]) for one in query]
+    named = names.rows(np.append(pair.subjects, items))
+    entities = tuple(_entity(named[item], item) for item in items)
+    answers = tuple(
+        _answer(named[subject], subject, of_both)
+        for subject, *of_both in zip(pair.subjects.tolist(), *proofs, strict=True)
+    )
+    text = intersection_question(plan.relations, query, entities[0].text, entities[1].text)
+    question = Question(
+        INTERSECTION,
+        query.key,
+        text,
+        query.property_ids,
+        query.first.type_label,
+        entities,
+        len(answers),
+        len(answers),
+        answers,
+    )
+    write_question(work, question, _KINDS[INTERSECTION], pair.first, pair.second)
+
+
+def write_composition(
+    work: GroupWork,
+    plan: Plan,
+    query: CompositionQuery,
+    base: int,
+    pairs: Sequence[tuple[int, str, ProofText, ProofText]],
+    names: ItemNames,
+    values: Values,
+    *,
+    n_pairs: int,
+) -> None:
+    """Gives the question of a composition.
+
+    Args:
+        work: the group.
+        plan: of the job.
+        query: what is asked.
+        base: the number of its base.
+        pairs: validated ones, by subject, then value: subject, value, proof of the base fact, proof of the value.
+        names: of subjects and entity.
+        values: what the values are called.
+        n_pairs: all pairs.
+    """
+    item = int(query.base.entity_id[1:])
+    named = names.rows(np.array([item, *(subject for subject, *_ in pairs)], np.int64))
+    entity = _entity(named[item], item)
+    options = plan.options
+    text = composition_question(plan.relations, query, entity.text, as_released=options.is_released_wording)
+    answers = tuple(_composed(query, pairs, named, values, all_proofs=options.all_proofs))
+    question = Question(
+        COMPOSITION,
+        query.key,
+        text,
+        query.property_ids,
+        query.base.type_label,
+        (entity,),
+        n_pairs,
+        len(pairs),
+        answers,
+    )
+    write_question(work, question, _KINDS[COMPOSITION], int(query.property_id[1:]), base)
 
 
 def _composed(
-    one: CompositionKept, base: SimpleKept, found: Compositions, simple: SimpleQueries, *, all_proofs: bool
+    query: CompositionQuery,
+    pairs: Sequence[tuple[int, str, ProofText, ProofText]],
+    named: dict[int, ItemName],
+    values: Values,
+    *,
+    all_proofs: bool,
 ) -> Iterator[QuestionAnswer]:
-    by_key: dict[str, tuple[str, list[tuple[int, int]]]] = {}
-    keys = found.values.keys(one.query.property_id, one.values)
-    for key, subject, value, fact in zip(keys, one.subjects.tolist(), one.values, one.facts.tolist(), strict=True):
-        by_key.setdefault(key, (value, []))[1].append((subject, fact))
-    chosen = {value: ways if all_proofs else ways[:1] for value, ways in by_key.values()}
-    subjects = np.array([subject for ways in chosen.values() for subject, _ in ways], np.int64)
-    of_values = found.proofs.take(fact for ways in chosen.values() for _, fact in ways)
-    pairs = zip(simple.proofs.take(base.facts_of(subjects)), of_values, strict=True)
-    named = simple.names.rows(subjects)
-    of_answers = found.values.take([(one.query.property_id, value) for value in chosen])
-    for ways, name in zip(chosen.values(), of_answers, strict=True):
-        proofs = tuple(proof for pair in islice(pairs, len(ways)) for proof in pair)
+    by_key: dict[str, tuple[str, list[tuple[int, ProofText, ProofText]]]] = {}
+    keys = values.keys(query.property_id, [value for _, value, *_ in pairs])
+    for key, (subject, value, of_base, of_value) in zip(keys, pairs, strict=True):
+        by_key.setdefault(key, (value, []))[1].append((subject, of_base, of_value))
+    of_answers = values.take([(query.property_id, value) for value, _ in by_key.values()])
+    for (_, ways), name in zip(by_key.values(), of_answers, strict=True):
+        proofs = tuple(proof for _, *both in islice(ways, None if all_proofs else 1) for proof in both)
         via = _entity(named[ways[0][0]], ways[0][0])
         yield QuestionAnswer(name.names[0], name.names, name.title, name.item_id, proofs, via)
 
@@ -184,5 +182,19 @@ def _entity(name: ItemName, item: int) -> QuestionEntity:
     return QuestionEntity(name.names[0], name.names, name.title, f"Q{item}")
 
 
-def _answer(name: ItemName, item: int, proofs: tuple[ProofText, ...]) -> QuestionAnswer:
-    return QuestionAnswer(name.names[0], name.names, name.title, f"Q{item}", proofs)
+def _answer(name: ItemName, item: int, proofs: Sequence[ProofText]) -> QuestionAnswer:
+    return QuestionAnswer(name.names[0], name.names, name.title, f"Q{item}", tuple(proofs))
+
+
+def simple_row(
+    query: SimpleQuery,
+    n_answers: int,
+    outcome: str,
+    n_with_page: int | None = None,
+    n_found: int | None = None,
+    n_validated: int | None = None,
+) -> QueryRow:
+    """Gives what became of a simple query."""
+    entities = (query.entity_id,)
+    counts = n_answers, n_with_page, n_found, n_validated
+    return QueryRow(SIMPLE, query.key, query.property_ids, entities, query.type_label, *counts, outcome)

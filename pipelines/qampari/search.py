@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from kbsource.beat import Beat
+from kbsource.chunks import Work
 from mapping.qampari.evidence import Candidate, PageSentences, Sought
 from mapping.qampari.table_evidence import find_words
 from pipelines.page_texts import PageTexts
-from pipelines.qampari.staging import WORDS, QampariJob, numbered, wanted_spill, write_found
+from pipelines.qampari.plan import FOUND, WORDS, Plan
+from pipelines.transforms.group_map import batch_of_rows
+
+_ROWS_AT_ONCE = 4096
 
 
-def search_part(task: dict[str, Any], job: QampariJob, beat: Beat) -> None:
-    """Looks through some buckets, page by page in the order of the release, and stages what is found."""
-    pages = PageTexts(job.kb, job.pages, job.page_rows, has_anchors=True)
-    try:
-        rows = (row for bucket in task["buckets"] for row in _found(task["folder"], bucket, pages, job, beat))
-        write_found(rows, numbered(task["folder"], "found", task["number"]))
-    finally:
-        pages.close()
+@dataclass(frozen=True, slots=True)
+class SearchPages:
+    """Makes what looks for things in pages.
+
+    Attributes:
+        plan: names the release.
+    """
+
+    plan: Plan
+
+    def __call__(self) -> PageSearch:
+        return PageSearch(self.plan)
 
 
-def _found(folder: str, bucket: int, pages: PageTexts, job: QampariJob, beat: Beat) -> Iterator[tuple[Any, ...]]:
-    order = [("position", "ascending"), ("fact", "ascending"), ("direction", "ascending")]
-    wanted = wanted_spill(folder).read(bucket).sort_by(order)
-    in_turn = pages.pages(np.unique(wanted["position"].to_numpy()).tolist())
-    # A batch at a time: rows as Python values take ten times the room.
-    last, sentences = -1, None
-    for batch in wanted.to_batches(max_chunksize=4096):
-        for position, fact, direction, names, page_id in _rows(batch):
-            if sentences is None or position != last:
-                last, sentences = position, PageSentences(next(in_turn), n_before=job.n_before)
-            for number, one in enumerate(_candidates(sentences, direction, names, page_id)):
-                yield (fact, direction, number, *one, sentences.page.title)
-        beat.done(pages=0, n_bytes=batch.num_rows)
+class PageSearch:
+    """Rows of WANTED, by position of the page -> rows of FOUND. A look that ends its process finds nothing."""
 
+    schema = FOUND
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    def __init__(self, plan: Plan) -> None:
+        self._pages = PageTexts(plan.kb, plan.pages, plan.page_rows, has_anchors=True)
+        self._n_before = plan.options.sentences_before
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        found = self._found(rows, work)
+        while part := list(islice(found, _ROWS_AT_ONCE)):
+            yield batch_of_rows(part, FOUND)
+
+    def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
+        last, sentences = -1, None
+        for first, batch in rows:
+            numbered = enumerate(zip(*(column.to_pylist() for column in batch.columns), strict=True), first)
+            looks = [(number, look) for number, look in numbered if number not in work.verdicts]
+            work.report.counts["given_up"] += batch.num_rows - len(looks)
+            in_turn = self._pages.pages(dict.fromkeys(position for _, (position, *_) in looks if position != last))
+            for number, (position, fact, direction, names, page_id) in looks:
+                work.beat.enter(number)
+                if sentences is None or position != last:
+                    last, sentences = position, PageSentences(next(in_turn), n_before=self._n_before)
+                for place, one in enumerate(_candidates(sentences, direction, names, page_id)):
+                    yield (fact, direction, place, *one, sentences.page.title)
+                work.beat.leave()
+            work.beat.done(pages=0, n_bytes=batch.num_rows)
 
 
 def _candidates(

@@ -1,282 +1,234 @@
-"""Simple queries: from the facts of Wikidata to those that are validated."""
+"""Simple queries: from the facts of Wikidata to those that are validated, group by group."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kbsource.files import LocalStorage
-from kbsource.staging import read_batches, staged_rows
+from kbsource.chunks import Key, Stored
+from kbsource.regroup import whole_runs
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
-from mapping.qampari.joins import SimpleAnswers
-from mapping.qampari.names import ItemNames, ItemPages, write_names
-from mapping.qampari.ordered import KeySample
-from mapping.qampari.questions import SIMPLE, SimpleQuery
-from mapping.qampari.relations import Relations
-from mapping.qampari.rows import QueryRow
-from mapping.qampari.selection import KEPT, AnswerFilter
-from mapping.qampari.specific_types import wider_twins
-from pipelines.qampari.considered import Considerations
-from pipelines.qampari.facts import FactStage, Flags, Proofs, Runs
-from pipelines.qampari.kept import KeptSimple, simple_key, simple_rows
+from mapping.qampari.joins import simple_answers
+from mapping.qampari.questions import FAMILY_BITS
+from mapping.qampari.selection import KEPT
+from mapping.qampari.specific_types import type_breadths, wider_twins
+from pipelines.qampari.classes import read_types
+from pipelines.qampari.facts import FactWriter, Flags, count_found, try_facts
+from pipelines.qampari.lookups import proof_texts
+from pipelines.qampari.names import item_names
+from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
+from pipelines.qampari.questions import simple_row, write_query, write_simple
+from pipelines.transforms.group_map import GroupWork
 
-_ROWS_AT_ONCE = 1024
+FACT_ORDER = ("value", "property", "subject")
+TOO_MANY, UNNAMED, SETTLED = range(3)
+"""Kinds of considered queries, in the order of the table."""
 _SUBJECTS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 16
 
 
-def _lists(*names: str) -> list[pa.Field]:
-    return [pa.field(name, pa.list_(pa.int64()), nullable=False) for name in names]
+def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
+    """Gives the queries of the properties and values of a group, from their facts.
 
-
-_ASKED = pa.schema(
-    [
-        pa.field("property_id", pa.string(), nullable=False),
-        pa.field("entity_id", pa.string(), nullable=False),
-        pa.field("type_label", pa.string()),
-        *_lists("subjects"),
-    ]
-)
-_STAGED = pa.schema([*_ASKED, *_lists("facts"), pa.field("n_with_page", pa.int64(), nullable=False)])
-
-
-class SimpleQueries(NamedTuple):
-    """The simple queries that passed.
-
-    Attributes:
-        kept: in their order.
-        proofs: of their facts.
-        names: of their answers and entities.
+    Input: ``facts``, in ``FACT_ORDER``. Outputs: ``asked``; ``items``, each once; ``queries``.
     """
+    options = plan.options
+    tally: Counter[str] = Counter()
+    answers = simple_answers(
+        whole_runs(work.rows("facts"), FACT_ORDER[:2]),
+        plan.relations,
+        read_types(types_path),
+        least=options.answer_filter.least,
+        most=options.most_subjects,
+        tally=tally,
+    )
+    items = [np.empty(0, np.int64)]
+    n_items = 0
+    numbers = plan.numbers
+    for place, (query, subjects) in enumerate(answers):
+        if not options.answer_filter.may_keep(len(subjects)):
+            row = simple_row(query, len(subjects), "too_many_answers")
+            write_query(work, row, TOO_MANY, work.group, place)
+            continue
+        work.add("asked", (numbers.number(query), subjects))
+        items += [subjects, np.array([int(query.entity_id[1:])], np.int64)]
+        n_items += len(subjects) + 1
+        if n_items > 2 * max(len(items[0]), _NUMBERS_AT_ONCE):
+            items = [np.unique(np.concatenate(items))]
+            n_items = len(items[0])
+    work.counts.update(tally)
+    every = np.unique(np.concatenate(items))
+    work.extend("items", (every,))
 
-    kept: KeptSimple
-    proofs: Proofs
-    names: ItemNames
 
+def make_facts(work: GroupWork, named: list[tuple[Key, Stored]], *, plan: Plan) -> None:
+    """Makes the facts of each property and value of a group, each once, and notes which query needs which.
 
-class ItemSet:
-    """Numbers of items, each once. Memory: 8 bytes each, and some more while they are added."""
-
-    def __init__(self) -> None:
-        self._known = np.empty(0, np.int64)
-        self._added = np.empty(_NUMBERS_AT_ONCE, np.int64)
-        self._n_added = 0
-
-    def add(self, numbers: Numbers) -> None:
-        """Takes numbers."""
-        if self._n_added + len(numbers) > len(self._added):
-            n_known = len(self.sorted())
-            self._added = np.empty(max(_NUMBERS_AT_ONCE, n_known // 4, len(numbers)), np.int64)
-        self._added[self._n_added : self._n_added + len(numbers)] = numbers
-        self._n_added += len(numbers)
-
-    def sorted(self) -> Numbers:
-        """Gives all of them, ascending."""
-        if self._n_added:
-            self._known = np.unique(np.concatenate([self._known, np.unique(self._added[: self._n_added])]))
-            self._n_added = 0
-        return self._known
-
-
-def validate_simple(
-    answers: Iterator[SimpleAnswers],
-    relations: Relations,
-    tables: Any,
-    pages: ItemPages,
-    *,
-    answer_filter: AnswerFilter,
-    breadths: Mapping[str, int] | None,
-    considerations: Considerations,
-    runs: Runs,
-    scratch: str,
-) -> SimpleQueries:
-    """Gives the simple queries whose answers the pages say.
-
-    Args:
-        answers: of ``joins.simple_answers``; those of one property and value stand together.
-        relations: hold the words.
-        tables: of Wikidata.
-        pages: of the release.
-        answer_filter: what is kept.
-        breadths: of ``type_breadths``: of the types of one property and value that have the same validated answers the
-            most specific is kept; None keeps all.
-        considerations: takes what became of each query.
-        runs: how tasks are run.
-        scratch: local folder for scratch files.
+    Input: ``asked``. Outputs: ``staged``, those of ``OF_FACTS``, ``queries``.
     """
-    asked, staged = (os.path.join(runs.staging, "simple", f"{name}.arrow") for name in ("asked", "staged"))
-    with runs.reading.stage(runs.progress, "simple, facts", tables, "statements"):
-        items = _stage_asked(answers, asked, answer_filter, considerations)
-    names_path = os.path.join(runs.staging, "names", "simple.arrow")
-    with runs.reading.stage(runs.progress, f"simple, names of {len(items):,} items", tables, "items"):
-        write_names(names_path, items, tables, pages, scratch=scratch)
-    names = ItemNames(names_path, items)
-    with FactStage("simple", runs, pages) as stage:
-        _stage_facts(asked, staged, stage, relations, names, considerations)
-    runs.progress.note(f"simple: {stage.n_facts:,} facts, {stage.n_searches:,} looks into pages")
-    is_found = stage.search()
-    needed = stage.needed()
-    sample = KeySample()
-    for row in _read(staged):
-        facts = row["facts"]
-        if answer_filter.keeps(min(int(is_found[facts].sum()), answer_filter.most), len(facts)):
-            needed[facts] = True
-            sample.add(simple_key(row["property_id"], row["entity_id"]))
-    is_proved = stage.prove(needed)
-    path = os.path.join(stage.folder, "kept.arrow")
-    with simple_rows(scratch, sample) as kept:
-        for row, outcome in _with_outcomes(staged, is_found, is_proved, answer_filter, breadths):
-            query = SimpleQuery(row["property_id"], row["entity_id"], row["type_label"])
-            facts = row["facts"]
-            is_validated = is_proved[facts]
-            n_validated = None if outcome == "too_few_found" else int(is_validated.sum())
-            n_found = int(is_found[facts].sum())
-            considerations.add(_considered(query, len(facts), outcome, row["n_with_page"], n_found, n_validated))
-            if outcome == KEPT:
-                # Copies: what is kept of a batch must not keep the batch.
-                kept.add(simple_key(*query[:2]), (*query, row["subjects"].copy(), facts.copy(), is_validated))
-        kept.write(path)
-    considerations.count_stage("simple", stage)
-    return SimpleQueries(KeptSimple(path), stage.proofs(), names)
+    names, facts, numbers = item_names(named), FactWriter(work, plan), plan.numbers
+    n_unnamed = 0
+    for families in _at_once(list_rows(work.rows("asked"))):
+        entities = np.array([int(numbers.query(rows[0]["query"]).entity_id[1:]) for rows in families], np.int64)
+        found = names.rows(np.concatenate([entities, *(row["subjects"] for rows in families for row in rows)]))
+        for entity, rows in zip(entities.tolist(), families, strict=True):
+            if not found[entity].names:
+                for row in rows:
+                    unnamed = simple_row(numbers.query(row["query"]), len(row["subjects"]), "entity_unnamed")
+                    write_query(work, unnamed, UNNAMED, work.group, n_unnamed)
+                    n_unnamed += 1
+                continue
+            subjects = np.unique(np.concatenate([row["subjects"] for row in rows]))
+            of_entity = Sought(found[entity].names, found[entity].page_id)
+            relation = plan.relations.simple[numbers.query(rows[0]["query"]).property_id]
+            first, has_page = facts.next, np.zeros(len(subjects), np.bool_)
+            for place, one in enumerate(found[subject] for subject in subjects.tolist()):
+                has_page[place] = one.page_id is not None
+                hypothesis = relation.hypothesis(one.names[0], of_entity.names[0]) if one.names else None
+                facts.add(Sought(one.names, one.page_id), of_entity, hypothesis)
+            for row in rows:
+                places = np.searchsorted(subjects, row["subjects"])
+                work.add("staged", (*row.values(), first + places, int(has_page[places].sum())))
+    facts.close()
 
 
-def mapped_numbers(numbers: Numbers, path: str) -> Numbers:
-    """Gives numbers back as a mapped file."""
-    np.save(path, numbers, allow_pickle=False)
-    mapped: Numbers = np.load(path, mmap_mode="r", allow_pickle=False)
-    return mapped
+def _at_once(rows: Iterable[dict[str, Any]]) -> Iterator[list[list[dict[str, Any]]]]:
+    """Gives the queries of each property and value, those of several at once."""
+    families: list[list[dict[str, Any]]] = []
+    n_subjects = 0
+    for _, family in groupby(rows, key=_family):
+        families.append(list(family))
+        n_subjects += sum(len(row["subjects"]) for row in families[-1])
+        if n_subjects >= _SUBJECTS_AT_ONCE:
+            yield families
+            families, n_subjects = [], 0
+    if families:
+        yield families
 
 
-def _with_outcomes(
-    staged: str, is_found: Flags, is_proved: Flags, answer_filter: AnswerFilter, breadths: Mapping[str, int] | None
-) -> Iterator[tuple[dict[str, Any], str]]:
+def _family(row: dict[str, Any]) -> int:
+    family: int = row["query"] >> FAMILY_BITS
+    return family
+
+
+def try_simple(work: GroupWork, *, plan: Plan) -> None:
+    """Gives what was found of the facts that a question may come of.
+
+    Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts that anything was found of.
+    """
+    found = work.table("found", FOUND)
+    said = count_found(work, found)
+    first, keep = work.group << FACT_BITS, plan.options.answer_filter
+    is_found = np.zeros(_n_facts(work.rows("facts")), np.bool_)
+    is_found[said] = True
+    is_needed = np.zeros_like(is_found)
+    for row in list_rows(work.rows("staged")):
+        facts = row["facts"] - first
+        if keep.keeps(min(int(is_found[facts].sum()), keep.most), len(facts)):
+            is_needed[facts] = True
+    work.extend("said", (said + first,))
+    try_facts(work, is_needed, found)
+
+
+def _n_facts(batches: Iterable[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+class _Settled(NamedTuple):
+    """A query with what became of it."""
+
+    row: dict[str, Any]
+    outcome: str
+    n_found: int
+    is_validated: Flags
+
+
+def settle_simple(work: GroupWork, types_path: str, named: list[tuple[Key, Stored]], *, plan: Plan) -> None:
+    """Settles the queries of a group, and makes the questions of those that are kept.
+
+    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``kept``; ``answers``, ``bases`` and ``subjects`` of these;
+    ``OF_QUESTIONS``.
+    """
+    names, numbers = item_names(named), plan.numbers
+    proofs = work.table("proofs", PROOFS)
+    proved = proofs["fact"].to_numpy()
+    said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
+    breadths = type_breadths(read_types(types_path)) if plan.options.most_specific_types else None
+    kept: list[_Settled] = []
+    for place, one in enumerate(_settled(work.rows("staged"), said, proved, plan, breadths)):
+        n_answers = len(one.row["facts"])
+        n_validated = None if one.outcome == "too_few_found" else int(one.is_validated.sum())
+        counts = one.row["n_with_page"], one.n_found, n_validated
+        row = simple_row(numbers.query(one.row["query"]), n_answers, one.outcome, *counts)
+        write_query(work, row, SETTLED, work.group, place)
+        if one.outcome == KEPT:
+            kept.append(one)
+    kept.sort(key=_number)
+    for one in kept:
+        query, subjects, facts = (one.row[name] for name in ("query", "subjects", "facts"))
+        work.add("kept", (query, subjects, facts, one.is_validated))
+        right, right_facts = subjects[one.is_validated], facts[one.is_validated]
+        work.extend("answers", (_repeated(query, right), _repeated(len(right), right), right, right_facts))
+        own = int(numbers.query(query).property_id[1:])
+        work.extend("bases", (_repeated(query, subjects), _repeated(own, subjects), subjects))
+        work.extend("subjects", (subjects,))
+        texts = proof_texts(proofs.take(pa.array(np.searchsorted(proved, right_facts))))
+        write_simple(work, plan, query, right, texts, names, n_answers=len(subjects))
+
+
+def _number(one: _Settled) -> int:
+    number: int = one.row["query"]
+    return number
+
+
+def _repeated(value: int, like: Numbers) -> Numbers:
+    return np.full(len(like), value, np.int64)
+
+
+def _settled(
+    batches: Iterable[pa.RecordBatch], said: Numbers, proved: Numbers, plan: Plan, breadths: Mapping[str, int] | None
+) -> Iterator[_Settled]:
     """Gives the queries with what becomes of them; those of one property and value are looked at together."""
-    for _, rows in groupby(_read(staged), key=itemgetter("property_id", "entity_id")):
+    keep = plan.options.answer_filter
+    for _, rows in groupby(list_rows(batches), key=_family):
         found = []
         for row in rows:
             facts = row["facts"]
-            is_near = answer_filter.keeps(min(int(is_found[facts].sum()), answer_filter.most), len(facts))
-            n_validated = int(is_proved[facts].sum())
-            found.append((row, answer_filter.outcome(n_validated, len(facts)) if is_near else "too_few_found"))
+            n_found, is_validated = int(np.isin(facts, said).sum()), np.isin(facts, proved)
+            outcome = "too_few_found"
+            if keep.keeps(min(n_found, keep.most), len(facts)):
+                outcome = keep.outcome(int(is_validated.sum()), len(facts))
+            found.append(_Settled(row, outcome, n_found, is_validated))
         if breadths is not None:
-            twins = _wider(((row for row, outcome in found if outcome == KEPT)), is_proved, breadths)
-            found = [(row, "wider_type" if row["type_label"] in twins else outcome) for row, outcome in found]
+            twins = _wider([one for one in found if one.outcome == KEPT], plan, breadths)
+            found = [one._replace(outcome="wider_type") if one.row["query"] in twins else one for one in found]
         yield from found
 
 
-def _wider(rows: Iterable[dict[str, Any]], is_proved: Flags, breadths: Mapping[str, int]) -> set[str]:
-    """Gives the types of queries with the same validated answers as one with a more specific type."""
-    typed = [
-        (row["type_label"], row["subjects"][is_proved[row["facts"]]]) for row in rows if row["type_label"] is not None
-    ]
-    is_wider = wider_twins(typed, breadths)
-    return {label for (label, _), wider in zip(typed, is_wider, strict=True) if wider}
+def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
+    """Gives the queries with the same validated answers as one with a more specific type."""
+    numbered = [(one.row["query"], plan.numbers.query(one.row["query"]).type_label, one) for one in kept]
+    typed = [(number, label, one) for number, label, one in numbered if label is not None]
+    is_wider = wider_twins([(label, one.row["subjects"][one.is_validated]) for _, label, one in typed], breadths)
+    return {number for (number, *_), wider in zip(typed, is_wider, strict=True) if wider}
 
 
-def _stage_asked(
-    answers: Iterator[SimpleAnswers], path: str, answer_filter: AnswerFilter, considerations: Considerations
-) -> Numbers:
-    items = ItemSet()
-    with staged_rows(LocalStorage(), path, _ASKED) as sink:
-        for query, subjects in answers:
-            if not answer_filter.may_keep(len(subjects)):
-                considerations.add(_considered(query, len(subjects), "too_many_answers"))
-                continue
-            sink.add((*query, subjects))
-            items.add(subjects)
-            items.add(np.array([int(query.entity_id[1:])], np.int64))
-            if sink.n_pending == _ROWS_AT_ONCE:
-                sink.flush()
-    return mapped_numbers(items.sorted(), os.path.join(os.path.dirname(path), "items.npy"))
-
-
-def _considered(
-    query: SimpleQuery,
-    n_answers: int,
-    outcome: str,
-    n_with_page: int | None = None,
-    n_found: int | None = None,
-    n_validated: int | None = None,
-) -> QueryRow:
-    return QueryRow(
-        SIMPLE,
-        query.key,
-        query.property_ids,
-        (query.entity_id,),
-        query.type_label,
-        n_answers,
-        n_with_page,
-        n_found,
-        n_validated,
-        outcome,
-    )
-
-
-def _read(path: str) -> Iterator[dict[str, Any]]:
+def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Gives rows whose lists are parts of the batch's arrays."""
-    for batch in read_batches(LocalStorage(), path):
+    for batch in batches:
         columns = [number_lists(one) if pa.types.is_list(one.type) else one.to_pylist() for one in batch.columns]
         for values in zip(*columns, strict=True):
             yield dict(zip(batch.schema.names, values, strict=True))
 
 
-def number_lists(column: pa.ListArray) -> list[Numbers]:
-    """Gives lists of numbers, parts of one array."""
-    numbers, edges = column.flatten().to_numpy(), column.offsets.to_numpy() - column.offsets[0].as_py()
+def number_lists(column: pa.ListArray) -> list[Any]:
+    """Gives lists of numbers or flags, parts of one array."""
+    values, edges = column.flatten(), column.offsets.to_numpy() - column.offsets[0].as_py()
+    numbers = values.to_numpy(zero_copy_only=False)
     return [numbers[start:end] for start, end in pairwise(edges.tolist())]
-
-
-def _read_groups(path: str) -> Iterator[list[list[dict[str, Any]]]]:
-    """Gives the queries of each property and value, those of several at once."""
-    groups: list[list[dict[str, Any]]] = []
-    n_subjects = 0
-    for _, group in groupby(_read(path), key=itemgetter("property_id", "entity_id")):
-        groups.append(list(group))
-        n_subjects += sum(len(row["subjects"]) for row in groups[-1])
-        if n_subjects >= _SUBJECTS_AT_ONCE:
-            yield groups
-            groups, n_subjects = [], 0
-    if groups:
-        yield groups
-
-
-def _stage_facts(
-    asked: str,
-    staged: str,
-    stage: FactStage,
-    relations: Relations,
-    names: ItemNames,
-    considerations: Considerations,
-) -> None:
-    """Makes the facts of each property and value, each once, and notes which query needs which."""
-    with staged_rows(LocalStorage(), staged, _STAGED) as sink:
-        for groups in _read_groups(asked):
-            entities = np.array([int(rows[0]["entity_id"][1:]) for rows in groups], np.int64)
-            named = names.rows(np.concatenate([entities, *(row["subjects"] for rows in groups for row in rows)]))
-            for entity, rows in zip(entities.tolist(), groups, strict=True):
-                property_id, entity_id = rows[0]["property_id"], rows[0]["entity_id"]
-                if not named[entity].names:
-                    for row in rows:
-                        query = SimpleQuery(property_id, entity_id, row["type_label"])
-                        considerations.add(_considered(query, len(row["subjects"]), "entity_unnamed"))
-                    continue
-                subjects = np.unique(np.concatenate([row["subjects"] for row in rows]))
-                of_entity = Sought(named[entity].names, named[entity].page_id)
-                relation = relations.simple[property_id]
-                first, has_page = stage.n_facts, np.zeros(len(subjects), np.bool_)
-                for place, one in enumerate(named[subject] for subject in subjects.tolist()):
-                    has_page[place] = one.page_id is not None
-                    hypothesis = relation.hypothesis(one.names[0], of_entity.names[0]) if one.names else None
-                    stage.add(Sought(one.names, one.page_id), of_entity, hypothesis)
-                for row in rows:
-                    places = np.searchsorted(subjects, row["subjects"])
-                    sink.add((*row.values(), first + places, int(has_page[places].sum())))
-            if sink.n_pending >= _ROWS_AT_ONCE:
-                sink.flush()

@@ -7,8 +7,6 @@ from decimal import Context, Decimal
 from typing import Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.evidence import number_names, text_names, year_names
@@ -90,18 +88,18 @@ class Values:
         return found
 
 
-def value_kinds(tables: WikidataTables, property_ids: Collection[str]) -> dict[str, ValueKind]:
-    """Gives the kind of the values of properties: by their datatype; where the dump lacks a property by the values."""
+def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
+    """Gives the kind of the values of the properties that a release has, by their datatype."""
     kinds: dict[str, ValueKind] = {}
     for batch in tables.batches("properties", ("property_id", "datatype")):
         for property_id, datatype in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             kinds[property_id] = _KINDS.get(datatype, "text")
-    if lacking := pa.array(sorted(set(property_ids) - kinds.keys()), pa.string()):
-        for batch in tables.batches("statements", ("property_id", "value_type")):
-            chosen = batch.filter(pc.and_(pc.is_in(batch["property_id"], lacking), pc.is_valid(batch["value_type"])))
-            for property_id, value_type in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
-                kinds.setdefault(property_id, _KINDS.get(value_type, "text"))
     return kinds
+
+
+def kinds_of_types(types: Mapping[str, str]) -> dict[str, ValueKind]:
+    """Gives the kind of the values of properties, by the type of one of them."""
+    return {property_id: _KINDS.get(type_, "text") for property_id, type_ in types.items()}
 
 
 def types_of_values(kinds: Mapping[str, ValueKind], property_ids: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,6 @@ from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, join
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
-from pipelines.local_copies import local_copy
 from pipelines.storage import is_local, storage_for
 from pipelines.transforms.together import Together
 from pipelines.workers import WorkerDoFn
@@ -130,11 +129,8 @@ def _copy(source: str, target: str) -> None:
 
 def local_index(folder: str) -> str:
     """Gives a local folder with the files of an index that ``BuildTitleIndex`` made."""
-    if is_local(folder):
-        return folder
     storage = storage_for(folder)
-    names = [base_name(path) for path in storage.glob(join(folder, "*"))]
-    return local_copy(folder, names, storage=storage)
+    return storage.local_copy(folder, [base_name(path) for path in storage.glob(join(folder, "*"))])
 
 
 @contextmanager

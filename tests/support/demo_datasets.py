@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,11 +17,12 @@ from kbsource.beat import Beat
 from kbsource.files import LocalStorage
 from mapping.writer import file_name
 from pipelines.alignment.facts import file_stem
-from pipelines.alignment.tasks import run_task
-from pipelines.alignment.together import AllSummary, Planned, map_all
+from pipelines.alignment.together import AllSummary, Planned
 from pipelines.commands.map_all import planned_alignments
+from pipelines.jobs.map_dataset import map_all
 from pipelines.progress import Progress
 from pipelines.runners import beam_flags
+from pipelines.transforms.guarded_chunk import do_chunk
 from tests.support.builds import build_mini
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT
@@ -29,18 +31,27 @@ CONFIG = FOLDER / "datasets.yaml"
 GOLDEN = ROOT / "tests" / "golden" / "datasets"
 
 
+class _NoGuard:
+    """Does chunks where it is."""
+
+    def __init__(self, verdicts: Mapping[int, tuple[int, str]], *_: object, **__: object) -> None:
+        self._verdicts = verdicts
+
+    def run(self, task: Mapping[str, Any]) -> None:
+        do_chunk({**task, "verdicts": self._verdicts}, Beat.unshared())
+
+    def close(self) -> None:
+        """Has nothing to close."""
+
+
 @contextmanager
-def tasks_in_this_process(verdicts: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Does tasks without a process of their own, whose start takes longer than such small ones do.
+def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None) -> Iterator[None]:
+    """Does chunks without a process of their own, whose start takes longer than such small ones do.
 
     Args:
-        verdicts: over pieces of work that ended the process, see ``task_runs.run_guarded``; none without.
+        verdicts: over rows of every chunk, see ``kbsource.chunks.Work``; none without.
     """
-
-    def run(guard: object, task: Mapping[str, Any], *, beat_path: str) -> None:
-        run_task({**task, "verdicts": verdicts or {}}, Beat.unshared())
-
-    with mock.patch("pipelines.task_runs.run_guarded", run):
+    with mock.patch("pipelines.transforms.guarded_map.Guard", partial(_NoGuard, verdicts or {})):
         yield
 
 
@@ -53,7 +64,7 @@ def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[
 def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> AllSummary:
     """Aligns all that a configuration names."""
     flags = beam_flags("local", workers=None, beam_args=())
-    with tasks_in_this_process():
+    with chunks_in_this_process():
         return map_all(
             planned_demo(release, output, config=config),
             kb=str(release),

@@ -1,14 +1,15 @@
-"""Tasks of an alignment whose search goes wrong for one evidence on purpose."""
+"""A search that goes wrong for one evidence on purpose."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from kbsource.beat import Beat
+from kbsource.chunks import ChunkFunction
 from mapping.locate import PageSearch
 from mapping.records import Alignment
 from mapping.resolve import Resolved
-from pipelines.alignment import align, tasks
+from pipelines.alignment import search
+from pipelines.alignment.search_settings import MakeSearch
 from tests.support.guarded_work import misbehave
 
 HANGS = "the evidence that nobody finds"
@@ -23,7 +24,10 @@ class MoodySearch(PageSearch):
         return super().locate(found, text)
 
 
-def run_task(task: dict[str, Any], beat: Beat) -> None:
-    """Does a task as ``tasks.run_task`` does."""
-    align.PageSearch = MoodySearch  # type: ignore[misc]
-    tasks.run_task(task, beat)
+@dataclass(frozen=True)
+class MakeMoodySearch(MakeSearch):
+    """Makes what ``MakeSearch`` makes, with ``MoodySearch`` in it."""
+
+    def __call__(self) -> ChunkFunction:
+        search.PageSearch = MoodySearch  # type: ignore[misc]
+        return MakeSearch.__call__(self)

@@ -5,22 +5,15 @@ from __future__ import annotations
 import io
 import random
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from kbsource.beat import Beat
 from kbsource.records import Anchor, Element, Page
 from pipelines.jobs import qampari as job
 from pipelines.options_qampari import QampariOptions
 from pipelines.progress import Progress
-from pipelines.qampari import tasks as task_work
 from pipelines.runners import beam_flags
-from pipelines.stages import Stages
-from pipelines.task_runs import Work
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.releases import TitleRow, write_release
 
@@ -248,24 +241,6 @@ def _name(rng: random.Random, n_awkward: int = 0) -> str:
         return rng.choice(AWKWARD)
     words = ("".join(rng.choices(("ka", "lo", "mi", "ru", "te", "vo", "sa"), k=3)).title() for _ in range(2))
     return " ".join(words)
-
-
-class HereStages(Stages):
-    """Does tasks in this process, one after the other."""
-
-    def run(self, tasks: Sequence[Mapping[str, Any]], work: Work) -> Counter[str]:
-        """Does tasks of one kind."""
-        task_work._job.cache_clear()  # another job may have had the same folder
-        for task in tasks:
-            task_work.run_task(dict(task), Beat.unshared())
-        return Counter(here=len(tasks))
-
-
-def run_here(options: QampariOptions) -> job.QampariSummary:
-    """Makes a release in this process: as the job does, but for the processes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "Stages", HereStages)
-        return run_job(options)
 
 
 def run_job(options: QampariOptions, *, runner: str = "local", workers: int | None = None) -> job.QampariSummary:

@@ -92,7 +92,8 @@ def write_release(
         ]
         statuses.update(page.parse_status for page in own)
         entries.append(write_pages(own, output, shard_path("pages", shard, n_shards), storage))
-    locations = write_locations(output, [entry.file for entry in entries], index_folder, storage=storage)
+    files = [entry.file for entry in entries]
+    locations = write_locations(output, files, index_folder, storage=storage, scratch=str(folder / "scratch"))
     counts = Counts(
         pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
         articles=locations.n_pages,
@@ -107,7 +108,9 @@ def write_release(
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),
-            "redirects": write_small_table(redirect_rows(index), output, "redirects", storage=storage),
+            "redirects": write_small_table(
+                redirect_rows(index_folder, scratch=str(folder / "scratch")), output, "redirects", storage=storage
+            ),
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
             "templates": write_small_table([], output, "templates", storage=storage),
         },

@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kbsource.files import LocalStorage
 from kbsource.page_items import write_page_items
-from kbsource.page_props import Claims
+from kbsource.page_props import CLAIMS
+from kbsource.release.locations import PAGES_SCHEMA
+from kbsource.title_index import write_index_file
 from kbsource.wikidata.reader import WikidataTables
 from tests.support.entities import array, item, make, terms
 
@@ -18,10 +21,14 @@ def page_items(folder: Path, items: list[dict[str, Any]], languages: tuple[str, 
     """Gives the table of pages whose ids are the numbers of their items."""
     (folder / "dump.json").write_bytes(array(items))
     make(folder / "dump.json", output=folder / "wikidata", languages=languages)
-    numbers = np.array([int(one["id"][1:]) for one in items], np.uint32)
+    numbers = np.array([int(one["id"][1:]) for one in items])
+    claims, pages = str(folder / "claims.arrow"), str(folder / "pages.arrow")
+    zeros = np.zeros(len(numbers))
+    write_index_file(claims, CLAIMS, [pa.record_batch([numbers.astype(np.uint32)] * 4, schema=CLAIMS)])
+    write_index_file(pages, PAGES_SCHEMA, [pa.record_batch([numbers, zeros, zeros], schema=PAGES_SCHEMA)])
     entries, _ = write_page_items(
-        Claims(numbers.astype(np.int64), numbers, numbers, numbers),
-        numbers.astype(np.int64),
+        claims,
+        pages,
         WikidataTables.open(str(folder / "wikidata"), LocalStorage()),
         LocalStorage(),
         output=str(folder / "release"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.page_props import PageProps, QidConflict, build_page_props
+from kbsource.title_index import read_index_file
 
 
 def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
         (9, "wikibase_item", "q7"),
         (9, "disambiguation", ""),
     ]
-    report = build_page_props(iter(rows), str(tmp_path))
+    report = build_page_props(iter(rows), str(tmp_path), scratch=str(tmp_path))
     props = PageProps.open(str(tmp_path))
     assert [props.qid(page_id) for page_id in (3, 5, 7, 9, 10)] == [None, None, "Q42", "Q7", None]
     assert [props.is_disambiguation(page_id) for page_id in (3, 5, 7, 9, 10)] == [
@@ -36,7 +37,7 @@ def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
 
 def test_of_two_pages_with_one_item_the_lower_id_has_it(tmp_path: Path) -> None:
     rows = [(9, "wikibase_item", "Q1"), (4, "wikibase_item", "Q1"), (6, "wikibase_item", "Q1")]
-    report = build_page_props(rows, str(tmp_path))
+    report = build_page_props(rows, str(tmp_path), scratch=str(tmp_path))
     props = PageProps.open(str(tmp_path))
     assert [props.qid(page_id) for page_id in (4, 6, 9)] == ["Q1", None, None]
     assert report.conflicts == (QidConflict("Q1", 4, 6), QidConflict("Q1", 4, 9))
@@ -44,21 +45,21 @@ def test_of_two_pages_with_one_item_the_lower_id_has_it(tmp_path: Path) -> None:
 
 def test_pages_that_are_no_articles_take_no_item_from_one(tmp_path: Path) -> None:
     rows = [(4, "wikibase_item", "Q1"), (9, "wikibase_item", "Q1"), (4, "disambiguation", "")]
-    report = build_page_props(rows, str(tmp_path), is_article=lambda page_ids: page_ids == 9)
+    report = build_page_props(rows, str(tmp_path), scratch=str(tmp_path), is_article=lambda page_ids: page_ids == 9)
     assert PageProps.open(str(tmp_path)).qid(9) == "Q1"
     assert (report.n_not_articles, report.conflicts) == (2, ())
 
 
 @pytest.mark.parametrize("value", ["", "Q", "42", "Q0", "Q042", "P31", "Q4294967296", "Q1 "])
 def test_what_is_no_item_id_is_counted(tmp_path: Path, value: str) -> None:
-    report = build_page_props([(1, "wikibase_item", value)], str(tmp_path))
+    report = build_page_props([(1, "wikibase_item", value)], str(tmp_path), scratch=str(tmp_path))
     assert report.n_invalid_qids == 1
     assert PageProps.open(str(tmp_path)).qid(1) is None
 
 
 def test_an_impossible_page_id_stops_the_job(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="-1"):
-        build_page_props([(-1, "disambiguation", "")], str(tmp_path))
+        build_page_props([(-1, "disambiguation", "")], str(tmp_path), scratch=str(tmp_path))
 
 
 @settings(deadline=None)
@@ -66,7 +67,7 @@ def test_an_impossible_page_id_stops_the_job(tmp_path: Path) -> None:
 def test_no_item_has_two_pages_and_the_lowest_claim_wins(claims: list[tuple[int, int]]) -> None:
     rows = [(page_id, "wikibase_item", f"Q{number}") for page_id, number in claims]
     with TemporaryDirectory() as folder:
-        report = build_page_props(rows, folder)
+        report = build_page_props(rows, folder, scratch=folder)
         props = PageProps.open(folder)
         won = {number: min(page for page, claimed in claims if claimed == number) for _, number in claims}
         expected = {page: min((n for n, winner in won.items() if winner == page), default=None) for page, _ in claims}
@@ -80,6 +81,7 @@ def test_article_test_gets_plain_ids(tmp_path: Path) -> None:
     build_page_props(
         [(4_000_000_000, "wikibase_item", "Q4000000000")],
         str(tmp_path),
+        scratch=str(tmp_path),
         is_article=lambda page_ids: (seen.append(page_ids.dtype), page_ids == 4_000_000_000)[1],
     )
     assert PageProps.open(str(tmp_path)).qid(4_000_000_000) == "Q4000000000"
@@ -122,7 +124,7 @@ def test_sitelinks_come_before_page_props(
     tmp_path: Path, sitelinks: list[tuple[int, int]], props: list[tuple[int, str]], expected: dict[int, str | None]
 ) -> None:
     rows = [(page_id, "wikibase_item", qid) for page_id, qid in props]
-    build_page_props(rows, str(tmp_path), sitelinks=links(*sitelinks))
+    build_page_props(rows, str(tmp_path), scratch=str(tmp_path), sitelinks=[links(*sitelinks)])
     found = PageProps.open(str(tmp_path))
     assert {page_id: found.qid(page_id) for page_id in expected} == expected
 
@@ -143,7 +145,8 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
 ) -> None:
     with TemporaryDirectory() as folder:
         rows = [(page_id, "wikibase_item", f"Q{qid}") for qid, page_id in props]
-        report = build_page_props(rows, folder, sitelinks=links(*sitelinks))
+        report = build_page_props(rows, folder, scratch=folder, sitelinks=[links(*sitelinks)])
+        (claims,) = read_index_file(report.claims_path)
         found = PageProps.open(folder)
     settled = settle(sitelinks)
     linked_qids, linked_pages = ({one[place] for one in sitelinks} for place in (0, 1))
@@ -151,11 +154,10 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
     assert {page_id: found.qid(page_id) for page_id in range(1, 7)} == {
         page_id: f"Q{settled[page_id]}" if page_id in settled else None for page_id in range(1, 7)
     }
-    claims = report.claims
-    qids = claims.qids[claims.qids > 0].tolist()
+    qids = [qid for qid in claims["qid"].to_pylist() if qid]
     assert len(set(qids)) == len(qids) == report.n_qids
-    assert claims.page_ids.tolist() == sorted({page_id for _, page_id in [*sitelinks, *props]})
-    for page_id, qid, wikidata, page_props in zip(*(column.tolist() for column in claims), strict=True):
+    assert claims["page_id"].to_pylist() == sorted({page_id for _, page_id in [*sitelinks, *props]})
+    for page_id, qid, wikidata, page_props in zip(*(column.to_pylist() for column in claims.columns), strict=True):
         assert found.qid(page_id) == (f"Q{qid}" if qid else None)
         assert wikidata == min((one for one, page in sitelinks if page == page_id), default=0)
         assert page_props == min((one for one, page in props if page == page_id), default=0)

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsource import redirects
 from kbsource.records import RedirectRow
 from kbsource.redirects import parse_redirect, redirect_rows
-from kbsource.title_index import TitleIndex
 from kbsource.title_index_build import build_title_index
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
@@ -57,7 +55,7 @@ ROWS = [
 
 def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
     build_title_index(title_batches(ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    assert list(redirect_rows(TitleIndex.open(str(tmp_path / "i")))) == [
+    assert list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))) == [
         RedirectRow(14, "Aid", "", None, None, None, 1, "missing_target"),
         RedirectRow(13, "Gone", "Not there", None, None, None, 1, "missing_target"),
         RedirectRow(11, "Terra", "Earth", "Name", "Earth", 1, 1, "ok"),
@@ -70,8 +68,13 @@ def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
 def test_rows_are_the_same_when_sorted_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [redirect_to(100 + number, f"R{number * 7919 % 301}", "Earth") for number in range(301)]
     build_title_index(title_batches(rows + ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    index = TitleIndex.open(str(tmp_path / "i"))
-    whole = list(redirect_rows(index))
-    monkeypatch.setattr(redirects, "ROWS_AT_ONCE", 10)
-    assert list(redirect_rows(index)) == whole == sorted(whole, key=lambda row: (row.title, row.page_id))
+    whole = list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
+    monkeypatch.setattr("kbsource.sorted_runs.PIECE_ROWS", 4)
+    monkeypatch.setattr("kbsource.sorted_runs.RANGE_ROWS", 8)
+    monkeypatch.setattr("kbsource.redirects._PARTS", 50)
+    assert (
+        list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
+        == whole
+        == sorted(whole, key=lambda row: (row.title, row.page_id))
+    )
     assert len(whole) == 307

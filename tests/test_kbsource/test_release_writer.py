@@ -116,21 +116,21 @@ def test_a_page_that_breaks_a_law_is_refused(reason: str, spoil: Callable[[Page]
 
 
 def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
-    entry = write_pages(synthetic_pages(300, n_paragraphs=2), str(tmp_path), FILE, STORAGE)
+    entry = write_pages(synthetic_pages(1100, n_paragraphs=1), str(tmp_path), FILE, STORAGE)
     path = tmp_path / FILE
-    assert (entry.file, entry.rows, entry.bytes) == (FILE, 300, path.stat().st_size)
+    assert (entry.file, entry.rows, entry.bytes) == (FILE, 1100, path.stat().st_size)
     assert entry.sha256 == sha256_of(STORAGE, str(path))
     file = pq.ParquetFile(path)
-    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [128, 128, 44]
+    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [512, 512, 76]
     assert [page for batch in file.iter_batches() for page in batch_to_pages(batch)] == list(
-        synthetic_pages(300, n_paragraphs=2)
+        synthetic_pages(1100, n_paragraphs=1)
     )
     columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
     assert columns["elements.list.element.text"].compression == "ZSTD"
     assert "DELTA_BINARY_PACKED" in columns["anchors.list.element.start"].encodings
     column = columns["page_id"]
     assert column.has_column_index
-    assert (column.statistics.min, column.statistics.max) == (1, 382)
+    assert (column.statistics.min, column.statistics.max) == (1, 1534)
 
 
 def test_row_groups_stay_small_when_pages_are_large(tmp_path: Path) -> None:

@@ -143,6 +143,16 @@ def test_bytes_do_not_depend_on_the_order_of_rows_or_the_size_of_batches(tmp_pat
         assert (tmp_path / "1" / "i" / name).read_bytes() == (tmp_path / "2" / "i" / name).read_bytes()
 
 
+def test_bytes_do_not_depend_on_what_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ARTICLES + REDIRECTS + [TitleRow(n, f"Page {n % 50}") for n in range(100, 200)]
+    build(tmp_path / "1", rows)
+    for name, value in (("RUN_BYTES", 500), ("PIECE_ROWS", 2), ("RANGE_ROWS", 6)):
+        monkeypatch.setattr(f"kbsource.sorted_runs.{name}", value)
+    build(tmp_path / "2", rows, size=7)
+    for name in ("titles.arrow", "articles.arrow"):
+        assert (tmp_path / "1" / "i" / name).read_bytes() == (tmp_path / "2" / "i" / name).read_bytes()
+
+
 def test_scratch_files_are_removed(tmp_path: Path) -> None:
     build(tmp_path, ARTICLES + REDIRECTS)
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["dropped.arrow"]

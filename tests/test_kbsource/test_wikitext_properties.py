@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kbsource.site import Site
-from kbsource.wikitext.events import parser_events, tokenizer_events
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
@@ -22,8 +21,7 @@ PIECES = st.sampled_from([*MARKUP.split(), "\n", "\n\n", "\n", "\t", "\u00a0", "
 WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_size=40).map("".join)
 
 DIRECT = WikitextParser(Site())
-TOKENIZER = WikitextParser(Site(), events=tokenizer_events, is_direct=False)
-PUBLIC = WikitextParser(Site(), events=parser_events, is_direct=False)
+PARSER = WikitextParser(Site(), is_direct=False)
 
 
 def check_laws(parsed: ParsedText) -> None:
@@ -60,10 +58,10 @@ def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(WIKITEXT)
-def test_the_public_parser_gives_the_same(wikitext: str) -> None:
-    direct = DIRECT.parse(wikitext, title="T")
-    assert TOKENIZER.parse(wikitext, title="T") == direct
-    assert PUBLIC.parse(wikitext, title="T") == direct
+@example("[http://x.y a: b http://z c:d]")
+@example("[[File:a.jpg|b [[c]] [http://x.y d] http://z]]e")
+def test_mwparserfromhell_gives_the_same_for_every_link(wikitext: str) -> None:
+    assert PARSER.parse(wikitext, title="T") == DIRECT.parse(wikitext, title="T")
 
 
 @settings(max_examples=300, deadline=None)

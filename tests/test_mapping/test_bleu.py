@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 
 import pytest
@@ -12,7 +17,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from kbsource.records import Element
-from mapping.bleu import TokenSpan, best_span, bleu
+from mapping.bleu import DECIMALS, TokenSpan, best_span, bleu
 from mapping.tokenised_page import TokenisedPage
 from mapping.tokens import Tokeniser
 
@@ -33,6 +38,18 @@ def make_page(*texts: str | tuple[str, str]) -> TokenisedPage:
     return TokenisedPage([Element(kind, 0, None, "", (), text) for kind, text in pairs], tokeniser())
 
 
+def plain_bleu(evidence: Sequence[str], span: Sequence[str], *, order: int) -> float:
+    """Gives BLEU by its formula; spans of one length with the same n-grams have the very same score."""
+    product = Fraction(1)
+    for length in range(1, order + 1):
+        grams = [
+            Counter(tuple(tokens[start : start + length]) for start in range(len(tokens) - length + 1))
+            for tokens in (evidence, span)
+        ]
+        product *= Fraction((grams[0] & grams[1]).total(), len(evidence) - length + 1)
+    return float(math.exp(min(0.0, 1 - len(span) / len(evidence))) * product ** (1 / order))
+
+
 def slow_best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int) -> TokenSpan | None:
     """Scores every span of the page."""
     form_of = {number: form for form, number in page.vocabulary.items()}
@@ -43,7 +60,7 @@ def slow_best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements
         for first in range(len(tokens)):
             for end in range(first + 1, len(tokens) + 1):
                 if may_cross(page, first, end, max_elements=max_elements):
-                    score = bleu(evidence, tokens[first:end], order=order)
+                    score = plain_bleu(evidence, tokens[first:end], order=order)
                     if score > 0:
                         ranked.append((-score, end - first, first))
         if ranked:
@@ -99,7 +116,21 @@ def test_score_is_sacrebleus(evidence: list[str], span: list[str]) -> None:
     order = min(4, len(evidence))
     oracle = BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, effective_order=False, force=True)
     expected = oracle.sentence_score(" ".join(evidence), [" ".join(span)]).score / 100 if span else 0.0
-    assert bleu(evidence, span) == pytest.approx(expected, abs=1e-12)
+    assert bleu(evidence, span) == round(expected, DECIMALS)
+    assert bleu(evidence, span) == pytest.approx(plain_bleu(evidence, span, order=order), abs=1e-12)
+
+
+def test_scores_without_a_remainder_have_none() -> None:
+    evidence = "a b c d e f g h".split()
+    assert bleu(evidence, evidence) == 1.0
+    assert bleu(evidence, "a b c d x f g h".split()) == 0.5  # 7 of 8, 5 of 7, 3 of 6 and 1 of 5: the default threshold
+
+
+def test_sacrebleu_is_imported_by_the_first_score_only() -> None:
+    code = "import sys, mapping.bleu as b; assert 'sacrebleu' not in sys.modules; b.bleu('a', 'a'); print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+    assert "sacrebleu" in done.stdout.split()
 
 
 @given(elements=elements, evidence=evidences, max_elements=st.integers(1, 3))

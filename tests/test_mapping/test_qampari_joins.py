@@ -1,23 +1,21 @@
-"""Joins over scratch files give what loops over all facts give."""
+"""Joins of sorted rows give what loops over all facts give."""
 
 from __future__ import annotations
 
-import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapping.qampari.classes import ClassTypes
-from mapping.qampari.facts import FACTS, VALUES
-from mapping.qampari.joins import compositions, intersections, simple_answers
+from mapping.qampari.facts import FACTS, VALUES, sorted_facts
 from mapping.qampari.questions import SimpleQuery
 from mapping.qampari.relations import Relations, SimpleRelation
+from tests.support.qampari_joins import compositions, intersections, simple_answers
 
 TYPES = ClassTypes(("film", "album", "song"), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
 UNTYPED = SimpleRelation("P50", "author", "Which", "books", "books", "{entity}", "{entity}")
@@ -43,9 +41,8 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery, list[int]]]:
-    with tempfile.TemporaryDirectory() as scratch:
-        found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, scratch=scratch, n_buckets=3, **options)
-        return [(one.query, one.subjects.tolist()) for one in found]
+    found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **options)
+    return [(one.query, one.subjects.tolist()) for one in found]
 
 
 @settings(deadline=None, max_examples=50)
@@ -97,12 +94,8 @@ def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
         for (first, one), (second, other) in combinations(enumerate(sets), 2)
         if len(one & other) >= 2 and not one <= other and not other <= one and first // 2 != second // 2
     ]
-    with tempfile.TemporaryDirectory() as scratch:
-        queries = ((number, number // 2, np.array(sorted(one))) for number, one in enumerate(sets))
-        found = [
-            (one.first, one.second, one.subjects.tolist())
-            for one in intersections(queries, scratch=scratch, least=2, n_buckets=3)
-        ]
+    queries = ((number, number // 2, np.array(sorted(one))) for number, one in enumerate(sets))
+    found = [(one.first, one.second, one.subjects.tolist()) for one in intersections(queries, least=2)]
 
     assert sorted(found) == expected
 
@@ -120,21 +113,22 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     expected = [
         (*key, tuple(sorted(pairs))) for key, pairs in grouped.items() if len({value for _, value in pairs}) >= 2
     ]
-    with tempfile.TemporaryDirectory() as scratch:
-        queries = ((number, ("P50", "P57")[number % 2], np.array(sorted(one))) for number, one in enumerate(sets))
-        found = list(compositions(queries, [_batch(values, VALUES)], scratch=scratch, least=2, n_buckets=3))
+    queries = ((number, ("P50", "P57")[number % 2], np.array(sorted(one))) for number, one in enumerate(sets))
+    found = compositions(queries, [_batch(values, VALUES)], least=2)
 
     assert sorted(found) == sorted(expected)
 
 
-@pytest.mark.parametrize("n_buckets", [1, 2, 7])
-def test_the_number_of_buckets_changes_the_order_alone(n_buckets: int) -> None:
-    triples = [(50, value, subject) for value in range(1, 9) for subject in range(1, 9) if (value + subject) % 3]
-    with tempfile.TemporaryDirectory() as scratch:
-        found = simple_answers(_facts(triples, [0] * 9), RELATIONS, TYPES, scratch=scratch, n_buckets=n_buckets)
-        answers = {one.query: one.subjects.tolist() for one in found}
+@settings(deadline=None, max_examples=50)
+@given(TRIPLES, MASKS, st.integers(1, 20))
+def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
+    triples: list[tuple[int, int, int]], masks: list[int], size: int
+) -> None:
+    cut = [sorted_facts(batch, 6) for batch in _facts(triples, masks, size)]
+    for batch in cut:
+        keys = list(zip(*(batch[name].to_pylist() for name in ("value", "property", "subject")), strict=True))
+        assert keys == sorted(set(keys))
+        assert max(Counter(key[:2] for key in keys).values(), default=0) <= 7
 
-    assert answers == {
-        SimpleQuery("P50", f"Q{value}"): [subject for subject in range(1, 9) if (value + subject) % 3]
-        for value in range(1, 9)
-    }
+    found = simple_answers(cut, RELATIONS, TYPES, least=2, most=6)
+    assert [(one.query, one.subjects.tolist()) for one in found] == _simple(triples, masks, least=2, most=6)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +12,13 @@ from hypothesis import strategies as st
 from kbsource.files import LocalStorage
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari import names as module
-from mapping.qampari.names import ItemNames, ItemPages, take_rows, write_names
+from mapping.qampari.item_sets import ItemSet
+from mapping.qampari.names import ItemPages
 from mapping.resolve import open_manifest
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
 from tests.support.pages import synthetic_pages
+from tests.support.qampari_joins import names_of
 from tests.support.releases import TitleRow, redirect_to, write_release
 
 PAGES = tuple(synthetic_pages(9, n_paragraphs=2))  # page ids 1, 4, …; items Q1000 (none for the first), Q1001, …
@@ -112,49 +113,33 @@ aliases are in English and have four characters. White space is single blanks be
 
 
 @pytest.mark.parametrize("batch_rows", [1, 4, 1 << 14])
-def test_what_items_are_called_however_the_file_is_cut(
-    batch_rows: int, tables: WikidataTables, pages: ItemPages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_items_are_called_however_many_are_named_at_once(
+    batch_rows: int, tables: WikidataTables, pages: ItemPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BATCH_ROWS", batch_rows)
     items = np.array(sorted(EXPECTED), np.int64)
-    path = str(tmp_path / "names" / "some.arrow")
 
-    write_names(path, items, tables, pages, scratch=str(tmp_path / "scratch"))
-    found = ItemNames(path, items)
+    found = names_of(tables, items, pages)
 
-    backwards = found.take(items[::-1]).to_pylist()
-    assert {int(number): row["names"] for number, row in zip(items[::-1], backwards, strict=True)} == EXPECTED
+    assert {item: list(row.names) for item, row in found.rows(items[::-1]).items()} == EXPECTED
     for number in EXPECTED:
         page, row = pages.page(number), found.row(number)
-        assert row.names == tuple(EXPECTED[number])
         assert (row.page_id, row.title) == ((None, None) if page is None else (page.page_id, page.title))
-    assert found.take(np.array([2, 2, 1], np.int64))["names"].to_pylist() == [["Ada"], ["Ada"], ["IBM", "Big Blue"]]
     some = np.array([1001, 5, 77, 5], np.int64)
     assert found.rows(some) == {number: found.row(number) for number in (5, 77, 1001)}
-    assert not list((tmp_path / "scratch").rglob("*.arrow*"))
 
 
-def test_no_items_at_all(tables: WikidataTables, pages: ItemPages, tmp_path: Path) -> None:
+def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:
     none = np.empty(0, np.int64)
 
-    write_names(str(tmp_path / "none.arrow"), none, tables, pages, scratch=str(tmp_path / "scratch"))
-
-    found = ItemNames(str(tmp_path / "none.arrow"), none)
-    assert found.take(none).num_rows == 0
-    assert found.rows(none) == {}
+    assert names_of(tables, none, pages).rows(none) == {}
 
 
 @settings(max_examples=50)
-@given(st.integers(1, 9), st.lists(st.integers(0, 29), max_size=12))
-def test_rows_come_in_the_order_that_is_asked_for(batch_rows: int, wanted: list[int]) -> None:
-    schema = pa.schema([pa.field("number", pa.int64()), pa.field("texts", pa.list_(pa.string()))])
-    rows = [{"number": number, "texts": [str(number)] * (number % 3)} for number in range(30)]
-    batches = [
-        pa.RecordBatch.from_pylist(rows[start : start + batch_rows], schema=schema)
-        for start in range(0, 30, batch_rows)
-    ]
+@given(st.lists(st.integers(0, 300), max_size=40), st.lists(st.integers(0, 400), max_size=40))
+def test_a_set_of_items_has_what_was_added(added: list[int], asked: list[int]) -> None:
+    items = ItemSet()
+    for start in range(0, len(added), 7):
+        items.add(np.array(added[start : start + 7], np.int64))
 
-    found = take_rows(batches, np.array(wanted, np.int64), schema, batch_rows)
-
-    assert found.to_pylist() == [rows[number] for number in wanted]
-    assert found.schema == schema
+    assert items.has(np.array(asked, np.int64)).tolist() == [one in added for one in asked]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,7 @@ from kbsource.wikidata.reader import WikidataTables
 from mapping.entailment import DEFAULT_MODEL, MAX_TOKENS
 from mapping.evaluation.options import DEFAULT_KS
 from mapping.evaluation.retrieval import shares_most
-from mapping.qampari import names as names_module
-from mapping.qampari.classes import class_types, find_classes
 from mapping.qampari.evidence import Sought, find_candidates, item_names, number_names
-from mapping.qampari.facts import simple_facts, values_of
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -35,6 +31,7 @@ from mapping.qampari.relations import Relations, load_relations
 from mapping.qampari.selection import AnswerFilter, SampleSizes
 from mapping.qampari.table_evidence import value_names
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+from tests.support.qampari_joins import class_types, find_classes, names_of, simple_facts, values_of
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +154,11 @@ class _NoPages:
         return None
 
 
-def test_names_are_in_english_whatever_languages_wikidata_is_in(tables: WikidataTables, tmp_path: Path) -> None:
-    items, path, pages = np.array([1, 2], np.int64), str(tmp_path / "names" / "some.arrow"), _NoPages()
-    names_module.write_names(path, items, tables, pages, scratch=str(tmp_path / "scratch"))  # type: ignore[arg-type]
+def test_names_are_in_english_whatever_languages_wikidata_is_in(tables: WikidataTables) -> None:
+    items = np.array([1, 2], np.int64)
+    named = names_of(tables, items, _NoPages()).rows(items)  # type: ignore[arg-type]
 
-    assert names_module.ItemNames(path, items).take(items)["names"].to_pylist() == [["river", "stream"], []]
+    assert [named[item].names for item in items.tolist()] == [("river", "stream"), ()]
 
 
 def test_classes_are_found_by_english_labels_whatever_languages_wikidata_is_in(tables: WikidataTables) -> None:

@@ -138,8 +138,8 @@ def test_a_table_of_moves_is_read(tmp_path: Path) -> None:
         read_moves(str(path) + ".not", LocalStorage())
 
 
-def test_a_release_elsewhere_is_refused() -> None:
-    with pytest.raises(SetupError, match="local disk"):
+def test_a_release_elsewhere_needs_a_storage() -> None:
+    with pytest.raises(SetupError, match="gs://bucket/release: a remote path, and no storage was given"):
         Resolver.open("gs://bucket/release")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.jobs.build import BuildSummary
 from tests.support.builds import build_mini
-from tests.support.demo_datasets import tasks_in_this_process
+from tests.support.demo_datasets import chunks_in_this_process
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,6 @@ def release(mini_build: BuildSummary) -> Path:
 
 @pytest.fixture
 def in_this_process() -> Iterator[None]:
-    """Does the tasks of alignments here, one after the other: seconds faster, where only what they make matters."""
-    with tasks_in_this_process():
+    """Does the chunks of alignments here, one after the other: seconds faster, where only what they make matters."""
+    with chunks_in_this_process():
         yield

@@ -11,10 +11,8 @@ import pytest
 
 from kbsource.files import LocalStorage
 from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.classes import class_types, find_classes
 from mapping.qampari.evidence import Sought, item_names, number_names, year_names
-from mapping.qampari.facts import simple_facts, values_of
-from mapping.qampari.joins import SimpleAnswers, compositions, intersections, simple_answers
+from mapping.qampari.joins import SimpleAnswers
 from mapping.qampari.list_tables import list_tables
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE, CompositionQuery, IntersectionQuery, order_key
 from mapping.qampari.relations import load_relations
@@ -24,6 +22,15 @@ from mapping.qampari.table_questions import make_questions
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import make
+from tests.support.qampari_joins import (
+    class_types,
+    compositions,
+    find_classes,
+    intersections,
+    simple_answers,
+    simple_facts,
+    values_of,
+)
 from tests.support.qampari_proofs import fact_candidates, prove_fact
 
 FILTER = AnswerFilter()
@@ -33,7 +40,6 @@ class Demo:
     """What the demo says; a fact is validated that any sentence of the two pages may say, for no model is asked."""
 
     def __init__(self, folder: Path) -> None:
-        self.scratch = str(folder / "scratch")
         wikidata, release = folder / "wikidata", folder / "release"
         make(mini_wikidata.DUMP, output=wikidata, max_rejects=mini_wikidata.MAX_REJECTS)
         build_mini(release, wikidata=str(wikidata))
@@ -83,7 +89,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 def asked(demo: Demo) -> list[Asked]:
     types = class_types(demo.tables, find_classes(demo.tables, demo.relations.wanted_types))
     facts = simple_facts(demo.tables, demo.relations.simple, types)
-    queries = simple_answers(facts, demo.relations, types, scratch=demo.scratch, n_buckets=8)
+    queries = simple_answers(facts, demo.relations, types)
     found = []
     for one in sorted(queries, key=lambda one: order_key(one.query)):
         subjects: list[int] = one.subjects.tolist()
@@ -116,7 +122,7 @@ def test_an_intersection_comes_out(demo: Demo, asked: list[Asked]) -> None:
     numbered = [
         (number, families.index(one.found.query[:2]), np.array(one.validated)) for number, one in enumerate(kept)
     ]
-    pairs = intersections(numbered, scratch=demo.scratch, n_buckets=8)
+    pairs = intersections(numbered)
 
     found = {IntersectionQuery(kept[one.first].found.query, kept[one.second].found.query): one for one in pairs}
     assert {query.key: len(one.subjects) for query, one in found.items()} == {
@@ -130,7 +136,7 @@ def test_compositions_come_out_with_items_years_and_numbers(demo: Demo, asked: l
     subjects = np.unique(np.concatenate([found for _, _, found in based]))
     values = values_of(demo.tables, subjects, demo.relations.composition)
     outcomes: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for one in compositions(based, values, scratch=demo.scratch, n_buckets=8):
+    for one in compositions(based, values):
         kinds = {pair: demo.kinds[f"Q{pair[0]}", one.property_id, pair[1]] for pair in one.pairs}
         right = [pair for pair, kind in kinds.items() if demo.is_validated(f"Q{pair[0]}", pair[1], kind)]
         distinct, of_all = (len({value for _, value in pairs}) for pairs in (right, one.pairs))

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.lookup import KnowledgeSource
+from pipelines.releases import open_release
 from pipelines.runners import pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki
@@ -40,11 +42,17 @@ def test_the_storage_keeps_its_promises(store: BeamStorage) -> None:
     put(store, "gs://wiki/a/new", b"01")
     put(store, "gs://wiki/a/new", b"0123456789")
     put(store, "gs://wiki/a/b/y", b"y")
+    put(store, "gs://wiki/empty", b"")
 
     assert store.size("gs://wiki/a/new") == 10
     with store.open_read("gs://wiki/a/new") as file:
         file.seek(4)
         assert (file.read(2), file.tell()) == (b"45", 6)
+    with store.open_ranges("gs://wiki/a/new") as file:
+        file.seek(7)
+        assert (file.read(2), file.tell()) == (b"78", 9)
+    assert (store.size("gs://wiki/empty"), get(store, "gs://wiki/empty")) == (0, b"")
+    store.delete_tree("gs://wiki/empty")
     assert [store.exists(f"gs://wiki/{name}") for name in ("a", "a/x", "b")] == [True, True, False]
     assert store.glob("gs://wiki/a/*") == ["gs://wiki/a/new", "gs://wiki/a/x"]
     assert store.glob("gs://wiki/a/**") == ["gs://wiki/a/b/y", "gs://wiki/a/new", "gs://wiki/a/x"]
@@ -70,5 +78,8 @@ def test_a_build_from_and_to_the_store_has_the_bytes_of_a_local_one(store: BeamS
 
     written = {path.removeprefix("gs://wiki/release/"): get(store, path) for path in store.glob("gs://wiki/release/**")}
     assert written == contents(release)
+    with open_release("gs://wiki/release") as remote, KnowledgeSource.open(release) as local:
+        assert list(remote) == list(local)
+        assert remote.by_id(33) == local.by_id(33)
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("gs://wiki/release", **options)

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import BUILDING, MARK
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.options_map import MapOptions
 from pipelines.progress import Progress
+from pipelines.releases import open_release
 from pipelines.runners import beam_flags, pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki
@@ -102,6 +104,9 @@ def test_a_build_from_and_to_hdfs_has_the_bytes_of_a_local_one(
     below = "/releases/mini/"
     written = {path.removeprefix(below): content for path, content in hdfs.files.items() if path.startswith(below)}
     assert written == contents(release)
+    with open_release("hdfs://node/releases/mini") as remote, KnowledgeSource.open(release) as local:
+        assert list(remote) == list(local)
+        assert remote.by_id(33) == local.by_id(33)
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("hdfs://node/releases/mini", **options)
 

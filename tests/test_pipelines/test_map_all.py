@@ -20,7 +20,7 @@ from tests.support.demo_datasets import map_demo
 CONFIG = """
 datasets:
   first: {dataset: jsonl, splits: {train: {input: a.jsonl}, dev: {input: a.jsonl}}}
-  second: {dataset: jsonl, max-rejects: 0.4, splits: {dev: {input: b.jsonl}}}
+  second: {dataset: jsonl, max-rejects: 0.4, evidence-timeout: 30, splits: {dev: {input: b.jsonl}}}
 """
 
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,15 +11,13 @@ from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from mapping.report import Counts
 from mapping.validate import validate_kilt
-from pipelines.alignment import align, missing, reading, staging
-from pipelines.jobs import map_dataset
+from pipelines.alignment import cutting, rows
 from pipelines.jobs.map_dataset import MapSummary
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.dataset_sources import DATA
-from tests.support.demo_datasets import tasks_in_this_process
-from tests.support.moody_search import HANGS
-from tests.support.real_data import ROOT
+from tests.support.demo_datasets import chunks_in_this_process
+from tests.support.moody_search import HANGS, MakeMoodySearch
 
 RECORDS = [
     record("exact", [evidence("rises in Lake Miravel", title="River Ullane")]),
@@ -180,13 +174,12 @@ def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_small_pieces_and_buffers_give_the_same_bytes(
+def test_small_chunks_give_the_same_bytes(
     own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "PENDING_ROWS", 1)
-    monkeypatch.setattr(align, "PIECE_BYTES", 1)
-    monkeypatch.setattr(missing, "QUERIES_AT_ONCE", 1)
-    monkeypatch.setattr(reading, "FEW", 0)
+    monkeypatch.setattr(rows, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 1)
+    monkeypatch.setattr(cutting, "QUERIES_AT_ONCE", 1)
     map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
 
     assert contents(tmp_path / "out") == contents(Path(own.output))
@@ -202,7 +195,7 @@ HOSTILE = [
 def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_are_searched(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(map_dataset, "RUN_TASK", "tests.support.moody_search:run_task")
+    monkeypatch.setattr("pipelines.transforms.align_spans.MakeSearch", MakeMoodySearch)
     records = [
         record("hangs", [evidence(HANGS, title="River Ullane")]),
         record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
@@ -221,11 +214,10 @@ def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_ar
     ("verdicts", "given_up"),
     [
         ({}, {}),
-        ({"2": "fallback_timeout"}, {}),
-        ({"2": "page_crash"}, {"bad 0": "search_crash"}),
-        ({"3": "page_error", "5": "page_timeout"}, {"bad 1": "search_error", "bad 3": "search_timeout"}),
+        ({2: (1, "crash")}, {"bad 0": "search_crash"}),
+        ({3: (1, "error"), 5: (1, "timeout")}, {"bad 1": "search_error", "bad 3": "search_timeout"}),
         (
-            {"2": "page_crash", "3": "page_crash", "4": "page_timeout"},
+            {2: (1, "crash"), 3: (1, "crash"), 4: (1, "timeout")},
             {
                 "bad 0": "search_crash",
                 "bad 1": "search_crash",
@@ -233,13 +225,13 @@ def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_ar
             },
         ),
     ],
-    ids=["none", "first death", "second death", "two of a page", "so many that the page is given up"],
+    ids=["none", "one", "two of a page", "so many that the page is given up"],
 )
 def test_what_ended_the_process_twice_is_not_searched_again(
-    release: Path, tmp_path: Path, verdicts: dict[str, str], given_up: dict[str, str]
+    release: Path, tmp_path: Path, verdicts: dict[int, tuple[int, str]], given_up: dict[str, str]
 ) -> None:
     source = write_records(tmp_path / "own.jsonl", HOSTILE)
-    with tasks_in_this_process(verdicts):
+    with chunks_in_this_process(verdicts):
         map_mini(tmp_path / "out", release, "jsonl", source, split="train")
 
     found = outcomes(tmp_path / "out")
@@ -298,35 +290,6 @@ def test_a_folder_with_other_files_is_refused(source_file: Path, release: Path, 
         map_mini(tmp_path, release, "jsonl", source_file)
 
     assert contents(tmp_path) == {"thesis.tex": b"years of work"}
-
-
-def test_a_killed_run_leaves_nothing_finished_and_the_next_one_starts_clean(
-    own: MapSummary, source_file: Path, release: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "out"
-    code = (
-        "import sys; from pathlib import Path; import pipelines.jobs.map_dataset as job\n"
-        "def wait(*_): print('merged', flush=True); sys.stdin.read()\n"
-        "job.sum_reports = wait\n"
-        "from tests.support.alignments import map_mini\n"
-        "map_mini(Path(sys.argv[1]), Path(sys.argv[2]), 'jsonl', Path(sys.argv[3]), chunk_records=2)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(output), str(release), str(source_file)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as driver:
-        assert driver.stdout is not None
-        assert driver.stdout.readline() == b"merged\n"
-        os.kill(driver.pid, signal.SIGKILL)
-    assert not (output / "manifest.json").exists()
-    assert (output / "alignments").exists()
-
-    map_mini(output, release, "jsonl", source_file, chunk_records=2)
-
-    assert contents(output) == contents(Path(own.output))
 
 
 def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kbsource.lookup import KnowledgeSource
 from mapping.validate import validate_kilt
 from pipelines.cli import main
 from tests.support.alignments import BROKEN, read_lines
-from tests.support.demo_datasets import GOLDEN, tasks_in_this_process
+from tests.support.demo_datasets import GOLDEN, chunks_in_this_process
 from tests.support.mini_wiki import FOLDER
 
 NQ = FOLDER / "datasets" / "nq"
@@ -28,7 +28,7 @@ def _golden(name: str) -> dict[str, dict[str, Any]]:
 
 def _map(release: Path, output: Path, *arguments: str) -> None:
     """Runs ``map``, and ``validate-kilt`` on every file that it writes."""
-    with tasks_in_this_process():
+    with chunks_in_this_process():
         assert main(["map", *arguments, "--kb", str(release), "--output", str(output), *BROKEN]) == 0
     for file in output.glob("*-kilt.jsonl"):
         assert main(["validate-kilt", str(file), "--kb", str(release), "--alignments", str(output)]) == 0
@@ -175,7 +175,7 @@ def test_answers_of_test_stand_in_the_order_of_the_records_however_many_a_chunk_
 
 def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_path: Path) -> None:
     options = ("--nq-null-long-answers", "released")
-    with tasks_in_this_process():
+    with chunks_in_this_process():
         paths = ("--input", str(NQ / "nq-dev-00.jsonl"), "--kb", str(release), "--output", str(tmp_path), *BROKEN)
         assert main(["map", "nq", *paths, *options]) == 0
     plain, named = _without_campaign(), {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}

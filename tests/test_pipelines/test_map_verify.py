@@ -230,7 +230,7 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
     def fill_disk(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pipelines.transforms.judge_chunks.write_answers", fill_disk)
+    monkeypatch.setattr("pipelines.transforms.write_alignment.read_pairs", fill_disk)
 
     with pytest.raises(
         SetupError, match=r"^\[Errno 28\] No space left on device\. The disk is full\. .*first\.$"

@@ -17,7 +17,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from mapping.entailment import ModelOptions, Pair, Refused
 from mapping.entailment_model import open_model
 from pipelines.cli import main
-from pipelines.transforms.entailment import JudgePairs
+from pipelines.transforms.verify_entailment import VerifyEntailment
 from tests.support.real_data import ROOT
 from tests.support.tiny_nli import facts, overlap_model, write_config
 
@@ -134,7 +134,7 @@ def test_a_pipeline_answers_each_list_under_its_key(folder: Path) -> None:
     expected = [(key, tuple(model.judge(one))) for key, one in lists.items()]
 
     with TestPipeline(runner="FnApiRunner") as pipeline:
-        answers = pipeline | beam.Create(list(lists.items())) | JudgePairs(options)
+        answers = pipeline | beam.Create(list(lists.items())) | VerifyEntailment(options)
         assert_that(answers, equal_to(expected))
 
     assert expected[3] == ((2, 0), (Refused("empty_hypothesis", ""),))

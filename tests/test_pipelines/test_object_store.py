@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +20,22 @@ from pipelines.runners import beam_flags, pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini, contents
-from tests.support.stores import get, put
+from tests.support.stores import get, put, s3_server
 
-boto3 = pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
-moto_server = pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
-
-KEYS = {"s3_access_key_id": "id", "s3_secret_access_key": "secret", "s3_region_name": "us-east-1"}
+pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
+pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
 
 
 @pytest.fixture
-def flags(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Flags of Beam for an empty object store; nothing in the environment says where it is."""
-    monkeypatch.setenv("KBSOURCE_BEAM_OPTIONS", "{}")  # to be restored afterwards
-    # Beam makes a client for every request, and each client reads the descriptions of all services anew.
-    loader = pytest.importorskip("botocore.loaders").JSONFileLoader
-    load = cache(loader().load_file)
-    monkeypatch.setattr(loader, "load_file", lambda _, path: load(path))
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield [f"--s3_endpoint_url=http://{host}:{port}", *(f"--{name}={value}" for name, value in KEYS.items())]
-    finally:
-        server.stop()
+def flags() -> Iterator[list[str]]:
+    """Flags of Beam for an object store with an empty bucket; nothing in the environment says where it is."""
+    with s3_server() as flags:
+        yield flags
 
 
 @pytest.fixture
 def store(flags: list[str]) -> BeamStorage:
-    """The object store with a bucket ``wiki``, as the jobs see it."""
-    client = boto3.client(
-        "s3",
-        endpoint_url=flags[0].partition("=")[2],
-        aws_access_key_id=KEYS["s3_access_key_id"],
-        aws_secret_access_key=KEYS["s3_secret_access_key"],
-        region_name=KEYS["s3_region_name"],
-    )
-    client.create_bucket(Bucket="wiki")
+    """The object store as the jobs see it."""
     pipeline_options(flags)
     return BeamStorage()
 
@@ -69,6 +48,12 @@ def test_the_storage_keeps_its_promises(store: BeamStorage) -> None:
     with store.open_read("s3://wiki/a/new") as file:
         file.seek(4)
         assert (file.read(2), file.tell()) == (b"45", 6)
+    with store.open_ranges("s3://wiki/a/new") as file:
+        file.seek(7)
+        assert (file.read(2), file.tell()) == (b"78", 9)
+    put(store, "s3://wiki/a/empty", b"")
+    assert (store.size("s3://wiki/a/empty"), get(store, "s3://wiki/a/empty")) == (0, b"")
+    store.delete_tree("s3://wiki/a/empty")
     assert store.exists("s3://wiki/a")
     assert store.exists("s3://wiki/a/x")
     assert not store.exists("s3://wiki/b")

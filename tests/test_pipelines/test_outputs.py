@@ -91,3 +91,25 @@ def test_in_a_bucket_a_mark_that_is_renewed_locks(tmp_path: Path, monkeypatch: p
         pass
     with output(tmp_path) as out:
         assert out.is_resumed
+
+
+def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared_by_path(tmp_path: Path) -> None:
+    for name in ("nq/dev", "nq/test"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "report.json").write_text(name)
+
+    def locked(job: int) -> Output:
+        return Output(str(tmp_path), LocalStorage(), job={"a": job}, owned=["nq/test/report.json"], kept=["nq/dev"])
+
+    with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):
+        pass
+    (tmp_path / "nq/test/report.json").unlink()
+    with locked(1):
+        (tmp_path / "nq/test/report.json").write_text("half of all")
+    with locked(1):
+        assert files(tmp_path) == ["BUILDING", "nq/dev/report.json", "nq/test/report.json"]
+    with locked(2):
+        assert files(tmp_path) == ["BUILDING", "nq/dev/report.json"]
+    (tmp_path / "nq/test/mine.txt").write_text("years of work")
+    with pytest.raises(SetupError, match=r"neither empty.*nq/test/mine\.txt"), locked(3):
+        pass

@@ -11,7 +11,7 @@ import pytest
 from kbsource.beat import Beat
 from pipelines import progress
 from pipelines.commands import common
-from pipelines.progress import Done, Progress, beats_of, progress_line
+from pipelines.progress import Done, Progress, beats_in, progress_line
 
 
 class Terminal(io.StringIO):
@@ -61,8 +61,11 @@ def test_a_stage_that_fails_is_not_said_to_be_done() -> None:
     assert log.getvalue() == ""
 
 
-def test_beats_of_one_kind_are_summed_up(tmp_path: Path) -> None:
-    for name, pages in (("scan-00000", 3), ("scan-00001", 4), ("pages-00000", 9)):
-        Beat.create(str(tmp_path / "beats" / f"{name}.beat")).done(pages=pages, n_bytes=10 * pages)
+def test_beats_in_one_kind_are_summed_up_and_not_forgotten(tmp_path: Path) -> None:
+    for name, pages in (("scan-1", 3), ("scan-2", 4), ("chunks-1", 9)):
+        Beat.create(str(tmp_path / f"{name}.beat")).done(pages=pages, n_bytes=10 * pages)
+    poll = beats_in(str(tmp_path), "scan-")
 
-    assert beats_of(str(tmp_path), "scan", total_bytes=100)() == Done(70, 100, 7)
+    assert poll()[2:] == (7, 70)
+    (tmp_path / "scan-1.beat").unlink()
+    assert poll()[2:] == (7, 70)

@@ -29,7 +29,7 @@ from tests.support import mini_wikidata
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.entities import make
 from tests.support.qampari_oracle import Oracle
-from tests.support.qampari_worlds import World, options_for, run_here, run_job
+from tests.support.qampari_worlds import World, options_for, run_job
 from tests.support.tiny_nli import overlap_model
 
 SPLITS = ("train", "dev", "test")
@@ -106,7 +106,7 @@ def test_the_same_bytes_through_beam_with_a_model(world: World, tmp_path: Path) 
     texts = [one.text for page in open_release(world.kb) for one in page.elements]
     model = ModelOptions(str(overlap_model(tmp_path / "model", texts=texts)), backend="onnx")
 
-    run_here(_options(world, tmp_path / "here", model=model))
+    run_job(_options(world, tmp_path / "here", model=model))
     run_job(_options(world, tmp_path / "beam", model=model), runner="FnApiRunner")
 
     assert contents(tmp_path / "beam") == contents(tmp_path / "here")
@@ -235,7 +235,7 @@ def test_sizes_and_mixed_change_the_draw_and_nothing_else(
     pool = dict.fromkeys(SUBSETS, 1) | {TABLE_COMPOSITION: 0}
     sizes = SampleSizes(pool, train_per_relation=1)
 
-    run_here(_options(world, tmp_path / "other", sizes=sizes, mixed="drop"))
+    run_job(_options(world, tmp_path / "other", sizes=sizes, mixed="drop"))
 
     other = [question_of_row(row) for row in rows(tmp_path / "other", "questions")]
     assert [one.question for one in other] == [one.question for one in drawn]
@@ -254,7 +254,7 @@ def test_sizes_and_mixed_change_the_draw_and_nothing_else(
 def test_the_seed_changes_the_draw_and_the_values_that_are_compared_with(
     world: World, drawn: list[DrawnQuestion], tmp_path: Path
 ) -> None:
-    run_here(_options(world, tmp_path / "other", seed="another"))
+    run_job(_options(world, tmp_path / "other", seed="another"))
 
     other = [question_of_row(row) for row in rows(tmp_path / "other", "questions")]
     same = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE)
@@ -266,7 +266,7 @@ def test_the_seed_changes_the_draw_and_the_values_that_are_compared_with(
 def test_without_tables_and_with_meta_and_released_case(
     world: World, output: Path, drawn: list[DrawnQuestion], tmp_path: Path
 ) -> None:
-    run_here(_options(world, tmp_path / "other", has_tables=False, with_meta=True, is_released_case=True))
+    run_job(_options(world, tmp_path / "other", has_tables=False, with_meta=True, is_released_case=True))
 
     other = [question_of_row(row) for row in rows(tmp_path / "other", "questions")]
     same = (SIMPLE, COMPOSITION, INTERSECTION)
@@ -281,7 +281,7 @@ def test_without_tables_and_with_meta_and_released_case(
 
 
 def test_verbs_can_be_those_of_the_released_questions(world: World, drawn: list[DrawnQuestion], tmp_path: Path) -> None:
-    run_here(_options(world, tmp_path / "made", is_released_wording=True))
+    run_job(_options(world, tmp_path / "made", is_released_wording=True))
 
     made = [question_of_row(row).question for row in rows(tmp_path / "made", "questions")]
     changed = [(new.text, old.question.text) for new, old in zip(made, drawn, strict=True) if new != old.question]
@@ -293,7 +293,7 @@ def test_verbs_can_be_those_of_the_released_questions(world: World, drawn: list[
 def test_titles_that_lead_to_the_page_of_a_tables_answer_can_be_its_aliases(
     world: World, output: Path, drawn: list[DrawnQuestion], tmp_path: Path
 ) -> None:
-    run_here(_options(world, tmp_path / "made", redirect_aliases=True))
+    run_job(_options(world, tmp_path / "made", redirect_aliases=True))
     redirects = {page.title: page.redirects for page in open_release(world.kb)}
 
     n_more = 0
@@ -314,12 +314,12 @@ def test_key_columns_that_are_given_take_the_place_of_the_rule(
     keys = tmp_path / "keys.jsonl"
 
     keys.write_text(json.dumps(given))
-    run_here(_options(world, tmp_path / "same", key_columns=str(keys)))
+    run_job(_options(world, tmp_path / "same", key_columns=str(keys)))
     assert [question_of_row(row) for row in rows(tmp_path / "same", "questions")] == drawn
 
     keys.write_text(json.dumps({**given, "column": len(listed.columns)}))
     with pytest.raises(SetupError, match=f"Key column {len(listed.columns)} of table {listed.number} of"):
-        run_here(_options(world, tmp_path / "other", key_columns=str(keys)))
+        run_job(_options(world, tmp_path / "other", key_columns=str(keys)))
     assert not (tmp_path / "other" / "manifest.json").exists()
 
 

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
+from kbsource import regroup
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import Question
 from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
-from pipelines.qampari import facts, prove, staging
+from pipelines.qampari import facts, simple
+from pipelines.transforms import group_map, read_table
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
 from tests.support.qampari_oracle import Oracle
-from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_here, run_job
+from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_job
 
 CASES: dict[str, Any] = {"answer_filter": AnswerFilter(3, 5, 0.8), "most_subjects": 7}
 RANDOM: dict[str, Any] = {"answer_filter": AnswerFilter(3, 14, 0.5), "most_subjects": 26}
@@ -86,7 +88,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
-    return run_here(options_for(world, tmp_path_factory.mktemp("made") / "release", **CASES))
+    return run_job(options_for(world, tmp_path_factory.mktemp("made") / "release", **CASES))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +162,7 @@ def test_years_and_texts_are_values_and_of_years_the_first_counts(questions: dic
 def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
     world: World, questions: dict[str, Question], tmp_path: Path
 ) -> None:
-    run_here(options_for(world, tmp_path / "all", all_proofs=True, **CASES))
+    run_job(options_for(world, tmp_path / "all", all_proofs=True, **CASES))
     every = _questions(tmp_path / "all")
 
     (elvish,) = (one for one in questions["P407__P50__Q12"].answers if one.item_id == "Q31")
@@ -188,7 +190,7 @@ def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: 
     maker.add("Q7", "Alone", "P50 Q8", page=["Nobody wrote it."])
     world = maker.write(tmp_path / "world")
 
-    summary = run_here(options_for(world, tmp_path / "release"))
+    summary = run_job(options_for(world, tmp_path / "release"))
 
     assert rows(tmp_path / "release", "questions") == rows(tmp_path / "release", "queries") == []
     assert {
@@ -207,9 +209,9 @@ def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path
         maker.add(f"Q{number}", f"Book {number}", "P50 Q4", f"P1082 {amount}", page=page)
     world = maker.write(tmp_path)
 
-    run_here(options_for(world, tmp_path / "three", answer_filter=AnswerFilter(3)))
-    run_here(options_for(world, tmp_path / "four", answer_filter=AnswerFilter(4)))
-    run_here(options_for(world, tmp_path / "all", answer_filter=AnswerFilter(3), all_proofs=True))
+    run_job(options_for(world, tmp_path / "three", answer_filter=AnswerFilter(3)))
+    run_job(options_for(world, tmp_path / "four", answer_filter=AnswerFilter(4)))
+    run_job(options_for(world, tmp_path / "all", answer_filter=AnswerFilter(3), all_proofs=True))
 
     asked = _questions(tmp_path / "three")["P1082__P50__Q4"]
     assert [one.text for one in asked.answers] == ["1250", "300", "300.5"]
@@ -229,7 +231,7 @@ def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: 
         maker.claim("Q101", snak(property_id, "string", "string", "long ago"))
     world = maker.write(tmp_path)
 
-    run_here(options_for(world, tmp_path / "made"))
+    run_job(options_for(world, tmp_path / "made"))
 
     assert [one.text for one in _questions(tmp_path / "made")["P577__P50__Q4"].answers] == [
         str(year) for year in range(1901, 1906)
@@ -246,7 +248,7 @@ def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Pat
         maker.add(f"Q{number - 60}", f"Tongue {number - 60}")
     maker.claim("Q105", snak("P577", "string", "string", "long ago"))
 
-    run_here(options_for(maker.write(tmp_path), tmp_path / "made"))
+    run_job(options_for(maker.write(tmp_path), tmp_path / "made"))
 
     found = _questions(tmp_path / "made")
     assert [one.item_id for one in found["P407__P50__Q4"].answers] == ["Q41", "Q42", "Q43", "Q44", "Q45"]
@@ -277,7 +279,7 @@ def test_a_random_world_as_slow_and_obvious_code_has_it(
     given = {**RANDOM, "all_proofs": all_proofs, "sentences_before": n_before}
     expected = Oracle(random_world.wikidata, random_world.kb, load_relations(str(random_world.relations)), **given)
 
-    summary = run_here(options_for(random_world, tmp_path / "release", **given))
+    summary = run_job(options_for(random_world, tmp_path / "release", **given))
 
     assert _considered(tmp_path / "release") == expected.queries
     assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions
@@ -298,14 +300,14 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Qam
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (staging, facts, prove):
-        monkeypatch.setattr(module, "FACTS_A_CHUNK", 7)
-    for module in (staging, facts):
-        monkeypatch.setattr(module, "N_BUCKETS", 11)
-    monkeypatch.setattr(facts, "MIN_TASK_ROWS", 30)
-    monkeypatch.setattr(staging, "PENDING_CHARS", 500)
+    monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
+    monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
+    monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(group_map, "COLUMN_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(facts, "_LOOKS_AT_ONCE", 4)
+    monkeypatch.setattr(simple, "_SUBJECTS_AT_ONCE", 6)
 
-    run_here(options_for(random_world, tmp_path / "release", **RANDOM))
+    run_job(options_for(random_world, tmp_path / "release", **RANDOM))
 
     assert contents(tmp_path / "release") == contents(Path(random_release.output))
 
@@ -315,7 +317,7 @@ def test_other_random_worlds(seed: int, n_awkward: int, tmp_path: Path) -> None:
     world = random_maker(seed, n_works=120, n_awkward=n_awkward).write(tmp_path / "world")
     expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **RANDOM)
 
-    run_here(options_for(world, tmp_path / "release", **RANDOM))
+    run_job(options_for(world, tmp_path / "release", **RANDOM))
 
     assert _considered(tmp_path / "release") == expected.queries
     assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions

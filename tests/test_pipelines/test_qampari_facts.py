@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from kbsource.files import LocalStorage
 from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.classes import class_types, find_classes
-from mapping.qampari.facts import FACTS, VALUES, simple_facts, values_of
-from mapping.qampari.joins import compositions, intersections, simple_answers
 from mapping.qampari.questions import CompositionQuery, IntersectionQuery
 from mapping.qampari.relations import load_relations
 from tests.support import mini_wikidata
 from tests.support.builds import rows
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+from tests.support.qampari_joins import (
+    class_types,
+    compositions,
+    find_classes,
+    intersections,
+    simple_answers,
+    simple_facts,
+    values_of,
+)
 
 
 def _time(property_id: str, time: str) -> dict[str, Any]:
@@ -158,27 +162,6 @@ def test_facts_that_hold_with_the_types_of_their_subjects(tables: WikidataTables
     ]
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 3, 5])
-def test_an_item_whose_statements_are_read_in_pieces_is_one(tables: WikidataTables, n_rows: int) -> None:
-    class Pieces:
-        def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            for batch in tables.batches(table, columns):
-                yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
-
-    types = class_types(tables, {"album": "Q104", "film": "Q100"})
-    pieces: Any = Pieces()
-
-    def facts(source: WikidataTables) -> pa.Table:
-        return pa.Table.from_batches(simple_facts(source, ["P57", "P31"], types), FACTS)
-
-    def values(source: WikidataTables) -> pa.Table:
-        return pa.Table.from_batches(values_of(source, np.array([1, 3, 4]), ["P577", "P1451"]), VALUES)
-
-    assert facts(pieces) == facts(tables)
-    assert values(pieces) == values(tables)
-    assert find_classes(pieces, ["film", "album", "series"]) == find_classes(tables, ["film", "album", "series"])
-
-
 def test_values_of_every_kind(tables: WikidataTables) -> None:
     batches = values_of(tables, np.array([1, 3, 4]), ["P577", "P1082", "P1451", "P57"])
     values = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
@@ -232,22 +215,19 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release
 
 
-def test_every_kind_of_query_comes_out_of_the_mini_wikidata(mini: Path, tmp_path: Path) -> None:
-    tables, relations, scratch = WikidataTables.open(str(mini), LocalStorage()), load_relations(), str(tmp_path)
+def test_every_kind_of_query_comes_out_of_the_mini_wikidata(mini: Path) -> None:
+    tables, relations = WikidataTables.open(str(mini), LocalStorage()), load_relations()
     types = class_types(tables, find_classes(tables, relations.wanted_types))
     facts = simple_facts(tables, relations.simple, types)
-    simple = list(simple_answers(facts, relations, types, scratch=scratch, n_buckets=8))
+    simple = list(simple_answers(facts, relations, types))
     families = [one.query._replace(type_label=None) for one in simple]
     numbered = [(number, families.index(family), simple[number].subjects) for number, family in enumerate(families)]
-    both = [
-        IntersectionQuery(simple[one.first].query, simple[one.second].query)
-        for one in intersections(numbered, scratch=scratch, n_buckets=8)
-    ]
+    both = [IntersectionQuery(simple[one.first].query, simple[one.second].query) for one in intersections(numbered)]
     subjects = np.unique(np.concatenate([one.subjects for one in simple]))
     based = [(number, one.query.property_id, one.subjects) for number, one in enumerate(simple)]
     composed = [
         CompositionQuery(one.property_id, simple[one.query].query)
-        for one in compositions(based, values_of(tables, subjects, relations.composition), scratch=scratch, n_buckets=8)
+        for one in compositions(based, values_of(tables, subjects, relations.composition))
     ]
 
     assert any(one.query.type_label for one in simple)
@@ -259,4 +239,3 @@ def test_every_kind_of_query_comes_out_of_the_mini_wikidata(mini: Path, tmp_path
         assert len(one.subjects) >= 5
         for subject in one.subjects:
             assert (f"Q{subject}", one.query.property_id, one.query.entity_id) in said
-    assert list(tmp_path.iterdir()) == []

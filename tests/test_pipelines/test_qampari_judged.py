@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mapping import entailment_model
 from mapping.entailment import ModelOptions, Pair, Verdict
 from mapping.entailment_model import open_model
 from mapping.qampari.records import ProofText
@@ -17,10 +18,10 @@ from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
-from pipelines.qampari import prove
+from pipelines.qampari import facts
 from tests.support.builds import contents, open_release, rows
 from tests.support.qampari_oracle import Oracle
-from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_here, run_job
+from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_job
 from tests.support.tiny_nli import overlap_model
 
 for library in ("onnxruntime", "onnx", "transformers"):
@@ -100,7 +101,7 @@ def test_the_model_is_asked_about_facts_that_a_question_may_come_of_until_it_acc
 def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sentence(
     world: World, made: QampariSummary, tmp_path: Path
 ) -> None:
-    run_here(options_for(world, tmp_path / "unjudged", **GIVEN))
+    run_job(options_for(world, tmp_path / "unjudged", **GIVEN))
     judged, first = _proofs(Path(made.output)), _proofs(tmp_path / "unjudged")
 
     assert judged
@@ -120,8 +121,8 @@ def test_a_higher_threshold_drops_facts(
     world: World, model: ModelOptions, made: QampariSummary, tmp_path: Path
 ) -> None:
     above = max(proof.entailment or 0 for proof in _proofs(Path(made.output)).values())
-    strict = run_here(options_for(world, tmp_path / "a", model=model, least_entailment=above, **GIVEN))
-    mild = run_here(options_for(world, tmp_path / "b", model=model, least_entailment=0.001, **GIVEN))
+    strict = run_job(options_for(world, tmp_path / "a", model=model, least_entailment=above, **GIVEN))
+    mild = run_job(options_for(world, tmp_path / "b", model=model, least_entailment=0.001, **GIVEN))
 
     assert strict.report["facts"]["simple"]["proved"] == 0  # only what is above counts
     assert strict.report["questions"]["kept"]["wikidata_simple"] == 0
@@ -149,10 +150,10 @@ def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
         maker.add(f"Q{101 + number}", f"Book {number}", *claims, page=page)
     for number in range(40, 50):
         maker.add(f"Q{number}", f"Tongue {number}")
-    monkeypatch.setattr(prove, "_model", lambda options: _Doubting())
+    monkeypatch.setattr(entailment_model, "open_model", lambda options: _Doubting())
     given = {"model": model, "least_entailment": STRICT}
 
-    run_here(options_for(maker.write(tmp_path), tmp_path / "made", answer_filter=AnswerFilter(5, 8, 0.8), **given))
+    run_job(options_for(maker.write(tmp_path), tmp_path / "made", answer_filter=AnswerFilter(5, 8, 0.8), **given))
 
     found = {row["key"]: query_of_row(row) for row in rows(tmp_path / "made", "queries")}["P407__P50__Q4"]
     assert (found.n_aligned, found.n_validated, found.outcome) == (10, 8, "kept")
@@ -165,10 +166,8 @@ def test_the_same_bytes_with_more_workers_and_smaller_chunks(
     run_job(options_for(world, tmp_path / "multi", **given), runner="local-multi", workers=2)
     assert contents(tmp_path / "multi") == contents(Path(made.output))
 
-    for module in ("staging", "facts", "prove"):
-        monkeypatch.setattr(f"pipelines.qampari.{module}.FACTS_A_CHUNK", 19)
-    prove._model.cache_clear()
-    run_here(options_for(world, tmp_path / "cut", **given))
+    monkeypatch.setattr(facts, "FACTS_AT_ONCE", 19)
+    run_job(options_for(world, tmp_path / "cut", **given))
     assert contents(tmp_path / "cut") == contents(Path(made.output))
 
 

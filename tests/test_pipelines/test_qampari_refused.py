@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Sequence
@@ -16,12 +15,9 @@ from kbsource.release.layout import BUILDING
 from mapping.entailment import ModelOptions
 from mapping.qampari.selection import AnswerFilter
 from pipelines.cli import main
-from pipelines.jobs.qampari import make_qampari
-from pipelines.options_qampari import QampariOptions
-from pipelines.progress import Progress
 from tests.support.builds import contents
 from tests.support.entities import array, item, make
-from tests.support.qampari_worlds import Maker, World, options_for, run_here
+from tests.support.qampari_worlds import Maker, World, options_for, run_job
 from tests.support.releases import TitleRow, write_release
 
 
@@ -36,11 +32,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def _refused(world: World, output: Path, match: str, **options: Any) -> None:
     with pytest.raises(SetupError, match=match):
-        run_here(options_for(world, output, **options))
+        run_job(options_for(world, output, **options))
 
 
 def test_a_folder_that_is_finished_or_foreign_stays_as_it_is(world: World, tmp_path: Path) -> None:
-    run_here(options_for(world, tmp_path / "done"))
+    run_job(options_for(world, tmp_path / "done"))
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "notes.txt").write_text("mine")
     before = contents(tmp_path)
@@ -61,27 +57,15 @@ def test_an_unfinished_folder_with_files_of_others_is_refused(world: World, tmp_
 
 
 def test_a_run_that_fails_leaves_no_release_and_the_next_one_starts_clean(world: World, tmp_path: Path) -> None:
-    run_here(options_for(world, tmp_path / "whole"))
+    run_job(options_for(world, tmp_path / "whole"))
     relations = Path(world.relations).read_text("utf-8").replace("{entity}", "{ENTITY}", 1)
     (tmp_path / "broken.toml").write_text(relations)
     _refused(world, tmp_path / "again", "simple.P50", relations=str(tmp_path / "broken.toml"))
     assert not (tmp_path / "again").exists()
 
-    run_here(options_for(world, tmp_path / "again"))
+    run_job(options_for(world, tmp_path / "again"))
 
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("name", ["kb", "wikidata", "output"])
-def test_folders_of_a_store_are_refused(name: str, world: World, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "kb": str(world.kb),
-        "wikidata": str(world.wikidata),
-        "output": str(tmp_path),
-        name: "s3://bucket/x",
-    }
-    with pytest.raises(SetupError, match=rf"--{name} s3://bucket/x: .*local disk"):
-        QampariOptions(model=None, **given)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +95,6 @@ def test_options_that_cannot_be_are_named(options: dict[str, Any], match: str, w
         (["--pool-simple", "-1"], "--pool-"),
         (["--train-per-relation", "-1"], "--train-per-relation"),
         (["--most-subjects", "4"], "--most-subjects"),
-        (["--kb", "gs://bucket/kb"], "--kb"),
         (["--key-columns", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--relations", "nowhere.toml"], "nowhere.toml"),
         (["--backend", "abacus", "--model", "here"], "abacus"),
@@ -136,21 +119,14 @@ def test_the_command_says_on_the_standard_error_what_is_wrong(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_runner_whose_workers_see_no_disk_is_refused(world: World, tmp_path: Path) -> None:
-    options = options_for(world, tmp_path / "out")
-
-    with pytest.raises(SetupError, match="those of Dataflow see buckets alone: choose --runner local-multi"):
-        make_qampari(options, flags=["--runner=DataflowRunner"], progress=Progress(io.StringIO()))
-
-
 def test_a_release_of_wikidata_that_is_none(world: World, tmp_path: Path) -> None:
     options = options_for(world._replace(wikidata=tmp_path), tmp_path / "out")
     with pytest.raises(SetupError, match=str(tmp_path)):
-        run_here(options)
+        run_job(options)
     with pytest.raises(SetupError, match=f"{world.kb}.*no release of Wikidata.* name the folder"):
-        run_here(options_for(world._replace(wikidata=world.kb), tmp_path / "out"))
+        run_job(options_for(world._replace(wikidata=world.kb), tmp_path / "out"))
     with pytest.raises(SetupError, match=f"{world.wikidata}.* release of pages.* name the folder"):
-        run_here(options_for(world._replace(kb=world.wikidata), tmp_path / "out"))
+        run_job(options_for(world._replace(kb=world.wikidata), tmp_path / "out"))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +182,7 @@ def test_given_files_are_inputs_of_the_manifest(world: World, tmp_path: Path) ->
     filter_ = AnswerFilter(least=6, most=6, share=1.0)
     given = {"key_columns": str(tmp_path / "keys.jsonl"), "answer_filter": filter_, "most_subjects": 6}
 
-    run_here(options_for(world, tmp_path / "out", **given))
+    run_job(options_for(world, tmp_path / "out", **given))
 
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert sorted(manifest["inputs"]) == ["kb", "key_columns", "relations", "wikidata"]

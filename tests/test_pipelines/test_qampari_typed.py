@@ -13,7 +13,7 @@ from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
 from tests.support.builds import rows
-from tests.support.qampari_worlds import Maker, World, options_for, run_here
+from tests.support.qampari_worlds import Maker, World, options_for, run_job
 
 GIVEN: dict[str, Any] = {"answer_filter": AnswerFilter(4, 200, 0.8)}
 SAID = "was directed by Ada Ash"
@@ -58,7 +58,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
-    return run_here(options_for(world, tmp_path_factory.mktemp("made") / "release", **GIVEN))
+    return run_job(options_for(world, tmp_path_factory.mktemp("made") / "release", **GIVEN))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_of_types_with_the_same_validated_answers_the_most_specific_is_kept_by_o
     world = maker.write(tmp_path / "world")
 
     def outcomes(name: str, **options: Any) -> dict[str, str]:
-        made = run_here(options_for(world, tmp_path / name, **options))
+        made = run_job(options_for(world, tmp_path / name, **options))
         kept = {row["key"] for row in rows(Path(made.output), "questions")}
         found = {row["key"]: row["outcome"] for row in rows(Path(made.output), "queries")}
         assert kept == {key for key, outcome in found.items() if outcome == "kept"}

@@ -23,22 +23,22 @@ from kbsource.errors import SetupError
 from pipelines import clusters
 from pipelines.cli import make_parser
 from pipelines.job_server import check_java, check_reachable, fetch_jar
-from pipelines.runners import PRESETS, beam_flags, local_processes, n_cores, pipeline_options, quiet_beam
+from pipelines.runners import PRESETS, beam_flags, n_cores, pipeline_options, quiet_beam
 from tests.support.real_data import ROOT
 
 BEAM_LOCAL = ["--runner=FnApiRunner"]
-THREADS = "--direct_running_mode=multi_threading"
+PROCESSES = "--direct_running_mode=multi_processing"
 CLOUD = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", "--sdk_container_image=i"]
 
 
 @pytest.mark.parametrize(
     ("runner", "workers", "beam_args", "expected"),
     [
-        ("local", None, (), ["--runner=local", "--workers=1"]),
+        ("local", None, (), ["--runner=FnApiRunner"]),
         ("local", None, ("--job_name=x",), ["--runner=FnApiRunner", "--job_name=x"]),
-        ("local-multi", 3, (), ["--runner=local", "--workers=3"]),
-        ("local-multi", None, (), ["--runner=local", f"--workers={n_cores()}"]),
-        ("local-multi", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", THREADS, "--job_name=x"]),
+        ("local-multi", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
+        ("local-multi", None, (), [*BEAM_LOCAL, f"--direct_num_workers={n_cores()}", PROCESSES]),
+        ("local-multi", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
         ("SparkRunner", None, ("--spark_version=3",), ["--runner=SparkRunner", "--spark_version=3"]),
     ],
 )
@@ -48,13 +48,12 @@ def test_a_name_becomes_flags_of_beam(
     flags = beam_flags(runner, workers=workers, beam_args=beam_args)
 
     assert flags == expected
-    assert local_processes(flags) == (workers or {"local": 1}.get(runner, n_cores()) if not beam_args else None)
 
 
 def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
     options = pipeline_options(beam_flags("local-multi", workers=3, beam_args=())).get_all_options()
 
-    assert (options["direct_num_workers"], options["direct_running_mode"]) == (3, "multi_threading")
+    assert (options["direct_num_workers"], options["direct_running_mode"]) == (3, "multi_processing")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""The evidences of neighbouring pages cut into chunks of work, and so those without a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.chunks import Stored
+from mapping.suggest import QUERIES_AT_ONCE
+from pipelines.alignment.rows import RESOLVED, batches_of, stored_rows
+
+PIECE_BYTES = 4 << 20
+"""Text of evidences that are one chunk, with ``ROW_BYTES`` for what else there is of each."""
+MISSING_BYTES = 64 << 20
+"""The same of evidences without a page: one pass over all titles of a release serves a whole chunk."""
+ROW_BYTES = 1_000
+_ASKED, _TEXT = (RESOLVED.get_field_index(name) for name in ("asked", "evidence_text"))
+
+
+def cut_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Gives rows of ``RESOLVED`` in chunks that end between pages; a page that is more than a chunk is cut too.
+
+    Args:
+        batches: in the order of their pages.
+    """
+    held: list[pa.RecordBatch] = []
+    n_bytes = 0
+    for batch in batches:
+        weights = np.cumsum(_weights(batch))
+        begun = start = 0
+        for end in _ends_of_pages(batch):
+            before = int(weights[start - 1]) if start else 0
+            since = int(weights[begun - 1]) if begun else 0
+            if (held or start > begun) and n_bytes + int(weights[end - 1]) - since > PIECE_BYTES:
+                yield [*held, batch.slice(begun, start - begun)] if start > begun else held
+                held, n_bytes, begun, since = [], 0, start, before
+            start = end
+        held.append(batch.slice(begun))
+        n_bytes += int(weights[-1]) - (int(weights[begun - 1]) if begun else 0)
+    if held:
+        yield held
+
+
+def _ends_of_pages(batch: pa.RecordBatch) -> list[int]:
+    """Gives where pages end; a page that is more than a chunk ends at every row."""
+    positions = batch["position"].to_numpy()
+    ends: list[int] = [*(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(positions)]
+    weights = np.cumsum(_weights(batch))
+    found: list[int] = []
+    start = 0
+    for end in ends:
+        n_bytes = int(weights[end - 1]) - (int(weights[start - 1]) if start else 0)
+        found += range(start + 1, end + 1) if n_bytes > PIECE_BYTES else [end]
+        start = end
+    return found
+
+
+def _weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    n_bytes: npt.NDArray[np.int64] = (
+        pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy().astype(np.int64) + ROW_BYTES
+    )
+    return n_bytes
+
+
+def cut_titles(pieces: Sequence[Stored]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Gives rows without a page in chunks of ``QUERIES_AT_ONCE`` titles that were asked for, in their order.
+
+    Each chunk must be taken before the next.
+
+    Args:
+        pieces: each in the order of the titles.
+    """
+    rows = _Ahead(merge(*map(stored_rows, pieces), key=_asked_of))
+    while rows.next is not None:
+        yield batches_of(_of_titles(rows), RESOLVED)
+
+
+def _asked_of(row: tuple[Any, ...]) -> str:
+    return row[_ASKED] or ""
+
+
+class _Ahead:
+    """Rows, of which the next can be looked at."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._rows = rows
+        self.next = next(rows, None)
+
+    def take(self) -> tuple[Any, ...]:
+        row = self.next
+        assert row is not None
+        self.next = next(self._rows, None)
+        return row
+
+
+def _of_titles(rows: _Ahead) -> Iterator[tuple[Any, ...]]:
+    last, n_titles, n_bytes = "", 0, 0
+    while rows.next is not None:
+        if (asked := _asked_of(rows.next)) != last:
+            if n_titles == QUERIES_AT_ONCE or n_bytes > MISSING_BYTES:
+                return
+            last, n_titles = asked, n_titles + 1
+        row = rows.take()
+        n_bytes += len(row[_TEXT] or "") + ROW_BYTES
+        yield row

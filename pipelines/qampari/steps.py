@@ -1,0 +1,361 @@
+"""The steps of QAMPARI as transforms: from the tables of two releases to settled queries and their questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from kbsource.chunks import Key
+from kbsource.errors import named_faults
+from mapping.qampari.classes import ClassTypes, Numbers
+from mapping.qampari.facts import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
+from mapping.qampari.item_sets import ItemSet
+from mapping.qampari.joins import ANSWERS, BASES, PAIRED, PAIRS
+from pipelines.qampari import compositions, intersections, lists, simple
+from pipelines.qampari.classes import FindClasses, read_types
+from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
+from pipelines.qampari.list_reading import ReadLists
+from pipelines.qampari.names import NameItems, WriteItemSet, read_item_set
+from pipelines.qampari.plan import (
+    ASKED,
+    FACT_NUMBERS,
+    ITEMS,
+    KEPT,
+    N_GROUPS,
+    OF_QUESTIONS,
+    ORDERED_QUERIES,
+    ROWS_AT_ONCE,
+    STAGED,
+    TRIED,
+    Plan,
+    groups_of_queries,
+)
+from pipelines.qampari.ranks import RankQueries
+from pipelines.qampari.values import ValueKind, kinds_of_types, types_of_values
+from pipelines.transforms.gather import Gather
+from pipelines.transforms.group_map import COUNTS, GroupMap, as_groups, by_part
+from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.transforms.read_table import ReadStatements
+from pipelines.transforms.regroup import Regroup
+from pipelines.workers import WorkerDoFn
+
+Given = beam.pvalue.AsSingleton
+SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
+"""Kinds of facts, which counts are by."""
+
+
+class Made:
+    """What comes of the steps, for the end: chunks and counts, by name, in the order of the release."""
+
+    def __init__(self) -> None:
+        self._found: list[Any] = []
+
+    def add(self, name: str, values: Any) -> None:
+        """Takes (Key, chunk or counts), whose keys differ, under a name."""
+        place = len(self._found)
+        self._found.append(values | f"{name} {place}" >> beam.Map(_named, place, name))
+
+    def add_questions(self, made: Any) -> None:
+        """Takes what settles queries gave."""
+        for name in OF_QUESTIONS:
+            self.add(name, made[name])
+
+    def gathered(self) -> Any:
+        """Gives one list of (Key, (name, value)), in order."""
+        return tuple(self._found) | "made" >> beam.Flatten() | "gather" >> Gather()
+
+
+def _named(one: tuple[Key, Any], place: int, name: str) -> tuple[Key, tuple[str, Any]]:
+    key, value = one
+    return Key(place, max(key)), (name, value)
+
+
+def make_wikidata_questions(
+    pipeline: Any,
+    plan: Plan,
+    paths: Mapping[str, tuple[str, ...]],
+    kinds: Mapping[str, ValueKind],
+    made: Made,
+) -> Any:
+    """Makes simple questions, compositions and intersections; gives what ``classes.FindClasses`` chose.
+
+    Args:
+        pipeline: that the steps are added to.
+        plan: of the job.
+        paths: of the files of a release of Wikidata, by table.
+        kinds: of the values of properties, as far as their datatypes say.
+        made: takes what comes of it.
+    """
+    lacking = tuple(sorted(set(plan.composed) - kinds.keys()))
+    chosen, types = pipeline | "classes" >> FindClasses(plan, paths, lacking)
+    every_kind = Given(chosen | "kinds" >> beam.Map(_kinds, dict(kinds)))
+    statements = paths["statements"]
+
+    facts = (
+        pipeline
+        | "statements" >> ReadStatements(statements, STATEMENT_COLUMNS)
+        | "facts" >> beam.ParDo(_SimpleFacts(plan), Given(types))
+        | "by value" >> Regroup(plan.folder("facts"), groups_by_value)
+    )
+    asked = {"facts": facts} | "ask" >> GroupMap(
+        partial(simple.ask_simple, plan=plan),
+        plan.folder("asked"),
+        outputs={"asked": ASKED, "items": ITEMS, "queries": ORDERED_QUERIES},
+        orders={"facts": simple.FACT_ORDER},
+        given=(Given(types),),
+        rows_at_once=ROWS_AT_ONCE,
+    )
+    named = Given(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
+    staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
+        partial(simple.make_facts, plan=plan),
+        plan.folder(SIMPLE, "made"),
+        outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
+        given=(named,),
+        rows_at_once=ROWS_AT_ONCE,
+    )
+    found = staged["wanted"] | "search" >> SearchFacts(plan, SIMPLE)
+    of_group = staged["staged"] | "staged" >> beam.MapTuple(as_groups)
+    own_facts = staged["facts"] | "own facts" >> beam.MapTuple(as_groups)
+    tried = {"staged": of_group, "facts": own_facts, "found": found} | "try" >> GroupMap(
+        partial(simple.try_simple, plan=plan),
+        plan.folder(SIMPLE, "tried"),
+        outputs={"tried": TRIED, "said": FACT_NUMBERS},
+        orders={"found": ("fact", "direction", "number")},
+    )
+    proved = tried["tried"] | "prove" >> ProveFacts(plan, SIMPLE)
+    settled = {
+        "staged": of_group,
+        "said": tried["said"] | "said" >> beam.MapTuple(as_groups),
+        "proofs": proved["proofs"] | "own proofs" >> beam.MapTuple(as_groups),
+    } | "settle" >> GroupMap(
+        partial(simple.settle_simple, plan=plan),
+        plan.folder(SIMPLE, "settled"),
+        outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
+        given=(Given(types), named),
+        rows_at_once=ROWS_AT_ONCE,
+    )
+    proofs = Given(proved["proofs"] | "proofs" >> Gather())
+    ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
+    made.add("skipped", asked[COUNTS])
+    made.add("queries", asked["queries"])
+    made.add("queries", staged["queries"])
+    made.add_questions(settled)
+    for counts in (staged[COUNTS], tried[COUNTS], proved["counts"]):
+        made.add(SIMPLE, counts)
+    composed = _compositions(pipeline, plan, statements, paths["items"], settled, (named, proofs, ranks), every_kind)
+    made.add_questions(composed["settled"])
+    for counts in composed["counts"]:
+        made.add(COMPOSITIONS, counts)
+    made.add_questions(_intersections(plan, settled, (named, proofs, ranks)))
+    return chosen
+
+
+def groups_by_value(batch: pa.RecordBatch) -> Numbers:
+    """Gives the groups of facts by their value."""
+    groups: Numbers = batch["value"].to_numpy() % N_GROUPS
+    return groups
+
+
+def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> dict[str, ValueKind]:
+    return {**kinds_of_types(chosen["types"]), **known}
+
+
+class _SimpleFacts(WorkerDoFn):
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._enabled, self._most = plan.enabled, plan.options.most_subjects
+        self._types: ClassTypes | None = None
+
+    def process(self, element: tuple[Key, pa.RecordBatch], types_path: str) -> Iterator[tuple[Key, pa.RecordBatch]]:
+        key, batch = element
+        with named_faults():
+            self._types = self._types or read_types(types_path)
+            yield key, sorted_facts(simple_facts(batch, self._enabled, self._types), self._most)
+
+
+class _Values(WorkerDoFn):
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._composed = plan.composed
+        self._subjects: ItemSet | None = None
+
+    def process(
+        self, element: tuple[Key, pa.RecordBatch], subjects_path: str, kinds: dict[str, ValueKind]
+    ) -> Iterator[tuple[Key, pa.RecordBatch]]:
+        key, batch = element
+        with named_faults():
+            self._subjects = self._subjects or read_item_set(subjects_path)
+            types = types_of_values(kinds, self._composed)
+            yield key, values_of(batch, self._subjects, self._composed, value_types=types)
+
+
+def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
+    answers = settled["answers"] | "answers by subject" >> Regroup(
+        plan.folder("intersections", "answers"), compositions.groups_by_subject, order=intersections.ANSWER_ORDER
+    )
+    paired = {"answers": answers} | "pair" >> GroupMap(
+        intersections.pair_queries,
+        plan.folder("intersections", "paired"),
+        outputs={"pairs": PAIRS},
+        orders={"answers": intersections.ANSWER_ORDER},
+    )
+    pairs = paired["pairs"] | "pairs by first" >> Regroup(
+        plan.folder("intersections", "pairs"), _groups_by_first, order=intersections.PAIR_ORDER
+    )
+    return {"pairs": pairs} | "settle intersections" >> GroupMap(
+        partial(intersections.settle_intersections, plan=plan),
+        plan.folder("intersections", "settled"),
+        outputs=OF_QUESTIONS,
+        orders={"pairs": intersections.PAIR_ORDER},
+        given=given,
+        rows_at_once=ROWS_AT_ONCE,
+    )
+
+
+def _groups_by_first(batch: pa.RecordBatch) -> Numbers:
+    return groups_of_queries(batch["first"].to_numpy())
+
+
+def _compositions(
+    pipeline: Any,
+    plan: Plan,
+    statements: tuple[str, ...],
+    items: tuple[str, ...],
+    simple_settled: Any,
+    given: tuple[Any, ...],
+    kinds: Any,
+) -> dict[str, Any]:
+    def folder(name: str) -> str:
+        return plan.folder(COMPOSITIONS, name)
+
+    named, proofs, ranks = given
+    subjects = Given(simple_settled["subjects"] | "subjects" >> WriteItemSet(folder("subjects.npy")))
+    values = (
+        pipeline
+        | "statements of subjects" >> ReadStatements(statements, STATEMENT_COLUMNS)
+        | "values" >> beam.ParDo(_Values(plan), subjects, kinds)
+        | "values by subject" >> Regroup(folder("values"), compositions.groups_by_subject)
+    )
+    bases = simple_settled["bases"] | "bases" >> Regroup(folder("bases"), compositions.groups_by_subject)
+    joined = {"bases": bases, "values": values} | "join" >> GroupMap(
+        compositions.join_values, folder("joined"), outputs={"paired": PAIRED}
+    )
+    paired = joined["paired"] | "by query" >> Regroup(
+        folder("paired"), compositions.groups_by_query, order=compositions.PAIR_ORDER
+    )
+    composed = {"paired": paired} | "compose" >> GroupMap(
+        partial(compositions.compose, plan=plan),
+        folder("composed"),
+        outputs={"composed": compositions.COMPOSED, "placed": compositions.PLACED, "items": ITEMS},
+        orders={"paired": compositions.PAIR_ORDER},
+        given=(kinds,),
+    )
+    named_values = Given(composed["items"] | "names of values" >> NameItems(plan, "names_of_values", items))
+    placed = composed["placed"] | "placed" >> Regroup(folder("placed"), compositions.groups_by_subject)
+    facts = {"placed": placed} | "make facts of values" >> GroupMap(
+        partial(compositions.make_facts, plan=plan),
+        folder("made"),
+        outputs={**OF_FACTS, "numbered": compositions.FLAGGED},
+        given=(named, named_values, kinds),
+    )
+    found = facts["wanted"] | "search values" >> SearchFacts(plan, COMPOSITIONS)
+    numbered = facts["numbered"] | "numbered" >> beam.MapTuple(as_groups)
+    flagged = {"numbered": numbered, "found": found} | "flag" >> GroupMap(
+        compositions.flag_facts,
+        folder("flags"),
+        outputs={"flagged": compositions.FLAGGED, "said": FACT_NUMBERS},
+        orders={"found": ("fact", "direction", "number")},
+    )
+    of_queries = {
+        "composed": composed["composed"] | "composed" >> beam.MapTuple(as_groups),
+        "kept": simple_settled["kept"] | "kept" >> beam.MapTuple(as_groups),
+        "flagged": flagged["flagged"]
+        | "flagged" >> Regroup(folder("flagged"), compositions.groups_by_query, order=compositions.FLAGGED_ORDER),
+    }
+    orders = {"flagged": compositions.FLAGGED_ORDER}
+    needed = of_queries | "need" >> GroupMap(
+        partial(compositions.need_facts, plan=plan),
+        folder("needed"),
+        outputs={"needed": FACT_NUMBERS},
+        orders=orders,
+        given=(kinds,),
+    )
+    tried = {
+        "needed": needed["needed"] | "needed" >> Regroup(folder("needed_facts"), _groups_by_fact),
+        "facts": facts["facts"] | "facts of values" >> beam.MapTuple(as_groups),
+        "found": found,
+    } | "try values" >> GroupMap(
+        compositions.try_composed,
+        folder("tried"),
+        outputs={"tried": TRIED},
+        orders={"found": ("fact", "direction", "number")},
+    )
+    proved = tried["tried"] | "prove values" >> ProveFacts(plan, COMPOSITIONS)
+    own_proofs = proved["proofs"] | "proofs of values" >> beam.MapTuple(as_groups)
+    sent = {"numbered": numbered, "proofs": own_proofs} | "send" >> GroupMap(
+        compositions.send_proofs, folder("sent"), outputs={"sent": compositions.SENT}
+    )
+    received = sent["sent"] | "sent" >> Regroup(folder("received"), compositions.groups_of_sent)
+    settled = {**of_queries, "sent": received} | "settle compositions" >> GroupMap(
+        partial(compositions.settle_compositions, plan=plan),
+        folder("settled"),
+        outputs=OF_QUESTIONS,
+        orders=orders,
+        given=(named, named_values, proofs, kinds, ranks),
+        rows_at_once=ROWS_AT_ONCE,
+    )
+    return {"settled": settled, "counts": [facts[COUNTS], flagged[COUNTS], tried[COUNTS], proved["counts"]]}
+
+
+def _groups_by_fact(batch: pa.RecordBatch) -> Numbers:
+    return groups_of_facts(batch["fact"].to_numpy())
+
+
+def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
+    """Makes the questions about the tables of list pages.
+
+    Args:
+        pipeline: that the steps are added to.
+        plan: of the job.
+        made: takes what comes of it.
+    """
+    guarded = GuardedMap(
+        ReadLists(plan),
+        folder=plan.folder("lists"),
+        memory_bytes=plan.options.worker_memory_bytes,
+        beats=plan.folder("beats"),
+    )
+    read = (
+        pipeline
+        | "pages files" >> beam.Create([(Key(number, 0), None) for number in range(len(plan.pages))], reshuffle=False)
+        | "spread pages files" >> beam.Reshuffle()
+        | "read lists" >> guarded
+    )
+    own = read.chunks | "lists" >> beam.MapTuple(by_part)
+    facts = {"lists": own} | "make facts of tables" >> GroupMap(
+        partial(lists.make_facts, plan=plan), plan.folder(TABLES, "made"), outputs=OF_FACTS
+    )
+    found = facts["wanted"] | "search tables" >> SearchFacts(plan, TABLES)
+    of_part = facts["facts"] | "facts of tables" >> beam.MapTuple(as_groups)
+    tried = {"facts": of_part, "found": found} | "try tables" >> GroupMap(
+        lists.try_tables,
+        plan.folder(TABLES, "tried"),
+        outputs={"tried": TRIED},
+        orders={"found": ("fact", "direction", "number")},
+    )
+    proved = tried["tried"] | "prove tables" >> ProveFacts(plan, TABLES, is_judged=False)
+    own_proofs = proved["proofs"] | "proofs of tables" >> beam.MapTuple(as_groups)
+    settled = {"lists": own, "proofs": own_proofs} | "settle tables" >> GroupMap(
+        partial(lists.settle_tables, plan=plan),
+        plan.folder(TABLES, "settled"),
+        outputs=OF_QUESTIONS,
+        rows_at_once=ROWS_AT_ONCE,
+    )
+    made.add_questions(settled)
+    made.add("lists", read.chunks)
+    for counts in (facts[COUNTS], tried[COUNTS], proved["counts"]):
+        made.add(TABLES, counts)

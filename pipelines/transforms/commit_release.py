@@ -1,0 +1,68 @@
+"""The end of a pipeline that writes tables: a manifest that says what was written, and makes a release of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import apache_beam as beam
+
+from kbsource.errors import named_faults
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import FileEntry, code_facts
+from mapping.output import TABLES_FORMAT, commit_output
+from pipelines.storage import absolute, storage_for
+from pipelines.transforms.together import Together
+from pipelines.workers import WorkerDoFn
+
+
+class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """``FileEntry`` -> the folder, once it is a release: one element.
+
+    Checks that the folder holds the files that were written, whole, and no others; then writes ``manifest.json``, the
+    last of all, with the files, their sizes, rows and hashes, and the versions of the code. ``kbsource verify`` checks
+    it.
+
+    Args:
+        output: folder that ``WriteTable`` wrote to; it must be new or empty when the pipeline is put together.
+        facts: JSON values of what the tables are made from and how, for the manifest.
+
+    Raises:
+        SetupError: the folder holds something; a file is missing, has another size, or was not written by this
+            pipeline.
+    """
+
+    def __init__(self, output: str, *, facts: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._output, self._facts = absolute(output), dict(facts)
+        check_output(self._output, storage_for(self._output))
+
+    def expand(self, entries: Any) -> Any:
+        return (
+            entries
+            | "by name" >> beam.Map(_by_name)
+            | "all files" >> Together()
+            | "commit" >> beam.ParDo(_Commit(self._output, self._facts))
+        )
+
+
+def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
+    return entry.file, entry
+
+
+class _Commit(WorkerDoFn):
+    def __init__(self, output: str, facts: dict[str, Any]) -> None:
+        super().__init__()
+        self._output, self._facts = output, facts
+
+    def process(self, element: list[tuple[str, FileEntry]]) -> Iterator[str]:
+        files = [entry for _, entry in element]
+        values = {
+            "facts": self._facts,
+            "code": asdict(code_facts()),
+            "files": [asdict(entry) for entry in files],
+        }
+        with named_faults():
+            commit_output(self._output, values, files=files, storage=storage_for(self._output), form=TABLES_FORMAT)
+        yield self._output

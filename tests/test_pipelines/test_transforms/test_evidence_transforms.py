@@ -1,0 +1,132 @@
+"""ReadEvidence, ResolvePages, AlignSpans, JoinOutcomes and Filter, as a pipeline of one's own uses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.util import assert_that, equal_to
+
+from kbsource.chunks import Key, Stored
+from kbsource.errors import SetupError
+from pipelines.alignment.filtering import Filtered, FilterOptions
+from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.rows import rows_as_dicts
+from pipelines.alignment.search_settings import SearchSettings
+from pipelines.transforms.align_spans import AlignSpans
+from pipelines.transforms.read_evidence import ReadEvidence
+from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
+from pipelines.transforms.write_alignment import Filter, JoinOutcomes
+from tests.support.alignments import evidence, record, write_records
+
+PAIRS = [
+    ("River Ullane", "rises in Lake Miravel"),
+    ("The monster of Miravel", "Lake Miravel"),
+    ("Lake Miravl", "anything"),
+    ("Lantern", "lantern"),
+]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> EvidenceFiles:
+    """Two good records and a bad one, each a chunk of its own."""
+    records = [
+        record("found", [evidence(PAIRS[0][1], title=PAIRS[0][0])]),
+        "{ not json",
+        record("lost", [evidence("anything", title="Lake Miravl")]),
+    ]
+    path = write_records(tmp_path / "own.jsonl", records)
+    return EvidenceFiles("jsonl", (str(path),), chunk_records=1, max_rejects=0.5)
+
+
+def short(row: dict[str, Any]) -> tuple[str, str | None, str, str | None]:
+    return row["page_value"], row["title"], row["outcome"], row["text"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_pairs_of_title_and_text_are_aligned(release: Path) -> None:
+    kb = str(release)
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        found = pipeline | beam.Create(PAIRS) | EvidenceOfPairs() | ResolvePages(kb) | AlignSpans(kb)
+        assert_that(
+            found | beam.FlatMap(rows_as_dicts) | beam.Map(short),
+            equal_to(
+                [
+                    ("River Ullane", "River Ullane", "exact", "rises in Lake Miravel"),
+                    ("The monster of Miravel", "Lake Miravel", "exact", "Lake Miravel"),
+                    ("Lake Miravl", None, "page_missing", None),
+                    ("Lantern", "Lantern", "page_ambiguous", None),
+                ]
+            ),
+        )
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_a_title_that_is_like_a_missing_one_is_taken_where_that_is_asked_for(
+    release: Path, tmp_path: Path, has_folder: bool
+) -> None:
+    kb, settings = str(release), SearchSettings(accept_fuzzy=90.0)
+    folders = [str(tmp_path / name) if has_folder else None for name in ("resolved", "aligned")]
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        rows = pipeline | beam.Create(PAIRS[2:3] * 2) | EvidenceOfPairs() | ResolvePages(kb, folder=folders[0])
+        found = rows | AlignSpans(kb, settings=settings, folder=folders[1])
+        assert_that(
+            found | beam.FlatMap(rows_as_dicts) | beam.Map(short),
+            equal_to([("Lake Miravl", "Lake Miravel", "weak", None)] * 2),
+        )
+
+
+def n_rows(element: tuple[Key, Stored]) -> tuple[Key, int]:
+    return element[0], element[1].n_rows
+
+
+def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_dataset(
+    own: EvidenceFiles, tmp_path: Path
+) -> None:
+    strict = EvidenceFiles("jsonl", own.inputs, max_rejects=0.1)
+    for _ in range(2):  # the second time from what the first has left
+        with TestPipeline(runner="FnApiRunner") as pipeline:
+            read = pipeline | ReadEvidence([strict, own], str(tmp_path / "staging"))
+            chunks = [(Key(1, 0), 1), (Key(1, 1), 1)]
+            assert_that(read.examples | "examples" >> beam.Map(n_rows), equal_to(chunks), label="are examples")
+            assert_that(read.evidence | "evidence" >> beam.Map(n_rows), equal_to(chunks), label="are evidence")
+            assert_that(
+                read.rejected | "rejected" >> beam.Map(n_rows), equal_to([(Key(1, 0), 1)]), label="are rejected"
+            )
+            assert_that(read.datasets | beam.MapTuple(lambda part, one: (part, one.tally.records)), equal_to([(1, 3)]))
+            assert_that(
+                read.faults | beam.MapTuple(lambda part, fault: (part, fault["of"], fault["message"][:30])),
+                equal_to([(0, "data", "1 of 3 records rejected, 33.33")]),
+                label="are faults",
+            )
+
+
+def shown(one: Filtered) -> tuple[str, str | None, str | None]:
+    return one.settled.example.example_id, one.decision.reason, one.record and json.dumps(one.record["output"])[:30]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_records_are_filtered_with_what_became_of_their_evidence(
+    release: Path, own: EvidenceFiles, tmp_path: Path
+) -> None:
+    kb, staging = str(release), str(tmp_path / "staging")
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        read = pipeline | ReadEvidence([own], staging)
+        found = read.evidence | ResolvePages(kb) | AlignSpans(kb)
+        chunks = (read.examples, found) | JoinOutcomes(f"{staging}/by_chunk")
+        kept = chunks | Filter(FilterOptions("jsonl"))
+        assert_that(
+            kept | beam.Map(shown),
+            equal_to([("found", None, '[{"answer": "yes", "provenance'), ("lost", "page_missing", None)]),
+        )
+
+
+def test_a_folder_without_a_release_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    for transform in (ResolvePages, AlignSpans):
+        with pytest.raises(SetupError, match="no finished release"):
+            transform(str(tmp_path))
