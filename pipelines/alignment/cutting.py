@@ -11,15 +11,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Stored
+from kbsource.chunks import Report, Stored, read_stored, write_chunk
+from kbsource.files import base_name, join
 from mapping.suggest import QUERIES_AT_ONCE
-from pipelines.alignment.rows import RESOLVED, batches_of, stored_rows
+from pipelines.alignment.rows import RESOLVED, batch_rows, batches_of
+from pipelines.storage import storage_for
 
 PIECE_BYTES = 4 << 20
 """Text of evidences that are one chunk, with ``ROW_BYTES`` for what else there is of each."""
 MISSING_BYTES = 64 << 20
 """The same of evidences without a page: one pass over all titles of a release serves a whole chunk."""
 ROW_BYTES = 1_000
+MERGED_AT_ONCE = 64
+"""Pieces of rows without a page that are merged at a time."""
+_TAKEN_AT_ONCE = 64
 _ASKED, _TEXT = (RESOLVED.get_field_index(name) for name in ("asked", "evidence_text"))
 
 
@@ -68,17 +73,39 @@ def _weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     return n_bytes
 
 
-def cut_titles(pieces: Sequence[Stored]) -> Iterator[Iterator[pa.RecordBatch]]:
+def cut_titles(pieces: Sequence[Stored], folder: str) -> Iterator[Iterator[pa.RecordBatch]]:
     """Gives rows without a page in chunks of ``QUERIES_AT_ONCE`` titles that were asked for, in their order.
 
-    Each chunk must be taken before the next.
+    Each chunk must be taken before the next. Memory: some rows of ``MERGED_AT_ONCE`` pieces.
 
     Args:
         pieces: each in the order of the titles.
+        folder: takes files while many pieces become fewer.
     """
-    rows = _Ahead(merge(*map(stored_rows, pieces), key=_asked_of))
-    while rows.next is not None:
-        yield batches_of(_of_titles(rows), RESOLVED)
+    storage = storage_for(folder)
+    level = 0
+    while len(pieces) > MERGED_AT_ONCE:
+        merged = []
+        for number, start in enumerate(range(0, len(pieces), MERGED_AT_ONCE)):
+            path = join(folder, str(level), base_name(pieces[0].path), f"{number}.arrow")
+            rows = _by_title(pieces[start : start + MERGED_AT_ONCE])
+            merged.append(write_chunk(batches_of(rows, RESOLVED), RESOLVED, Report(), path=path, storage=storage))
+        pieces = merged
+        level += 1
+    ahead = _Ahead(_by_title(pieces))
+    while ahead.next is not None:
+        yield batches_of(_of_titles(ahead), RESOLVED)
+
+
+def _by_title(pieces: Iterable[Stored]) -> Iterator[tuple[Any, ...]]:
+    return merge(*map(_rows, pieces), key=_asked_of)
+
+
+def _rows(piece: Stored) -> Iterator[tuple[Any, ...]]:
+    """Gives rows in order, few of them in the form of Python at a time."""
+    for batch in read_stored(piece, storage_for(piece.path)):
+        for start in range(0, batch.num_rows, _TAKEN_AT_ONCE):
+            yield from batch_rows(batch.slice(start, _TAKEN_AT_ONCE))
 
 
 def _asked_of(row: tuple[Any, ...]) -> str:

@@ -41,7 +41,7 @@ class ReleasePages(NamedTuple):
         Raises:
             SetupError: as ``mapping.resolve.open_manifest``.
         """
-        return cls.of(open_manifest(folder), folder)
+        return cls.of(open_manifest(folder, storage_for(folder)), folder)
 
     @property
     def n_pages(self) -> int:
@@ -65,4 +65,5 @@ def resolver_of(folder: str, title_map: str | None = None) -> Resolver:
         folder: of the release.
         title_map: file of known moves; None without.
     """
-    return Resolver.open(folder, moves=None if title_map is None else read_moves(title_map, storage_for(title_map)))
+    moves = None if title_map is None else read_moves(title_map, storage_for(title_map))
+    return Resolver.open(folder, moves=moves, storage=storage_for(folder))

@@ -96,7 +96,9 @@ class Search:
         )
         for position, group in groupby(wanted, key=itemgetter(_Wanted._fields.index("position"))):
             if position == NOWHERE:
-                yield from map(_nowhere, group)
+                for one in group:
+                    yield _nowhere(one)
+                    work.beat.done(pages=0, n_bytes=1)
             else:
                 yield from self._of_page(self._texts.page(position), list(group), work)
 

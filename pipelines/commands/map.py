@@ -20,7 +20,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("dataset", nargs="?", metavar="DATASET", choices=DATASETS, help=", ".join(DATASETS))
     add("--all", action="store_true", help="every dataset and split that --config names")
     add("--config", metavar="FILE", help="with --all: datasets and their files, in YAML")
-    add("--kb", required=True, metavar="RELEASE", help="folder of the release, on a local disk")
+    add("--kb", required=True, metavar="RELEASE", help="folder of the release")
     add("--output", required=True, metavar="DIR", help="folder to write; new, or left by a run that was killed")
     add(
         "--split",

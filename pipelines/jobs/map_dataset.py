@@ -28,7 +28,7 @@ from pipelines.alignment.verify import check_model
 from pipelines.options_map import MapOptions
 from pipelines.outputs import Output
 from pipelines.progress import Done, Progress, beats_in
-from pipelines.running import new_pipeline, run_pipeline
+from pipelines.running import check_paths, new_pipeline, run_pipeline
 from pipelines.storage import absolute, is_local, storage_for
 from pipelines.transforms.align_spans import AlignSpans
 from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
@@ -70,11 +70,12 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
+    check_paths(flags, options.kb, *options.inputs, options.output)
     folder = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(folder)
     check_output(folder, storage)
     check_dataset(options)
-    release = open_manifest(options.kb)
+    release = open_manifest(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
     part = Part(options, alignment_facts(options, release, input_facts(options)))
     with Output(folder, storage, job=part.facts, owned=output_names(options)) as output:
@@ -103,9 +104,10 @@ def map_all(
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
+    check_paths(flags, kb, *(path for one in planned for path in one.options.inputs), output)
     folder = absolute(output)
     storage = storage_for(folder)
-    release = open_manifest(kb)
+    release = open_manifest(kb, storage_for(kb))
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
     pending = [one for one in planned if one.folder not in done]

@@ -22,8 +22,9 @@ from pipelines.transforms.guarded_map import CHUNKS, GuardedMap
 from pipelines.transforms.regroup import Regroup
 from pipelines.workers import WorkerDoFn
 
-PAGES_OF_GROUP = 1_000
-MOST_GROUPS = 256
+PAGES_OF_GROUP, MOST_GROUPS = 16, 64
+"""Pages that are put together at least, and groups of them at most: the rows of a group are merged in memory, and each
+chunk of the dataset has a reference for each group."""
 TIMEOUT_S = 60.0
 MEMORY_BYTES = 4 << 30
 
@@ -101,7 +102,11 @@ class _Cut(WorkerDoFn):
         storage = storage_for(self._folder)
         with named_faults():
             is_found = group < self._n_groups
-            cuts = cut_pages(merge_group(pieces, storage, ("position",))) if is_found else cut_titles(pieces)
+            cuts = (
+                cut_pages(merge_group(pieces, storage, ("position",)))
+                if is_found
+                else cut_titles(pieces, join(self._folder, "merging"))
+            )
             for number, batches in enumerate(cuts):
                 key = Key(group, number)
                 path = chunk_path(self._folder, key)

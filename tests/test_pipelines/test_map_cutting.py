@@ -45,9 +45,11 @@ def test_chunks_hold_every_row_once_and_no_more_than_memory_may(positions: list[
         assert len(before) + len([one for one in after if one[POSITION] == after[0][POSITION]]) > limit
 
 
+@pytest.mark.parametrize("at_once", [2, 64])
 def test_rows_without_a_page_come_by_title_and_so_many_titles_at_a_time(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
+    monkeypatch.setattr(cutting, "MERGED_AT_ONCE", at_once)
     monkeypatch.setattr(cutting, "QUERIES_AT_ONCE", 2)
     pieces: list[Stored] = []
     for number, titles in enumerate((["", "a", "b", "b"], ["a", "c", "d", "e"], [])):
@@ -55,7 +57,10 @@ def test_rows_without_a_page_come_by_title_and_so_many_titles_at_a_time(
         path = f"{tmp_path}/{number}.arrow"
         pieces.append(write_chunk([batch], RESOLVED, Report(), path=path, storage=LocalStorage()))
 
-    chunks = [[one[ASKED] for batch in chunk for one in batch_rows(batch)] for chunk in cut_titles(pieces)]
+    chunks = [
+        [one[ASKED] for batch in chunk for one in batch_rows(batch)]
+        for chunk in cut_titles(pieces, f"{tmp_path}/merging")
+    ]
 
     assert chunks == [["", "a", "a", "b", "b"], ["c", "d"], ["e"]]
 

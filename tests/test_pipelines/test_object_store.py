@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.passages import make_passages
 from pipelines.jobs.wikidata import make_wikidata
+from pipelines.options_map import MapOptions
 from pipelines.options_passages import PassagesOptions
 from pipelines.options_wikidata import WikidataOptions
 from pipelines.progress import Progress
 from pipelines.runners import beam_flags, pipeline_options
 from pipelines.storage import BeamStorage
 from tests.support import mini_wiki, mini_wikidata
+from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents
-from tests.support.stores import get, put, s3_server
+from tests.support.stores import get, put, put_folder, s3_server
 
 pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
 pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
@@ -126,3 +129,25 @@ def test_passages_from_and_to_the_store_have_the_bytes_of_local_ones(
         )
 
     assert _written(store, "s3://wiki/passages") == contents(tmp_path / "corpus")
+
+
+def test_an_alignment_of_from_and_to_the_store_has_the_bytes_of_a_local_one(
+    store: BeamStorage, flags: list[str], release: Path, tmp_path: Path
+) -> None:
+    titles = ("Halvane Isles", "Heron", "No such page")
+    found = [record(title, [evidence("The Halvane Isles are an archipelago", title=title)]) for title in titles]
+    records = write_records(tmp_path / "records.jsonl", [*found, "{ not json"])
+    put(store, "s3://wiki/records.jsonl", records.read_bytes())
+    put_folder(store, "s3://wiki/release", release)
+
+    for kb, path, output, beam_args in (
+        (str(release), str(records), str(tmp_path / "local"), []),
+        ("s3://wiki/release", "s3://wiki/records.jsonl", "s3://wiki/aligned", flags),
+    ):
+        map_dataset(
+            MapOptions("jsonl", kb, (path,), output, "dev", chunk_records=1, max_rejects=0.5),
+            flags=beam_flags("local", workers=None, beam_args=beam_args),
+            progress=Progress(io.StringIO()),
+        )
+
+    assert _written(store, "s3://wiki/aligned") == contents(tmp_path / "local")
