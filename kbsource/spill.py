@@ -32,8 +32,7 @@ class BucketSpill:
             n_buckets: how many files.
             flush_bytes: rows held in memory before they are written out; as much again while they are.
         """
-        shutil.rmtree(folder, ignore_errors=True)  # left by a run that was killed
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         self._folder = folder
         self._schema = schema
         self._n_buckets = n_buckets
