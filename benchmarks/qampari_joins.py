@@ -1,6 +1,6 @@
 """QAMPARI's joins alone over made-up facts, two in five of which share one value: facts a second a core, and memory.
 
-One pipeline in this process: facts by value to simple queries, their answers by subject to pairs, these to intersections.
+One pipeline in this process: facts by value to simple queries, answers by subject to pairs, these to intersections.
 """
 
 from __future__ import annotations
