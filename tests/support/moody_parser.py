@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from kbsource.articles import PageParser, ParsedPage
 from kbsource.errors import SetupError
@@ -66,4 +67,13 @@ class RefusingParser(PageParser):
     def parse(self, raw: RawPage) -> ParsedPage:
         if "KBSOURCE_TEST_REFUSES" in os.environ:
             raise SetupError("no parsing today")
+        return super().parse(raw)
+
+
+class SigningParser(PageParser):
+    """Leaves a file named after the working folder, which is an executor's own on Spark, in KBSOURCE_TEST_SIGNS."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if "KBSOURCE_TEST_SIGNS" in os.environ:
+            Path(os.environ["KBSOURCE_TEST_SIGNS"], os.getcwd().replace("/", "|")).touch()
         return super().parse(raw)
