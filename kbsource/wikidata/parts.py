@@ -23,6 +23,7 @@ from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
+from kbsource.staging import rows_batch
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
 from kbsource.wikidata.lines import Line, LineRange, read_ahead, read_lines
@@ -240,7 +241,7 @@ class Part:
     def _flush_rows(self) -> None:
         for name, rows, schema in (("ids", self._ids, IDS), ("classes", self._edges, CLASS_EDGES)):
             if rows:
-                self._ready.append((name, _rows_batch(rows, schema)))
+                self._ready.append((name, rows_batch(rows, schema)))
                 rows.clear()
 
     def _statements_batch(self, columns: Columns) -> pa.RecordBatch:
@@ -353,11 +354,6 @@ def tables_folder(staging: str) -> str:
 def class_edges_path(staging: str, key: Key) -> str:
     """Gives the path of a range's ``CLASS_EDGES``."""
     return chunk_path(join(staging, "classes"), key)
-
-
-def _rows_batch(rows: Sequence[tuple[int, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, type_) for column, type_ in columns], schema=schema)
 
 
 def _add_entity(entity: Entity, tables: Mapping[str, _Table]) -> None:

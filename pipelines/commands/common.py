@@ -62,10 +62,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--runner",
         default="local",
         metavar="NAME",
-        help="local: one working process; local-multi: all cores; spark, flink, dataflow: a cluster, see "
+        help="local: one worker; local-multi: one a core; spark, flink, dataflow: a cluster, see "
         "docs/running.md; or a runner of Beam (default: %(default)s)",
     )
-    add("--workers", type=int, metavar="N", help="working processes for local-multi (default: one per core)")
+    add("--workers", type=int, metavar="N", help="workers for local-multi (default: one per core)")
     add("--json", action="store_true", help="the summary as one JSON object")
 
 

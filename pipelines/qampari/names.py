@@ -64,7 +64,7 @@ def read_item_set(path: str) -> ItemSet:
 
 
 class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, ``Stored``) of rows of ITEMS -> a list of (Key, ``Stored``) of rows of NAMES, for ``item_names``.
+    """(Key, ``Stored``) of rows of ITEMS -> the same of rows of NAMES; all of them together are for ``item_names``.
 
     Args:
         plan: of the job.
@@ -89,7 +89,7 @@ class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         named = inputs | "name" >> GroupMap(
             name, join(self._folder, "named"), outputs={"names": NAMES}, plain=("names",)
         )
-        return named.names | "names" >> Gather()
+        return named.names
 
 
 class _Needed(WorkerDoFn):

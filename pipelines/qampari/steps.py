@@ -43,7 +43,7 @@ from pipelines.transforms.read_table import ReadStatements
 from pipelines.transforms.regroup import Regroup
 from pipelines.workers import WorkerDoFn
 
-Given = beam.pvalue.AsSingleton
+Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
 """Kinds of facts, which counts are by."""
 
@@ -109,7 +109,7 @@ def make_wikidata_questions(
         given=(Given(types),),
         rows_at_once=ROWS_AT_ONCE,
     )
-    named = Given(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
+    named = AllOf(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
     staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
         partial(simple.make_facts, plan=plan),
         plan.folder(SIMPLE, "made"),
@@ -138,7 +138,7 @@ def make_wikidata_questions(
         given=(Given(types), named),
         rows_at_once=ROWS_AT_ONCE,
     )
-    proofs = Given(proved["proofs"] | "proofs" >> Gather())
+    proofs = AllOf(proved["proofs"])
     ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
     made.add("skipped", asked[COUNTS])
     made.add("queries", asked["queries"])
@@ -204,7 +204,7 @@ def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
         orders={"answers": intersections.ANSWER_ORDER},
     )
     pairs = paired["pairs"] | "pairs by first" >> Regroup(
-        plan.folder("intersections", "pairs"), _groups_by_first, order=intersections.PAIR_ORDER
+        plan.folder("intersections", "pairs"), groups_by_first, order=intersections.PAIR_ORDER
     )
     return {"pairs": pairs} | "settle intersections" >> GroupMap(
         partial(intersections.settle_intersections, plan=plan),
@@ -216,7 +216,8 @@ def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
     )
 
 
-def _groups_by_first(batch: pa.RecordBatch) -> Numbers:
+def groups_by_first(batch: pa.RecordBatch) -> Numbers:
+    """Gives the groups of pairs by their first query."""
     return groups_of_queries(batch["first"].to_numpy())
 
 
@@ -254,7 +255,7 @@ def _compositions(
         orders={"paired": compositions.PAIR_ORDER},
         given=(kinds,),
     )
-    named_values = Given(composed["items"] | "names of values" >> NameItems(plan, "names_of_values", items))
+    named_values = AllOf(composed["items"] | "names of values" >> NameItems(plan, "names_of_values", items))
     placed = composed["placed"] | "placed" >> Regroup(folder("placed"), compositions.groups_by_subject)
     facts = {"placed": placed} | "make facts of values" >> GroupMap(
         partial(compositions.make_facts, plan=plan),

@@ -56,7 +56,6 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return (
             pipeline
             | "files" >> beam.Create(list(range(len(self._paths))), reshuffle=False)
-            | "spread files" >> beam.Reshuffle()
             | "places" >> beam.ParDo(_Places(self._paths, self._chunk_rows))
             | "spread" >> beam.Reshuffle()
             | "read" >> beam.ParDo(_Read(self._paths, self._columns, self._together))

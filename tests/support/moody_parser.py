@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from kbsource.articles import PageParser, ParsedPage
+from kbsource.errors import SetupError
 from kbsource.records import RawPage
 from tests.support.guarded_work import misbehave
 
@@ -56,4 +58,22 @@ class GatedParser(PageParser):
             # Stays open, so that the reader sees the end of this process.
             os.write(os.open(pipe, os.O_WRONLY), b"%d\n" % os.getppid())
             misbehave("hang")
+        return super().parse(raw)
+
+
+class RefusingParser(PageParser):
+    """Ends the job while KBSOURCE_TEST_REFUSES is set."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if "KBSOURCE_TEST_REFUSES" in os.environ:
+            raise SetupError("no parsing today")
+        return super().parse(raw)
+
+
+class SigningParser(PageParser):
+    """Leaves a file named after the working folder, which is an executor's own on Spark, in KBSOURCE_TEST_SIGNS."""
+
+    def parse(self, raw: RawPage) -> ParsedPage:
+        if "KBSOURCE_TEST_SIGNS" in os.environ:
+            Path(os.environ["KBSOURCE_TEST_SIGNS"], os.getcwd().replace("/", "|")).touch()
         return super().parse(raw)

@@ -14,14 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.release.verify import verify_release
 from pipelines.cli import main
 from pipelines.jobs import build as build_job
-from pipelines.runners import beam_flags
-from pipelines.shown_stages import ShownStages
-from pipelines.stages import Stages
-from pipelines.task_runs import Work
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
 from tests.support.real_data import ROOT
@@ -61,7 +57,7 @@ def run(arguments: list[str], *, file_bytes: int | None = None) -> tuple[int, st
 
 
 @pytest.mark.parametrize("file_bytes", [20_000, 76_800], ids=["scanning", "writing pages"])
-@pytest.mark.parametrize("runner", [(), ("--runner=local-multi", "--workers=2"), ("--runner=FnApiRunner",)])
+@pytest.mark.parametrize("runner", [(), ("--runner=local-multi", "--workers=2")])
 def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
     release: Path, tmp_path: Path, runner: tuple[str, ...], file_bytes: int
 ) -> None:
@@ -89,13 +85,13 @@ def test_a_folder_that_cannot_be_made_is_a_clean_failure(tmp_path: Path, capsys:
 def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dump = tmp_path / mini_wiki.MULTISTREAM.name
     dump.write_bytes(mini_wiki.MULTISTREAM.read_bytes())
-    scan = build_job._Build._scan
+    run_pipeline = build_job.run_pipeline
 
-    def lose_and_scan(job: build_job._Build, *arguments: object) -> object:
+    def lose_and_run(*arguments: object) -> None:
         dump.unlink()
-        return scan(job, *arguments)  # type: ignore[arg-type]
+        run_pipeline(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(build_job._Build, "_scan", lose_and_scan)
+    monkeypatch.setattr(build_job, "run_pipeline", lose_and_run)
 
     with pytest.raises(SetupError, match=rf"No such file.*{dump.name}.*Put it back") as caught:
         build_mini(tmp_path / "release", dump=dump)
@@ -108,29 +104,36 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
     assert verify_release(str(tmp_path / "release")).findings == ()
 
 
-def test_a_task_that_cannot_be_noted_as_done_ends_the_stage_as_a_full_disk_does(tmp_path: Path) -> None:
-    (tmp_path / "done").write_text("no folder")
-    work = Work("tests.support.guarded_work:work", str(tmp_path), None, None)
-    task = {"kind": "scan", "number": 0, "n_pages": 1}
+def test_a_dump_that_is_overwritten_after_its_check_makes_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = tmp_path / mini_wiki.XML.name
+    content = mini_wiki.XML.read_bytes()
+    dump.write_bytes(content)
+    run_pipeline = build_job.run_pipeline
 
-    for runner in ("local", "FnApiRunner"):
-        with Stages(beam_flags(runner, workers=None, beam_args=())) as stages, pytest.raises(SetupError) as caught:
-            stages.run([task], work)
-        assert caught.type is SetupError
-        assert "A file lies where a folder should be. Choose another folder" in str(caught.value)
+    def overwrite_and_run(*arguments: object) -> None:
+        dump.write_bytes(content.replace(b"archipelago", b"constellations"[:11]))
+        run_pipeline(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(build_job, "run_pipeline", overwrite_and_run)
+
+    with pytest.raises(DataError, match=rf"{dump.name} changed while it was read, so nothing was released"):
+        build_mini(tmp_path / "release", dump=dump)
+
+    assert not (tmp_path / "release" / "manifest.json").exists()
 
 
 def test_a_staged_part_that_disappears_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = build_job._Build._pages
-
-    def lose_and_write(job: build_job._Build, tasks: ShownStages, *arguments: object) -> object:
-        for part in Path(tasks.staging, "articles").glob("*.arrow"):
-            part.unlink()
-        return pages(job, tasks, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(build_job._Build, "_pages", lose_and_write)
+    options = {"parser": "tests.support.moody_parser:RefusingParser"}
+    monkeypatch.setenv("KBSOURCE_TEST_REFUSES", "1")
+    with pytest.raises(SetupError, match="no parsing today"):
+        build_mini(tmp_path / "release", **options)
+    for part in (tmp_path / "release" / "_staging" / "articles").glob("*.arrow"):
+        part.unlink()
+    monkeypatch.delenv("KBSOURCE_TEST_REFUSES")
 
     with pytest.raises(SetupError, match=r"No such file.*articles.*\.arrow") as caught:
-        build_mini(tmp_path / "release")
+        build_mini(tmp_path / "release", **options)
 
     assert caught.type is SetupError

@@ -24,11 +24,15 @@ from benchmarks.make_dump import make_dump
 from kbsource.errors import SetupError
 from pipelines.jobs.build import build
 from pipelines.jobs.map_dataset import map_dataset
+from pipelines.jobs.qampari import make_qampari
+from pipelines.jobs.wikidata import make_wikidata
 from pipelines.options import BuildOptions
 from pipelines.options_map import MapOptions
+from pipelines.options_qampari import QampariOptions
+from pipelines.options_wikidata import WikidataOptions
 from pipelines.progress import Progress
 from pipelines.runners import beam_flags
-from tests.support import mini_wiki
+from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release
 from tests.support.real_data import ROOT, real_data_folder, real_path
@@ -75,12 +79,10 @@ def pipe(tmp_path: Path) -> Path:
     return path
 
 
-def run_build(output: Path, runner: str, beam_args: list[str], **options: Any) -> str:
-    """Builds; gives what the driver said meanwhile."""
-    log = io.StringIO()
+def run_build(output: Path, runner: str, beam_args: list[str], **options: Any) -> None:
+    """Builds."""
     flags = beam_flags(runner, workers=None, beam_args=beam_args)
-    build(BuildOptions(output=str(output), **options), flags=flags, progress=Progress(log))
-    return log.getvalue()
+    build(BuildOptions(output=str(output), **options), flags=flags, progress=Progress(io.StringIO()))
 
 
 def evidence_from(release: Path, output: Path) -> Path:
@@ -101,33 +103,47 @@ def run_map(output: Path, kb: Path, records: Path, runner: str, beam_args: list[
     map_dataset(options, flags=flags, progress=Progress(io.StringIO()))
 
 
-def shares(log: str, stage: str) -> dict[str, int]:
-    """Gives the number of tasks by the Spark worker whose executor did them, from what the driver said of a stage."""
-    (line,) = (line for line in log.splitlines() if line.startswith(f"{stage}: ") and " tasks by " in line)
-    parts = (one.rsplit(" ", 1) for one in line.partition("workers: ")[2].split(", "))
-    return {folder.split("/")[-3]: int(count) for folder, count in parts}
-
-
 def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkCluster, tmp_path: Path) -> None:
     real_path("dumps/gensim_enwiki-p10p30302-shortened.xml.bz2")
     # Three shards of pages.
     dump = make_dump(tmp_path / "wiki.xml.bz2", root=real_data_folder(), n_mb=24, multistream=True).path
     n_ranges = 12
-    options = {"dump": (str(dump),), "max_rejects": 0.05, "range_bytes": -(-dump.stat().st_size // n_ranges)}
+    options = {
+        "dump": (str(dump),),
+        "max_rejects": 0.05,
+        "range_bytes": -(-dump.stat().st_size // n_ranges),
+        "parser": "tests.support.moody_parser:SigningParser",
+    }
+    signs = tmp_path / "signs"
+    signs.mkdir()
     run_build(tmp_path / "local", "local", [], **options)
     records = evidence_from(tmp_path / "local", tmp_path / "records.jsonl")
     run_map(tmp_path / "local-map", tmp_path / "local", records, "local", [])
 
-    log = run_build(tmp_path / "spark", "spark", cluster.flags(), **options)
+    run_build(tmp_path / "spark", "spark", cluster.flags(KBSOURCE_TEST_SIGNS=str(signs)), **options)
 
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
-    for stage in ("scan", "pages"):
-        assert set(shares(log, stage)) == {"worker-0", "worker-1"}
-    assert sum(shares(log, "scan").values()) == n_ranges
+    assert {path.name.split("|")[-3] for path in signs.iterdir()} == {"worker-0", "worker-1"}
 
     run_map(tmp_path / "spark-map", tmp_path / "spark", records, "spark", cluster.flags())
 
     assert contents(tmp_path / "spark-map") == contents(tmp_path / "local-map")
+
+
+def test_questions_have_the_same_bytes(cluster: SparkCluster, tmp_path: Path) -> None:
+    wikidata, kb = tmp_path / "wikidata", tmp_path / "kb"
+    local = beam_flags("local", workers=None, beam_args=())
+    options = WikidataOptions(dump=(str(mini_wikidata.DUMP),), output=str(wikidata), max_rejects=0.01)
+    make_wikidata(options, flags=local, progress=Progress(io.StringIO()))
+    run_build(kb, "local", [], **{**MINI, "wikidata": str(wikidata)})
+    for name, flags in (
+        ("local", local),
+        ("spark", beam_flags("spark", workers=None, beam_args=cluster.flags())),
+    ):
+        questions = QampariOptions(kb=str(kb), wikidata=str(wikidata), output=str(tmp_path / name), model=None)
+        make_qampari(questions, flags=flags, progress=Progress(io.StringIO()))
+
+    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
 
 
 def test_a_job_server_under_spark_submit_and_a_pool_of_workers_do_the_same(
@@ -184,7 +200,7 @@ def test_a_worker_killed_in_the_middle_of_the_pages_changes_nothing(
     assert contents(tmp_path / "spark") == gated
 
 
-def test_a_killed_driver_takes_its_job_along_and_the_next_run_starts_clean(
+def test_a_killed_driver_takes_its_job_along_and_the_next_run_goes_on(
     cluster: SparkCluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path
 ) -> None:
     driver = start_build(tmp_path / "spark", cluster, pipe)

@@ -1,0 +1,149 @@
+"""QAMPARI's joins alone over made-up facts, two in five of which share one value: facts a second a core, and memory.
+
+One pipeline in this process: facts by value to simple queries, answers by subject to pairs, these to intersections.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.environment import machine, table, write_json
+from kbsource.chunks import Key
+from kbsource.regroup import whole_runs
+from mapping.qampari import joins
+from mapping.qampari.classes import ClassTypes
+from mapping.qampari.facts import FACTS, sorted_facts
+from mapping.qampari.questions import QueryNumbers
+from mapping.qampari.relations import Relations, SimpleRelation
+from pipelines.qampari import intersections, simple
+from pipelines.qampari.compositions import groups_by_subject
+from pipelines.qampari.steps import groups_by_first, groups_by_value
+from pipelines.running import new_pipeline, run_pipeline
+from pipelines.transforms.group_map import GroupMap, GroupWork
+from pipelines.transforms.read_table import CHUNK_ROWS
+from pipelines.transforms.regroup import Regroup
+from pipelines.workers import WorkerDoFn
+
+SIZES = (2_000_000, 20_000_000)
+_PROPERTIES = (19, 50, 57, 86, 161)
+_TYPES = ClassTypes((), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
+
+
+def _relation(number: int) -> SimpleRelation:
+    return SimpleRelation(f"P{number}", "label", "Which", "works", "works", "{entity}", "{entity}")
+
+
+_RELATIONS = Relations({f"P{number}": _relation(number) for number in _PROPERTIES}, {}, ())
+
+
+def made_facts(chunk: int, n_facts: int) -> pa.RecordBatch:
+    """Gives a chunk of so many facts in all."""
+    rng = np.random.default_rng(chunk)
+    n_rows = min(CHUNK_ROWS, n_facts - chunk * CHUNK_ROWS)
+    is_frequent = rng.random(n_rows) < 0.4
+    values = np.where(is_frequent, 5, rng.integers(100, 100 + n_facts // 30, n_rows))
+    properties = np.where(is_frequent, 50, np.array(_PROPERTIES)[rng.integers(0, len(_PROPERTIES), n_rows)])
+    subjects, none = np.sort(rng.integers(0, n_facts // 3, n_rows)), np.zeros(n_rows, np.uint64)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(one) for one in (properties, values, subjects, none, none)], FACTS.names
+    )
+
+
+class _Facts(WorkerDoFn):
+    def __init__(self, n_facts: int) -> None:
+        super().__init__()
+        self._n_facts = n_facts
+
+    def process(self, chunk: int) -> Iterator[tuple[Key, pa.RecordBatch]]:
+        batch = made_facts(chunk, self._n_facts).cast(FACTS)
+        yield Key(chunk, 0), sorted_facts(batch, joins.MOST_SUBJECTS)
+
+
+def _ask(work: GroupWork) -> None:
+    numbers = QueryNumbers(())
+    facts = whole_runs(work.rows("facts"), simple.FACT_ORDER[:2])
+    for query, subjects in joins.simple_answers(facts, _RELATIONS, _TYPES):
+        n_answers = np.full(len(subjects), len(subjects))
+        work.extend("answers", (np.full(len(subjects), numbers.number(query)), n_answers, subjects, subjects))
+
+
+def _intersect(work: GroupWork) -> None:
+    for _ in joins.intersections(whole_runs(work.rows("pairs"), intersections.PAIR_ORDER[:2])):
+        work.counts["intersections"] += 1
+
+
+def measure(n_facts: int) -> dict[str, Any]:
+    """Gives the figures of one size."""
+    chunks = list(range(-(-n_facts // CHUNK_ROWS)))
+    started = time.process_time()
+    for chunk in chunks[:4]:
+        made_facts(chunk, n_facts)
+    making_s = (time.process_time() - started) * len(chunks) / len(chunks[:4])
+    with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+        folder = Path(scratch)
+        pipeline = new_pipeline(["--runner=FnApiRunner"])
+        facts = pipeline | beam.Create(chunks) | beam.Reshuffle() | beam.ParDo(_Facts(n_facts))
+        by_value = facts | "by value" >> Regroup(str(folder / "facts"), groups_by_value)
+        asked = {"facts": by_value} | "ask" >> GroupMap(
+            _ask,
+            str(folder / "asked"),
+            outputs={"answers": joins.ANSWERS},
+            orders={"facts": simple.FACT_ORDER},
+        )
+        answers = asked["answers"] | "by subject" >> Regroup(
+            str(folder / "answers"), groups_by_subject, order=intersections.ANSWER_ORDER
+        )
+        paired = {"answers": answers} | "pair" >> GroupMap(
+            intersections.pair_queries,
+            str(folder / "paired"),
+            outputs={"pairs": joins.PAIRS},
+            orders={"answers": intersections.ANSWER_ORDER},
+        )
+        pairs = paired["pairs"] | "by first" >> Regroup(
+            str(folder / "pairs"), groups_by_first, order=intersections.PAIR_ORDER
+        )
+        _ = {"pairs": pairs} | "intersect" >> GroupMap(
+            _intersect, str(folder / "settled"), outputs={}, orders={"pairs": intersections.PAIR_ORDER}
+        )
+        started, wall = time.process_time(), time.monotonic()
+        run_pipeline(pipeline, "joins")
+    cpu_s = time.process_time() - started - making_s
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return {
+        "facts": n_facts,
+        "wall_s": time.monotonic() - wall,
+        "cpu_s": cpu_s,
+        "facts_per_core_s": n_facts / cpu_s,
+        "peak_mb": peak_mb,
+    }
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.qampari_joins", description=__doc__)
+    parser.add_argument("--facts", type=int, nargs="+", default=list(SIZES), help="sizes, ascending")
+    parser.add_argument("--json", help="write the figures here")
+    args = parser.parse_args()
+    rows = [measure(size) for size in args.facts]
+    names = ("facts", "wall_s", "cpu_s", "facts_per_core_s", "peak_mb")
+    print(
+        table(
+            ("facts", "wall s", "CPU s", "facts/s a core", "peak MB"),
+            [tuple(row[one] for one in names) for row in rows],
+        )
+    )
+    write_json(args.json, {"machine": machine(), "runs": rows})
+
+
+if __name__ == "__main__":
+    main()
