@@ -15,6 +15,7 @@ import orjson
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, join
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import Manifest, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
@@ -70,6 +71,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     """
     started = time.monotonic()
     output = absolute(options.output.rstrip("/") or "/")
+    check_output(output, storage_for(output))
     release = open_manifest(options.kb)
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))

@@ -56,8 +56,8 @@ FLAGGED = pa.schema(
     ]
 )
 """The pairs with the fact of each."""
-PAIR_ORDER = ("query", "property", "subject")
-FLAGGED_ORDER = ("query", "property", "place")
+PAIR_ORDER = ("property", "query", "subject")
+FLAGGED_ORDER = ("property", "query", "place")
 SENT = pa.schema([*_numbers("group"), *PROOFS])
 """Proofs on their way to the groups of queries."""
 

@@ -20,7 +20,9 @@ from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
 
 N_GROUPS = 256
-"""Groups of rows that are worked on together; the order of the table of queries goes by them too."""
+"""Groups of rows that are worked on together."""
+ORDER_BUCKETS = 256
+"""The order of the table of queries goes by remainders of this."""
 FACT_BITS = 32
 """Of a fact's number: its place in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
@@ -160,6 +162,8 @@ OF_QUESTIONS: dict[str, Any] = {
 """Outputs of what settles queries."""
 ROWS_AT_ONCE = {"queries": 256, "questions": 16, "candidates": 256}
 """So many rows are held of each file at the end."""
+SORTED_BY = {"queries": len(ORDER)}
+"""What becomes of queries is known in another order than that of the release."""
 ASKED = pa.schema([*_numbers("query"), *_lists("subjects")])
 STAGED = pa.schema([*_numbers("query"), *_lists("subjects", "facts"), *_numbers("n_with_page")])
 KEPT = pa.schema([*STAGED.remove(3), pa.field("is_validated", pa.list_(pa.bool_()), nullable=False)])

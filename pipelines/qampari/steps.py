@@ -29,6 +29,7 @@ from pipelines.qampari.plan import (
     OF_QUESTIONS,
     ORDERED_QUERIES,
     ROWS_AT_ONCE,
+    SORTED_BY,
     STAGED,
     TRIED,
     Plan,
@@ -108,6 +109,7 @@ def make_wikidata_questions(
         orders={"facts": simple.FACT_ORDER},
         given=(Given(types),),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     named = AllOf(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
     staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
@@ -116,6 +118,7 @@ def make_wikidata_questions(
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
         given=(named,),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     found = staged["wanted"] | "search" >> SearchFacts(plan, SIMPLE)
     of_group = staged["staged"] | "staged" >> beam.MapTuple(as_groups)
@@ -137,6 +140,7 @@ def make_wikidata_questions(
         outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
         given=(Given(types), named),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     proofs = AllOf(proved["proofs"])
     ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
@@ -213,6 +217,7 @@ def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
         orders={"pairs": intersections.PAIR_ORDER},
         given=given,
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
 
 
@@ -308,6 +313,7 @@ def _compositions(
         orders=orders,
         given=(named, named_values, proofs, kinds, ranks),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     return {"settled": settled, "counts": [facts[COUNTS], flagged[COUNTS], tried[COUNTS], proved["counts"]]}
 
@@ -355,6 +361,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         plan.folder(TABLES, "settled"),
         outputs=OF_QUESTIONS,
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     made.add_questions(settled)
     made.add("lists", read.chunks)
