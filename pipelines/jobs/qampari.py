@@ -31,7 +31,7 @@ from pipelines.options_qampari import QampariOptions
 from pipelines.outputs import Output
 from pipelines.progress import Progress, beats_of
 from pipelines.qampari.finish import FinishRelease
-from pipelines.qampari.plan import Plan
+from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
 from pipelines.running import new_pipeline, run_pipeline
@@ -103,6 +103,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             keys,
             made_in.staging,
             output,
+            groups_for(tables.n_rows("statements")),
         )
         pipeline = new_pipeline(flags)
         made = Made()

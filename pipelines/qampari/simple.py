@@ -73,7 +73,7 @@ def make_facts(work: GroupWork, named: list[tuple[Key, Stored]], *, plan: Plan) 
 
     Input: ``asked``. Outputs: ``staged``, those of ``OF_FACTS``, ``queries``.
     """
-    names, facts, numbers = item_names(named), FactWriter(work, plan), plan.numbers
+    names, facts, numbers = item_names(named, plan), FactWriter(work, plan), plan.numbers
     for families in _at_once(list_rows(work.rows("asked"))):
         entities = np.array([int(numbers.query(rows[0]["query"]).entity_id[1:]) for rows in families], np.int64)
         found = names.rows(np.concatenate([entities, *(row["subjects"] for rows in families for row in rows)]))
@@ -162,7 +162,7 @@ def settle_simple(work: GroupWork, types_path: str, named: list[tuple[Key, Store
     Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``kept``; ``answers``, ``bases`` and ``subjects`` of these;
     ``OF_QUESTIONS``.
     """
-    names, numbers = item_names(named), plan.numbers
+    names, numbers = item_names(named, plan), plan.numbers
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
     said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
