@@ -10,6 +10,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,11 @@ from mapping.qampari.facts import FACTS, sorted_facts
 from mapping.qampari.questions import QueryNumbers
 from mapping.qampari.relations import Relations, SimpleRelation
 from pipelines.qampari import intersections, simple
-from pipelines.qampari.compositions import groups_by_subject
-from pipelines.qampari.steps import groups_by_first, groups_by_value
+from pipelines.qampari.plan import groups_by, groups_by_query, groups_for
 from pipelines.running import new_pipeline, run_pipeline
 from pipelines.transforms.group_map import GroupMap, GroupWork
 from pipelines.transforms.read_table import CHUNK_ROWS
-from pipelines.transforms.regroup import Regroup
+from pipelines.transforms.regroup import GroupsOf, Regroup
 from pipelines.workers import WorkerDoFn
 
 SIZES = (2_000_000, 20_000_000)
@@ -84,6 +84,12 @@ def _intersect(work: GroupWork) -> None:
 
 def measure(n_facts: int) -> dict[str, Any]:
     """Gives the figures of one size."""
+    n_groups = groups_for(n_facts)
+    by_first = partial(groups_by_query, column="first", n_groups=n_groups)
+
+    def by(column: str) -> GroupsOf:
+        return partial(groups_by, column=column, n_groups=n_groups)
+
     chunks = list(range(-(-n_facts // CHUNK_ROWS)))
     started = time.process_time()
     for chunk in chunks[:4]:
@@ -93,7 +99,7 @@ def measure(n_facts: int) -> dict[str, Any]:
         folder = Path(scratch)
         pipeline = new_pipeline(["--runner=FnApiRunner"])
         facts = pipeline | beam.Create(chunks) | beam.Reshuffle() | beam.ParDo(_Facts(n_facts))
-        by_value = facts | "by value" >> Regroup(str(folder / "facts"), groups_by_value)
+        by_value = facts | "by value" >> Regroup(str(folder / "facts"), by("value"))
         asked = {"facts": by_value} | "ask" >> GroupMap(
             _ask,
             str(folder / "asked"),
@@ -101,7 +107,9 @@ def measure(n_facts: int) -> dict[str, Any]:
             orders={"facts": simple.FACT_ORDER},
         )
         answers = asked["answers"] | "by subject" >> Regroup(
-            str(folder / "answers"), groups_by_subject, order=intersections.ANSWER_ORDER
+            str(folder / "answers"),
+            by("subject"),
+            order=intersections.ANSWER_ORDER,
         )
         paired = {"answers": answers} | "pair" >> GroupMap(
             intersections.pair_queries,
@@ -110,7 +118,9 @@ def measure(n_facts: int) -> dict[str, Any]:
             orders={"answers": intersections.ANSWER_ORDER},
         )
         pairs = paired["pairs"] | "by first" >> Regroup(
-            str(folder / "pairs"), groups_by_first, order=intersections.PAIR_ORDER
+            str(folder / "pairs"),
+            by_first,
+            order=intersections.PAIR_ORDER,
         )
         _ = {"pairs": pairs} | "intersect" >> GroupMap(
             _intersect, str(folder / "settled"), outputs={}, orders={"pairs": intersections.PAIR_ORDER}

@@ -176,17 +176,17 @@ def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
 
 
 def compositions(paired: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[ValueAnswers]:
-    """Gives the queries and properties under which the answers have enough distinct values, by query and property.
+    """Gives the queries and properties under which the answers have enough distinct values, by property and query.
 
     Args:
-        paired: rows of PAIRED by query and property, those of both in one batch.
+        paired: rows of PAIRED by property and query, those of both in one batch.
         least: distinct values that a composition needs.
     """
     for batch in paired:
-        order = [(name, "ascending") for name in ("query", "property", "subject", "value")]
+        order = [(name, "ascending") for name in ("property", "query", "subject", "value")]
         table = pa.Table.from_batches([batch]).sort_by(order)
         query, property_, subject = (table[name].to_numpy() for name in ("query", "property", "subject"))
-        for start, end in _runs(query, property_, least=least):
+        for start, end in _runs(property_, query, least=least):
             said = table["value"].slice(start, end - start).to_pylist()
             if len(set(said)) >= least:
                 pairs = dict.fromkeys(zip(subject[start:end].tolist(), said, strict=True))

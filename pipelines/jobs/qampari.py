@@ -15,6 +15,7 @@ import orjson
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, join
+from kbsource.release.layout import check_output
 from kbsource.release.manifest import Manifest, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
@@ -30,7 +31,7 @@ from pipelines.options_qampari import QampariOptions
 from pipelines.outputs import Output
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.qampari.finish import FinishRelease
-from pipelines.qampari.plan import Plan
+from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
 from pipelines.running import new_pipeline, run_pipeline
@@ -70,6 +71,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     """
     started = time.monotonic()
     output = absolute(options.output.rstrip("/") or "/")
+    check_output(output, storage_for(output))
     release = open_manifest(options.kb)
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
@@ -101,6 +103,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             keys,
             made_in.staging,
             output,
+            groups_for(tables.n_rows("statements")),
         )
         pipeline = new_pipeline(flags)
         made = Made()

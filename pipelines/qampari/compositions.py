@@ -22,7 +22,7 @@ from mapping.qampari.selection import KEPT, AnswerFilter
 from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts
 from pipelines.qampari.lookups import Lookup, proof_texts
 from pipelines.qampari.names import item_names
-from pipelines.qampari.plan import FACT_BITS, FOUND, N_GROUPS, PROOFS, Plan, groups_of_queries
+from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
 from pipelines.qampari.questions import write_composition, write_query
 from pipelines.qampari.ranks import read_ranks
 from pipelines.qampari.simple import list_rows, number_lists
@@ -56,8 +56,8 @@ FLAGGED = pa.schema(
     ]
 )
 """The pairs with the fact of each."""
-PAIR_ORDER = ("query", "property", "subject")
-FLAGGED_ORDER = ("query", "property", "place")
+PAIR_ORDER = ("property", "query", "subject")
+FLAGGED_ORDER = ("property", "query", "place")
 SENT = pa.schema([*_numbers("group"), *PROOFS])
 """Proofs on their way to the groups of queries."""
 
@@ -99,7 +99,7 @@ def make_facts(
 
     Input: ``placed``. Outputs: those of ``OF_FACTS``; ``numbered``.
     """
-    names, values = item_names(named), Values(item_names(named_values), kinds)
+    names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
     table = work.table("placed", PLACED).sort_by([(name, "ascending") for name in _FACT_KEY]).combine_chunks()
     is_new = np.zeros(table.num_rows, np.bool_)
     is_new[:1] = True
@@ -205,7 +205,7 @@ def try_composed(work: GroupWork) -> None:
     try_facts(work, is_needed, work.table("found", FOUND))
 
 
-def send_proofs(work: GroupWork) -> None:
+def send_proofs(work: GroupWork, *, plan: Plan) -> None:
     """Gives the proofs of a group of facts to the groups of the queries that they are of, to each once.
 
     Inputs: ``numbered``, ``proofs``. Output: ``sent``.
@@ -216,7 +216,7 @@ def send_proofs(work: GroupWork) -> None:
     for batch in work.rows("numbered"):
         facts = batch["fact"].to_numpy()
         is_proved = np.isin(facts, proved)
-        groups = groups_of_queries(batch["query"].to_numpy()[is_proved])
+        groups = groups_of_queries(batch["query"].to_numpy()[is_proved], plan.n_groups)
         pairs.append(groups * len(proved) + np.searchsorted(proved, facts[is_proved]))
     ways = np.unique(np.concatenate(pairs))
     for start in range(0, len(ways), _FACTS_AT_ONCE):
@@ -241,7 +241,7 @@ def settle_compositions(
     A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has the
     value. Inputs: ``composed``, ``flagged``, ``kept``, ``sent``. Outputs: ``OF_QUESTIONS``.
     """
-    names, values = item_names(named), Values(item_names(named_values), kinds)
+    names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
     of_bases = Lookup(proved, "fact", groups_of_facts)
     sent = work.table("sent", SENT).sort_by("fact").combine_chunks()
     known, ranks, validated = sent["fact"].to_numpy(), read_ranks(ranks_path), _validated(work)
@@ -283,14 +283,3 @@ def groups_of_sent(batch: pa.RecordBatch) -> Numbers:
     """Gives the groups that proofs are on their way to."""
     groups: Numbers = batch["group"].to_numpy()
     return groups
-
-
-def groups_by_subject(batch: pa.RecordBatch) -> Numbers:
-    """Gives the groups of rows by their subject."""
-    groups: Numbers = batch["subject"].to_numpy() % N_GROUPS
-    return groups
-
-
-def groups_by_query(batch: pa.RecordBatch) -> Numbers:
-    """Gives the groups of rows by their simple query."""
-    return groups_of_queries(batch["query"].to_numpy())

@@ -27,7 +27,6 @@ from pipelines.qampari.plan import (
     FACT_BITS,
     FACT_ROWS,
     FOUND_ORDER,
-    N_GROUPS,
     PROOFS,
     TRIED,
     WANTED,
@@ -137,7 +136,7 @@ class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             memory_bytes=self._plan.options.worker_memory_bytes,
             beats=self._plan.folder("beats"),
         )
-        by_page = partial(_buckets, n_pages=self._plan.n_pages)
+        by_page = partial(_buckets, n_pages=self._plan.n_pages, n_buckets=self._plan.n_buckets)
         looks = wanted | "by page" >> Regroup(join(self._folder, "wanted"), by_page, order=WANTED_ORDER)
         found = (
             looks
@@ -148,8 +147,8 @@ class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return found.chunks | "by fact" >> Regroup(join(self._folder, "by_fact"), _groups, order=FOUND_ORDER)
 
 
-def _buckets(batch: pa.RecordBatch, n_pages: int) -> Numbers:
-    buckets: Numbers = batch["position"].to_numpy() * N_GROUPS // n_pages
+def _buckets(batch: pa.RecordBatch, n_pages: int, n_buckets: int) -> Numbers:
+    buckets: Numbers = batch["position"].to_numpy() * n_buckets // n_pages
     return buckets
 
 

@@ -46,7 +46,7 @@ def settle_intersections(
     All of their answers are validated. Input: ``pairs``, in ``PAIR_ORDER``. Outputs: ``OF_QUESTIONS``.
     """
     keep, numbers = plan.options.answer_filter, plan.numbers
-    names, proofs = item_names(named), Lookup(proved, "fact", groups_of_facts)
+    names, proofs = item_names(named, plan), Lookup(proved, "fact", groups_of_facts)
     ranks = read_ranks(ranks_path)
     for pair in intersections(whole_runs(work.rows("pairs"), PAIR_ORDER[:2]), least=keep.least):
         query = IntersectionQuery(numbers.query(pair.first), numbers.query(pair.second))

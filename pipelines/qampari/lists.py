@@ -11,11 +11,12 @@ import orjson
 from mapping.qampari.evidence import Sought
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.names import ItemPages
-from mapping.qampari.questions import TABLE_SIMPLE
+from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
+from mapping.qampari.records import ProofText, Question
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
 from mapping.qampari.table_evidence import TableFact, table_facts, value_names
-from mapping.qampari.table_questions import make_questions
+from mapping.qampari.table_questions import Unkept, make_questions
 from pipelines.qampari.facts import FactWriter, count_found, try_facts
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
@@ -60,11 +61,27 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
 
     Inputs: ``lists``, ``proofs``. Outputs: ``OF_QUESTIONS``.
     """
-    options = plan.options
     proofs = work.table("proofs", PROOFS)
     proved = dict(zip(proofs["fact"].to_pylist(), proof_texts(proofs), strict=True))
+    # Once for each subset: what a page has of the second comes behind all of the first, and is not held till then.
+    for subset, kind in ((TABLE_SIMPLE, _SIMPLE), (TABLE_COMPOSITION, _COMPOSITION)):
+        for place, kept, unkept in _made(work, proved, plan):
+            for at, question in enumerate(kept):
+                if question.subset == subset:
+                    write_question(work, question, kind, place, at)
+            if subset == TABLE_SIMPLE:
+                rows = [(one.subset, one.key, one.n_answers, one.n_validated, KEPT) for one in kept]
+                rows += [(one.subset, one.key, one.n_answers, one.n_validated, one.reason) for one in unkept]
+                for at, row in enumerate(rows):
+                    write_query(work, _considered(*row), KIND, place, at)
+
+
+def _made(
+    work: GroupWork, proved: Mapping[int, ProofText], plan: Plan
+) -> Iterator[tuple[int, list[Question], list[Unkept]]]:
+    """Gives the questions of each page, behind its place, and those that are not made."""
+    options = plan.options
     number = work.group << FACT_BITS
-    place = work.group << _PAGE_BITS
     for page, tables in enumerate(_tables(work)):
         found = {}
         for fact in table_facts(tables):
@@ -72,14 +89,8 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
                 found[fact.key] = proved[number]
             number += 1
         redirects = _redirects(tables, plan.item_pages()) if options.redirect_aliases else None
-        kept, unkept = make_questions(tables, found, seed=options.seed, keep=options.answer_filter, redirects=redirects)
-        rows = [(one.subset, one.key, one.n_answers, one.n_validated, KEPT) for one in kept]
-        rows += [(one.subset, one.key, one.n_answers, one.n_validated, one.reason) for one in unkept]
-        for at, row in enumerate(rows):
-            write_query(work, _considered(*row), KIND, place | page, at)
-        for at, question in enumerate(kept):
-            kind = _SIMPLE if question.subset == TABLE_SIMPLE else _COMPOSITION
-            write_question(work, question, kind, place | page, at)
+        made = make_questions(tables, found, seed=options.seed, keep=options.answer_filter, redirects=redirects)
+        yield work.group << _PAGE_BITS | page, *made
 
 
 def _tables(work: GroupWork) -> Iterator[list[ListTable]]:

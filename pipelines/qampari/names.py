@@ -17,7 +17,7 @@ from mapping.qampari.classes import Numbers
 from mapping.qampari.item_sets import ItemSet
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from pipelines.qampari.lookups import Lookup
-from pipelines.qampari.plan import ITEMS, N_GROUPS, Plan
+from pipelines.qampari.plan import ITEMS, Plan, groups_by
 from pipelines.storage import storage_for
 from pipelines.transforms.gather import Gather
 from pipelines.transforms.group_map import GroupMap, GroupWork
@@ -78,13 +78,14 @@ class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def expand(self, items: Any) -> Any:
         needed = items | "set" >> WriteItemSet(join(self._folder, "needed.npy"))
+        by_item = partial(groups_by, column="item", n_groups=self._plan.n_groups)
         terms = (
             items.pipeline
             | "read" >> ReadTable(self._paths, TERM_COLUMNS)
             | "needed" >> beam.ParDo(_Needed(), beam.pvalue.AsSingleton(needed))
-            | "terms" >> Regroup(join(self._folder, "terms"), _groups)
+            | "terms" >> Regroup(join(self._folder, "terms"), by_item)
         )
-        inputs = {"terms": terms, "items": items | "by item" >> Regroup(join(self._folder, "items"), _groups)}
+        inputs = {"terms": terms, "items": items | "by item" >> Regroup(join(self._folder, "items"), by_item)}
         name = partial(_name, plan=self._plan)
         named = inputs | "name" >> GroupMap(
             name, join(self._folder, "named"), outputs={"names": NAMES}, plain=("names",)
@@ -104,21 +105,16 @@ class _Needed(WorkerDoFn):
             yield key, item_terms(batch, self._needed)
 
 
-def _groups(batch: pa.RecordBatch) -> Numbers:
-    return groups_of_items(batch["item"].to_numpy())
-
-
-def groups_of_items(items: Numbers) -> Numbers:
-    """Gives the groups of items."""
-    return items % N_GROUPS
-
-
 def _name(work: GroupWork, *, plan: Plan) -> None:
     items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
     for batch in name_items(items, work.table("terms", TERMS), plan.item_pages()):
         work.write("names", batch)
 
 
-def item_names(chunks: Sequence[tuple[Key, Stored]]) -> ItemNames:
+def item_names(chunks: Sequence[tuple[Key, Stored]], plan: Plan) -> ItemNames:
     """Opens what ``NameItems`` gave."""
-    return ItemNames(Lookup(chunks, "item", groups_of_items).take)
+    return ItemNames(Lookup(chunks, "item", partial(_groups, n_groups=plan.n_groups)).take)
+
+
+def _groups(items: Numbers, n_groups: int) -> Numbers:
+    return items % n_groups

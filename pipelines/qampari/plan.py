@@ -19,8 +19,11 @@ from mapping.qampari.schema import QUERIES, QUESTIONS
 from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
 
-N_GROUPS = 256
-"""Groups of rows that are worked on together; the order of the table of queries goes by them too."""
+MOST_GROUPS = 256
+_GROUP_ROWS = 1 << 19
+_BUCKET_PAGES = 256
+ORDER_BUCKETS = 256
+"""The order of the table of queries goes by remainders of this."""
 FACT_BITS = 32
 """Of a fact's number: its place in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
@@ -43,6 +46,7 @@ class Plan:
         key_columns: title of a list page, number of a table, and its key column, where these are given.
         staging: folder for what lies between the steps.
         output: folder of the release that is made.
+        n_groups: groups of rows that are worked on together, see ``groups_for``.
     """
 
     options: QampariOptions
@@ -54,11 +58,17 @@ class Plan:
     key_columns: tuple[tuple[str, int, int], ...]
     staging: str
     output: str
+    n_groups: int
 
     @property
     def n_pages(self) -> int:
         """Pages of the release."""
         return sum(self.page_rows)
+
+    @property
+    def n_buckets(self) -> int:
+        """Groups of pages that are searched together."""
+        return min(max(self.n_pages // _BUCKET_PAGES, 1), MOST_GROUPS)
 
     @property
     def numbers(self) -> QueryNumbers:
@@ -94,10 +104,30 @@ def _item_pages(kb: str, sha256: str) -> ItemPages:
     return ItemPages(kb, open_manifest(kb))
 
 
-def groups_of_queries(queries: Groups) -> Groups:
-    """Gives the groups of simple queries by their numbers: those of one value are in one."""
-    groups: Groups = (queries >> FAMILY_BITS) % N_GROUPS
+def groups_for(n_statements: int) -> int:
+    """Gives how many groups suit a release of Wikidata: a power of two, with some 500,000 statements each as far as
+    there may be so many."""
+    n_groups = 1
+    while n_groups < MOST_GROUPS and n_groups * _GROUP_ROWS < n_statements:
+        n_groups *= 2
+    return n_groups
+
+
+def groups_of_queries(queries: Groups, n_groups: int) -> Groups:
+    """Gives the groups of simple queries by their numbers: the remainder of the value, as those of its facts."""
+    groups: Groups = (queries >> FAMILY_BITS) % n_groups
     return groups
+
+
+def groups_by(batch: pa.RecordBatch, column: str, n_groups: int) -> Groups:
+    """Gives the groups of rows by a column of numbers."""
+    groups: Groups = batch[column].to_numpy() % n_groups
+    return groups
+
+
+def groups_by_query(batch: pa.RecordBatch, column: str, n_groups: int) -> Groups:
+    """Gives the groups of rows by a column of numbers of simple queries."""
+    return groups_of_queries(batch[column].to_numpy(), n_groups)
 
 
 def _numbers(*names: str) -> list[pa.Field]:
@@ -160,6 +190,8 @@ OF_QUESTIONS: dict[str, Any] = {
 """Outputs of what settles queries."""
 ROWS_AT_ONCE = {"queries": 256, "questions": 16, "candidates": 256}
 """So many rows are held of each file at the end."""
+SORTED_BY = {"queries": len(ORDER)}
+"""What becomes of queries is known in another order than that of the release."""
 ASKED = pa.schema([*_numbers("query"), *_lists("subjects")])
 STAGED = pa.schema([*_numbers("query"), *_lists("subjects", "facts"), *_numbers("n_with_page")])
 KEPT = pa.schema([*STAGED.remove(3), pa.field("is_validated", pa.list_(pa.bool_()), nullable=False)])

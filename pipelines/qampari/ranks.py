@@ -12,7 +12,7 @@ from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import named_faults
 from kbsource.files import atomic_write
 from mapping.qampari.classes import Numbers
-from pipelines.qampari.plan import N_GROUPS
+from pipelines.qampari.plan import ORDER_BUCKETS
 from pipelines.storage import storage_for
 from pipelines.transforms.gather import Gather
 from pipelines.workers import WorkerDoFn
@@ -28,7 +28,7 @@ class Ranks(NamedTuple):
     def order(self, query: int) -> int:
         """Gives what queries that are made of this one are ordered by in the table of queries."""
         rank = int(np.searchsorted(self.queries, query))
-        return rank % N_GROUPS << _RANK_BITS | rank
+        return rank % ORDER_BUCKETS << _RANK_BITS | rank
 
 
 class RankQueries(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

@@ -15,14 +15,14 @@ from kbsource.regroup import whole_runs
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import Sought
 from mapping.qampari.joins import simple_answers
-from mapping.qampari.questions import FAMILY_BITS
+from mapping.qampari.questions import FAMILY_BITS, SimpleQuery
 from mapping.qampari.selection import KEPT
 from mapping.qampari.specific_types import type_breadths, wider_twins
 from pipelines.qampari.classes import read_types
 from pipelines.qampari.facts import FactWriter, Flags, count_found, try_facts
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.names import item_names
-from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
+from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, Plan
 from pipelines.qampari.questions import simple_row, write_query, write_simple
 from pipelines.transforms.group_map import GroupWork
 
@@ -31,6 +31,7 @@ TOO_MANY, UNNAMED, SETTLED = range(3)
 """Kinds of considered queries, in the order of the table."""
 _SUBJECTS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 16
+_VALUE_BITS = 40
 
 
 def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
@@ -51,10 +52,10 @@ def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
     items = [np.empty(0, np.int64)]
     n_items = 0
     numbers = plan.numbers
-    for place, (query, subjects) in enumerate(answers):
+    for query, subjects in answers:
         if not options.answer_filter.may_keep(len(subjects)):
             row = simple_row(query, len(subjects), "too_many_answers")
-            write_query(work, row, TOO_MANY, work.group, place)
+            write_query(work, row, TOO_MANY, *_order(query, plan))
             continue
         work.add("asked", (numbers.number(query), subjects))
         items += [subjects, np.array([int(query.entity_id[1:])], np.int64)]
@@ -72,8 +73,7 @@ def make_facts(work: GroupWork, named: list[tuple[Key, Stored]], *, plan: Plan) 
 
     Input: ``asked``. Outputs: ``staged``, those of ``OF_FACTS``, ``queries``.
     """
-    names, facts, numbers = item_names(named), FactWriter(work, plan), plan.numbers
-    n_unnamed = 0
+    names, facts, numbers = item_names(named, plan), FactWriter(work, plan), plan.numbers
     for families in _at_once(list_rows(work.rows("asked"))):
         entities = np.array([int(numbers.query(rows[0]["query"]).entity_id[1:]) for rows in families], np.int64)
         found = names.rows(np.concatenate([entities, *(row["subjects"] for rows in families for row in rows)]))
@@ -81,8 +81,7 @@ def make_facts(work: GroupWork, named: list[tuple[Key, Stored]], *, plan: Plan) 
             if not found[entity].names:
                 for row in rows:
                     unnamed = simple_row(numbers.query(row["query"]), len(row["subjects"]), "entity_unnamed")
-                    write_query(work, unnamed, UNNAMED, work.group, n_unnamed)
-                    n_unnamed += 1
+                    write_query(work, unnamed, UNNAMED, *_order(numbers.query(row["query"]), plan))
                 continue
             subjects = np.unique(np.concatenate([row["subjects"] for row in rows]))
             of_entity = Sought(found[entity].names, found[entity].page_id)
@@ -96,6 +95,14 @@ def make_facts(work: GroupWork, named: list[tuple[Key, Stored]], *, plan: Plan) 
                 places = np.searchsorted(subjects, row["subjects"])
                 work.add("staged", (*row.values(), first + places, int(has_page[places].sum())))
     facts.close()
+
+
+def _order(query: SimpleQuery, plan: Plan) -> tuple[int, int]:
+    """Gives what simple queries are ordered by in the table: a remainder of the value, value, property, place of the
+    type."""
+    value, relation = int(query.entity_id[1:]), plan.relations.simple[query.property_id]
+    place = 0 if query.type_label is None else relation.types.index(query.type_label)
+    return value % ORDER_BUCKETS << _VALUE_BITS | value, int(query.property_id[1:]) << FAMILY_BITS | place
 
 
 def _at_once(rows: Iterable[dict[str, Any]]) -> Iterator[list[list[dict[str, Any]]]]:
@@ -155,31 +162,31 @@ def settle_simple(work: GroupWork, types_path: str, named: list[tuple[Key, Store
     Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``kept``; ``answers``, ``bases`` and ``subjects`` of these;
     ``OF_QUESTIONS``.
     """
-    names, numbers = item_names(named), plan.numbers
+    names, numbers = item_names(named, plan), plan.numbers
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
     said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
     breadths = type_breadths(read_types(types_path)) if plan.options.most_specific_types else None
     kept: list[_Settled] = []
-    for place, one in enumerate(_settled(work.rows("staged"), said, proved, plan, breadths)):
+    for one in _settled(work.rows("staged"), said, proved, plan, breadths):
         n_answers = len(one.row["facts"])
         n_validated = None if one.outcome == "too_few_found" else int(one.is_validated.sum())
         counts = one.row["n_with_page"], one.n_found, n_validated
-        row = simple_row(numbers.query(one.row["query"]), n_answers, one.outcome, *counts)
-        write_query(work, row, SETTLED, work.group, place)
+        query = numbers.query(one.row["query"])
+        write_query(work, simple_row(query, n_answers, one.outcome, *counts), SETTLED, *_order(query, plan))
         if one.outcome == KEPT:
             kept.append(one)
     kept.sort(key=_number)
     for one in kept:
-        query, subjects, facts = (one.row[name] for name in ("query", "subjects", "facts"))
-        work.add("kept", (query, subjects, facts, one.is_validated))
+        number, subjects, facts = (one.row[name] for name in ("query", "subjects", "facts"))
+        work.add("kept", (number, subjects, facts, one.is_validated))
         right, right_facts = subjects[one.is_validated], facts[one.is_validated]
-        work.extend("answers", (_repeated(query, right), _repeated(len(right), right), right, right_facts))
-        own = int(numbers.query(query).property_id[1:])
-        work.extend("bases", (_repeated(query, subjects), _repeated(own, subjects), subjects))
+        work.extend("answers", (_repeated(number, right), _repeated(len(right), right), right, right_facts))
+        own = int(numbers.query(number).property_id[1:])
+        work.extend("bases", (_repeated(number, subjects), _repeated(own, subjects), subjects))
         work.extend("subjects", (subjects,))
         texts = proof_texts(proofs.take(pa.array(np.searchsorted(proved, right_facts))))
-        write_simple(work, plan, query, right, texts, names, n_answers=len(subjects))
+        write_simple(work, plan, number, right, texts, names, n_answers=len(subjects))
 
 
 def _number(one: _Settled) -> int:

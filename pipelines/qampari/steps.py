@@ -25,14 +25,15 @@ from pipelines.qampari.plan import (
     FACT_NUMBERS,
     ITEMS,
     KEPT,
-    N_GROUPS,
     OF_QUESTIONS,
     ORDERED_QUERIES,
     ROWS_AT_ONCE,
+    SORTED_BY,
     STAGED,
     TRIED,
     Plan,
-    groups_of_queries,
+    groups_by,
+    groups_by_query,
 )
 from pipelines.qampari.ranks import RankQueries
 from pipelines.qampari.values import ValueKind, kinds_of_types, types_of_values
@@ -99,7 +100,7 @@ def make_wikidata_questions(
         pipeline
         | "statements" >> ReadStatements(statements, STATEMENT_COLUMNS)
         | "facts" >> beam.ParDo(_SimpleFacts(plan), Given(types))
-        | "by value" >> Regroup(plan.folder("facts"), groups_by_value)
+        | "by value" >> Regroup(plan.folder("facts"), _by(plan, "value"))
     )
     asked = {"facts": facts} | "ask" >> GroupMap(
         partial(simple.ask_simple, plan=plan),
@@ -108,6 +109,7 @@ def make_wikidata_questions(
         orders={"facts": simple.FACT_ORDER},
         given=(Given(types),),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     named = AllOf(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
     staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
@@ -116,6 +118,7 @@ def make_wikidata_questions(
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
         given=(named,),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     found = staged["wanted"] | "search" >> SearchFacts(plan, SIMPLE)
     of_group = staged["staged"] | "staged" >> beam.MapTuple(as_groups)
@@ -137,6 +140,7 @@ def make_wikidata_questions(
         outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
         given=(Given(types), named),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     proofs = AllOf(proved["proofs"])
     ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
@@ -154,10 +158,12 @@ def make_wikidata_questions(
     return chosen
 
 
-def groups_by_value(batch: pa.RecordBatch) -> Numbers:
-    """Gives the groups of facts by their value."""
-    groups: Numbers = batch["value"].to_numpy() % N_GROUPS
-    return groups
+def _by(plan: Plan, column: str) -> partial[Numbers]:
+    return partial(groups_by, column=column, n_groups=plan.n_groups)
+
+
+def _by_query(plan: Plan, column: str = "query") -> partial[Numbers]:
+    return partial(groups_by_query, column=column, n_groups=plan.n_groups)
 
 
 def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> dict[str, ValueKind]:
@@ -195,7 +201,7 @@ class _Values(WorkerDoFn):
 
 def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
     answers = settled["answers"] | "answers by subject" >> Regroup(
-        plan.folder("intersections", "answers"), compositions.groups_by_subject, order=intersections.ANSWER_ORDER
+        plan.folder("intersections", "answers"), _by(plan, "subject"), order=intersections.ANSWER_ORDER
     )
     paired = {"answers": answers} | "pair" >> GroupMap(
         intersections.pair_queries,
@@ -204,7 +210,7 @@ def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
         orders={"answers": intersections.ANSWER_ORDER},
     )
     pairs = paired["pairs"] | "pairs by first" >> Regroup(
-        plan.folder("intersections", "pairs"), groups_by_first, order=intersections.PAIR_ORDER
+        plan.folder("intersections", "pairs"), _by_query(plan, "first"), order=intersections.PAIR_ORDER
     )
     return {"pairs": pairs} | "settle intersections" >> GroupMap(
         partial(intersections.settle_intersections, plan=plan),
@@ -213,12 +219,8 @@ def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
         orders={"pairs": intersections.PAIR_ORDER},
         given=given,
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
-
-
-def groups_by_first(batch: pa.RecordBatch) -> Numbers:
-    """Gives the groups of pairs by their first query."""
-    return groups_of_queries(batch["first"].to_numpy())
 
 
 def _compositions(
@@ -239,15 +241,13 @@ def _compositions(
         pipeline
         | "statements of subjects" >> ReadStatements(statements, STATEMENT_COLUMNS)
         | "values" >> beam.ParDo(_Values(plan), subjects, kinds)
-        | "values by subject" >> Regroup(folder("values"), compositions.groups_by_subject)
+        | "values by subject" >> Regroup(folder("values"), _by(plan, "subject"))
     )
-    bases = simple_settled["bases"] | "bases" >> Regroup(folder("bases"), compositions.groups_by_subject)
+    bases = simple_settled["bases"] | "bases" >> Regroup(folder("bases"), _by(plan, "subject"))
     joined = {"bases": bases, "values": values} | "join" >> GroupMap(
         compositions.join_values, folder("joined"), outputs={"paired": PAIRED}
     )
-    paired = joined["paired"] | "by query" >> Regroup(
-        folder("paired"), compositions.groups_by_query, order=compositions.PAIR_ORDER
-    )
+    paired = joined["paired"] | "by query" >> Regroup(folder("paired"), _by_query(plan), order=compositions.PAIR_ORDER)
     composed = {"paired": paired} | "compose" >> GroupMap(
         partial(compositions.compose, plan=plan),
         folder("composed"),
@@ -256,7 +256,7 @@ def _compositions(
         given=(kinds,),
     )
     named_values = AllOf(composed["items"] | "names of values" >> NameItems(plan, "names_of_values", items))
-    placed = composed["placed"] | "placed" >> Regroup(folder("placed"), compositions.groups_by_subject)
+    placed = composed["placed"] | "placed" >> Regroup(folder("placed"), _by(plan, "subject"))
     facts = {"placed": placed} | "make facts of values" >> GroupMap(
         partial(compositions.make_facts, plan=plan),
         folder("made"),
@@ -275,7 +275,7 @@ def _compositions(
         "composed": composed["composed"] | "composed" >> beam.MapTuple(as_groups),
         "kept": simple_settled["kept"] | "kept" >> beam.MapTuple(as_groups),
         "flagged": flagged["flagged"]
-        | "flagged" >> Regroup(folder("flagged"), compositions.groups_by_query, order=compositions.FLAGGED_ORDER),
+        | "flagged" >> Regroup(folder("flagged"), _by_query(plan), order=compositions.FLAGGED_ORDER),
     }
     orders = {"flagged": compositions.FLAGGED_ORDER}
     needed = of_queries | "need" >> GroupMap(
@@ -298,7 +298,7 @@ def _compositions(
     proved = tried["tried"] | "prove values" >> ProveFacts(plan, COMPOSITIONS)
     own_proofs = proved["proofs"] | "proofs of values" >> beam.MapTuple(as_groups)
     sent = {"numbered": numbered, "proofs": own_proofs} | "send" >> GroupMap(
-        compositions.send_proofs, folder("sent"), outputs={"sent": compositions.SENT}
+        partial(compositions.send_proofs, plan=plan), folder("sent"), outputs={"sent": compositions.SENT}
     )
     received = sent["sent"] | "sent" >> Regroup(folder("received"), compositions.groups_of_sent)
     settled = {**of_queries, "sent": received} | "settle compositions" >> GroupMap(
@@ -308,6 +308,7 @@ def _compositions(
         orders=orders,
         given=(named, named_values, proofs, kinds, ranks),
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     return {"settled": settled, "counts": [facts[COUNTS], flagged[COUNTS], tried[COUNTS], proved["counts"]]}
 
@@ -355,6 +356,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         plan.folder(TABLES, "settled"),
         outputs=OF_QUESTIONS,
         rows_at_once=ROWS_AT_ONCE,
+        sorted_by=SORTED_BY,
     )
     made.add_questions(settled)
     made.add("lists", read.chunks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
@@ -77,10 +78,11 @@ class _Sinks:
         outputs: Mapping[str, pa.Schema],
         plain: Collection[str],
         rows_at_once: Mapping[str, int],
+        sorted_by: Mapping[str, int],
         stack: ExitStack,
     ) -> None:
         self._folder, self._key, self._outputs, self._stack = folder, Key(0, group), outputs, stack
-        self._plain, self._rows_at_once = plain, rows_at_once
+        self._plain, self._rows_at_once, self._sorted = plain, rows_at_once, sorted_by
         self._writers: dict[str, Any] = {}
         self._pending: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         self._parts: defaultdict[str, list[Sequence[npt.NDArray[Any]]]] = defaultdict(list)
@@ -107,7 +109,7 @@ class _Sinks:
     def add(self, name: str, row: Sequence[Any]) -> None:
         pending = self._pending[name]
         pending.append(row)
-        if len(pending) == self._rows_at_once.get(name, ROWS_AT_ONCE):
+        if len(pending) == self._rows_at_once.get(name, ROWS_AT_ONCE) and name not in self._sorted:
             self._flush(name)
 
     def extend(self, name: str, columns: Sequence[npt.NDArray[Any]]) -> None:
@@ -122,7 +124,11 @@ class _Sinks:
             arrays = [pa.array(np.concatenate(one)) for one in zip(*parts, strict=True)]
             self._write(name, pa.RecordBatch.from_arrays(arrays, schema=self._outputs[name]))
         if rows := self._pending.pop(name, None):
-            self._write(name, batch_of_rows(rows, self._outputs[name]))
+            if n_keys := self._sorted.get(name, 0):
+                rows.sort(key=itemgetter(slice(n_keys)))
+            n_rows = self._rows_at_once.get(name, ROWS_AT_ONCE)
+            for start in range(0, len(rows), n_rows):
+                self._write(name, batch_of_rows(rows[start : start + n_rows], self._outputs[name]))
 
     def close(self) -> dict[str, Stored]:
         for name in [*self._pending, *self._parts]:
@@ -154,6 +160,7 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         given: side inputs.
         plain: outputs that are not compressed, to be looked into.
         rows_at_once: by output the rows of a batch that is made of single rows.
+        sorted_by: by output whose single rows are held and sorted, the number of columns that they are sorted by.
     """
 
     def __init__(
@@ -166,10 +173,12 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         given: tuple[Any, ...] = (),
         plain: Collection[str] = (),
         rows_at_once: Mapping[str, int] | None = None,
+        sorted_by: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__()
         self._given, self._names = given, tuple(outputs)
-        self._work = (function, folder, dict(outputs), dict(orders or {}), tuple(plain), dict(rows_at_once or {}))
+        settings = dict(rows_at_once or {}), dict(sorted_by or {})
+        self._work = (function, folder, dict(outputs), dict(orders or {}), tuple(plain), *settings)
 
     def expand(self, inputs: Mapping[str, Any]) -> Any:
         work = beam.ParDo(_DoGroup(tuple(inputs), *self._work), *self._given)
@@ -186,10 +195,11 @@ class _DoGroup(WorkerDoFn):
         orders: Mapping[str, Sequence[str]],
         plain: tuple[str, ...],
         rows_at_once: Mapping[str, int],
+        sorted_by: Mapping[str, int],
     ) -> None:
         super().__init__()
         self._inputs, self._function, self._folder, self._outputs = inputs, function, folder, outputs
-        self._orders, self._plain, self._rows_at_once = orders, plain, rows_at_once
+        self._orders, self._plain, self._rows_at_once, self._sorted = orders, plain, rows_at_once, sorted_by
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Pieces]]], *given: Any) -> Iterator[Any]:
         group, found = element
@@ -208,7 +218,7 @@ class _DoGroup(WorkerDoFn):
                 done = orjson.loads(file.read())
             return done["stored"], done["counts"]
         with ExitStack() as stack:
-            sinks = _Sinks(self._folder, group, self._outputs, self._plain, self._rows_at_once, stack)
+            sinks = _Sinks(self._folder, group, self._outputs, self._plain, self._rows_at_once, self._sorted, stack)
             work = GroupWork(group, pieces, self._orders, sinks)
             self._function(work, *given)
             stored, counts = sinks.close(), dict(work.counts)

@@ -15,7 +15,7 @@ from mapping.qampari.relations import load_relations
 from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
-from pipelines.qampari import facts, simple
+from pipelines.qampari import facts, plan, simple
 from pipelines.transforms import group_map, read_table
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
@@ -300,6 +300,8 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Qam
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(plan, "_GROUP_ROWS", 50)
+    monkeypatch.setattr(plan, "_BUCKET_PAGES", 20)
     monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
     monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
     monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
