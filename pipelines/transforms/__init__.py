@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipelines.transforms.title_index import BuildTitleIndex
     from pipelines.transforms.together import Together
     from pipelines.transforms.verify_entailment import VerifyEntailment
-    from pipelines.transforms.write_alignment import Filter, JoinOutcomes
+    from pipelines.transforms.write_alignment import Filter, JoinOutcomes, WriteAlignment
     from pipelines.transforms.write_table import WriteTable
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "ResolvePages",
     "Together",
     "VerifyEntailment",
+    "WriteAlignment",
     "WriteTable",
 ]
 
@@ -74,6 +75,7 @@ _MODULES = {
     "ResolvePages": "resolve_pages",
     "Together": "together",
     "VerifyEntailment": "verify_entailment",
+    "WriteAlignment": "write_alignment",
     "WriteTable": "write_table",
 }
 

@@ -81,8 +81,8 @@ class _BuildIndex(WorkerDoFn):
         with named_faults(), tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
             if not storage.exists(join(self._folder, INDEXES_FILE)):
                 # Scratch files are as large as the titles: where there is room for the index there is room for them.
-                near = join(self._folder, "scratch") if is_local(self._folder) else scratch
                 local = self._folder if is_local(self._folder) else os.path.join(scratch, "index")
+                near = os.path.join(local, "scratch")
                 self._build(_batches(rows for _, rows in element), local, near)
                 LocalStorage().delete_tree(near)
                 if local != self._folder:
