@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -29,13 +30,13 @@ from mapping.qampari.release_files import Form
 from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
 from pipelines.outputs import Output
-from pipelines.progress import Progress, beats_of
+from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
 from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
 from pipelines.running import new_pipeline, run_pipeline
-from pipelines.storage import absolute, storage_for
+from pipelines.storage import absolute, is_local, storage_for
 
 OWNED = ("qampari_data", "questions", "queries", REPORT)
 """What lies in the folder of a QAMPARI release beside its manifest."""
@@ -114,12 +115,21 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
         _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
-        with progress.stage("pages read and searched", beats_of(plan.staging, "kbsource", total_bytes=0)):
+        with progress.stage("questions", partial(_settled, plan)):
             run_pipeline(pipeline, "qampari")
     report = _report(output, storage_for(output))
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
     return QampariSummary(options.output, report, time.monotonic() - started)
+
+
+def _settled(plan: Plan) -> Done:
+    """Gives how many groups of queries are settled, of all that there may be; in a store that is not looked up."""
+    n_done = 0
+    if is_local(plan.staging):
+        n_done = len(storage_for(plan.staging).glob(plan.folder("*", "settled", "*.json")))
+    n_all = 3 * plan.n_groups + (len(plan.pages) if plan.options.has_tables else 0)
+    return Done(n_done, n_all, unit="groups settled")
 
 
 def _report(output: str, storage: Storage) -> dict[str, Any]:
