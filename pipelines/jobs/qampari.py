@@ -29,13 +29,13 @@ from mapping.qampari.release_files import Form
 from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
 from pipelines.outputs import Output
-from pipelines.progress import Done, Progress, beats_in
+from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
 from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
 from pipelines.running import new_pipeline, run_pipeline
-from pipelines.storage import absolute, storage_for
+from pipelines.storage import absolute, is_local, storage_for
 
 OWNED = ("qampari_data", "questions", "queries", REPORT)
 """What lies in the folder of a QAMPARI release beside its manifest."""
@@ -72,7 +72,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     started = time.monotonic()
     output = absolute(options.output.rstrip("/") or "/")
     check_output(output, storage_for(output))
-    release = open_manifest(options.kb)
+    release = open_manifest(options.kb, storage_for(options.kb))
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
     _check_tables(tables)
@@ -114,7 +114,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
         _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
-        with progress.stage("pages read and searched", _poll(plan.staging)):
+        with progress.stage("questions", _settled(plan)):
             run_pipeline(pipeline, "qampari")
     report = _report(output, storage_for(output))
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
@@ -122,10 +122,17 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     return QampariSummary(options.output, report, time.monotonic() - started)
 
 
-def _poll(staging: str) -> Callable[[], Done]:
-    """Says how many pages were read and searched; nobody knows how many it will be."""
-    beats = beats_in(join(staging, "beats"), "")
-    return lambda: Done(0, 0, beats().pages_done)
+def _settled(plan: Plan) -> Callable[[], Done]:
+    """Gives a poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
+    n_all, n_done = 3 * plan.n_groups + (len(plan.pages) if plan.options.has_tables else 0), 0
+
+    def poll() -> Done:
+        nonlocal n_done
+        if is_local(plan.staging):
+            n_done = max(n_done, len(storage_for(plan.staging).glob(plan.folder("*", "settled", "*.json"))))
+        return Done(n_done, n_all, unit="groups settled")
+
+    return poll
 
 
 def _report(output: str, storage: Storage) -> dict[str, Any]:
@@ -146,7 +153,7 @@ def _check_release(kb: str, release: Manifest) -> None:
     Raises:
         SetupError: it knows no items, or a file is cut off.
     """
-    if not ItemPages(kb, release).n_items:
+    if not ItemPages(kb, release, storage_for(kb)).n_items:
         raise SetupError(
             f"{kb} does not know the Wikidata items of its pages; build it with --wikidata, or with --page-props."
         )

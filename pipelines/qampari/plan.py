@@ -18,6 +18,7 @@ from mapping.qampari.relations import Relations
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from mapping.resolve import open_manifest
 from pipelines.options_qampari import QampariOptions
+from pipelines.storage import storage_for
 
 MOST_GROUPS = 256
 _GROUP_ROWS = 1 << 19
@@ -101,7 +102,7 @@ def _query_numbers(labels: tuple[str, ...]) -> QueryNumbers:
 
 @lru_cache(maxsize=1)
 def _item_pages(kb: str, sha256: str) -> ItemPages:
-    return ItemPages(kb, open_manifest(kb))
+    return ItemPages(kb, open_manifest(kb, storage_for(kb)), storage_for(kb))
 
 
 def groups_for(n_statements: int) -> int:

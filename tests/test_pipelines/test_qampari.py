@@ -25,6 +25,7 @@ from pipelines.cli import main
 from pipelines.commands.qampari import funnel_lines, summary_text
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.options_qampari import QampariOptions
+from pipelines.qampari import facts, finish, simple
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.entities import make
@@ -96,6 +97,27 @@ def test_the_same_bytes_after_a_run_that_was_killed_with_more_workers(
         (left / name).write_bytes(b"left behind")
 
     run_job(_options(world, left), runner="local-multi", workers=2)
+
+    assert contents(left) == contents(output)
+
+
+def _never(*given: Any, **options: Any) -> Any:
+    raise SetupError("not again")
+
+
+def test_a_run_that_was_killed_is_taken_up_where_it_was(
+    world: World, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "qampari"
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "write_release_files", _never)
+        with pytest.raises(SetupError, match="not again"):
+            run_job(_options(world, left))
+    assert (left / STAGING / "simple" / "settled").is_dir()
+
+    monkeypatch.setattr(simple, "simple_answers", _never)
+    monkeypatch.setattr(facts, "_proved", _never)
+    run_job(_options(world, left))
 
     assert contents(left) == contents(output)
 
