@@ -338,7 +338,6 @@ def assemble(
     dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, storage, staging)
     counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
-    scratch = os.path.join(os.path.dirname(indexes.folder), "scratch")
     files = [entry.file for entry in entries]
     locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from kbsource.chunks import Key, Stored
-from kbsource.files import base_name, join
+from kbsource.files import join
 from mapping.qampari.classes import Numbers
 from mapping.qampari.records import ProofText
-from pipelines.storage import is_local, storage_for
+from pipelines.storage import storage_for
 
 
 class Lookup:
@@ -62,21 +58,10 @@ class Lookup:
         return self._opened[group]
 
 
-@cache
-def _scratch() -> str:
-    folder = tempfile.mkdtemp(prefix="kbsource-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 def _local(path: str) -> str:
     """Gives a local copy of a file that is elsewhere."""
-    if is_local(path):
-        return path
-    copy = join(tempfile.mkdtemp(dir=_scratch()), base_name(path))
-    with storage_for(path).open_read(path) as source, open(copy, "wb") as target:
-        shutil.copyfileobj(source, target)
-    return copy
+    folder, _, name = path.rpartition("/")
+    return join(storage_for(path).local_copy(folder, [name]), name)
 
 
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
