@@ -43,8 +43,9 @@ def chain(root: str, flags: list[str], capsys: pytest.CaptureFixture[str]) -> di
     }
     said = {}
     for name, arguments in commands.items():
-        assert main([name, *arguments, *flags]) == 0, name
-        said[name] = capsys.readouterr().out
+        code = main([name, *arguments, *flags])
+        said[name], errors = capsys.readouterr()
+        assert code == 0, f"{name}: {errors}"
     for release in releases.values():
         assert main(["verify", release, "--json", *flags]) == 0, release
         assert json.loads(capsys.readouterr().out)["ok"]
