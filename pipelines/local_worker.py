@@ -24,6 +24,9 @@ def main() -> None:
     os.environ["PIPELINE_OPTIONS"] = json.dumps({"default_sdk_harness_log_level": "CRITICAL"})
     from apache_beam.runners.worker import sdk_worker_main
 
+    # Beam prints what a worker raises, besides.
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the life of the process
+
     sdk_worker_main.main(sys.argv)
 
 

@@ -49,7 +49,10 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         value = {
             "ok": not report.has_errors,
-            "files": [dataclasses.asdict(one) for one in report.inputs],
+            "files": [
+                {"path": one.path, "name": one.name, "n_bytes": one.hashed.n_bytes, "sha256": one.hashed.sha256}
+                for one in report.inputs
+            ],
             "findings": [dataclasses.asdict(one) for one in findings],
         }
         print(json.dumps(value, ensure_ascii=False, indent=2))

@@ -92,11 +92,11 @@ def prepared_build(
 
     Args, Raises: as ``build``.
     """
+    pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(output)
     check_paths(flags, *options.dump, options.output)
     check_output(output, storage)
-    pipeline = new_pipeline(flags)
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
     job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
     with Output(output, storage, job=job, owned=(INDEX, *ALL_TABLES)) as out:

@@ -70,6 +70,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         SetupError: a file, an option or the output folder is wrong, or the work could not be done.
     """
     started = time.monotonic()
+    pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
     check_output(output, storage_for(output))
     release = open_manifest(options.kb, storage_for(options.kb))
@@ -105,7 +106,6 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             output,
             groups_for(tables.n_rows("statements")),
         )
-        pipeline = new_pipeline(flags)
         made = Made()
         paths = {
             name: tuple(join(tables.path, entry.file) for entry in tables.manifest.tables[name]) for name in _TABLES

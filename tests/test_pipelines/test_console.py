@@ -87,7 +87,7 @@ LATE = """
     child.start()
     log = logging.getLogger("late")
     log.addHandler(logging.handlers.MemoryHandler(9, target=logging.StreamHandler()))
-    log.warning("logged")
+    log.error("logged")
     atexit.register(print, "called back")
     threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
     print(folder.name, child.pid)
