@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join
 from kbsource.identity import stable_sha256
-from kbsource.release.layout import BUILDING, STAGING, check_output, is_in, stored_files
+from kbsource.release.layout import BUILDING, MANIFEST, STAGING, check_output, is_in, stored_files
 from pipelines.storage import is_local
 from pipelines.workers import installed
 
@@ -113,6 +113,8 @@ class Output:
     def _unlock(self) -> None:
         if self._heart is not None:
             self._heart.stop()
+            if self._storage.exists(join(self.folder, MANIFEST)):  # a beat may have crossed with the commit
+                self._storage.delete_tree(self._mark)
         if self._lock is not None:
             self._lock.close()
 

@@ -53,13 +53,8 @@ class Driver:
     installed: dict[str, str] = field(default_factory=installed)
 
     def set_up(self) -> None:
-        """Makes this process a worker of the driver; call it in ``DoFn.setup``.
-
-        Raises:
-            SetupError: as ``check_installed``.
-        """
+        """Makes this process a worker of the driver; call it in ``DoFn.setup``."""
         use_options(self.options)
-        check_installed(self.installed)
         # Records are trees of tuples and have no cycles that a collector need look for.
         gc.set_threshold(*_GC_THRESHOLDS)
 
@@ -72,6 +67,10 @@ class WorkerDoFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
 
     def setup(self) -> None:
         self._driver.set_up()
+
+    def start_bundle(self) -> None:
+        # Not in ``setup``: what fails there is not told by every runner.
+        check_installed(self._driver.installed)
 
     def default_type_hints(self) -> IOTypeHints:
         """Gives none: elements are what the docstrings say, and Beam would take side inputs for one tuple."""

@@ -62,9 +62,7 @@ class TableChecks:
         if not self._intact.issuperset(files):
             return None  # the damaged file is already named
         try:
-            index = TitleIndex.open(
-                index_folder(self._folder, self._manifest, self._storage, files=files), cache_size=0
-            )
+            index = TitleIndex.open(self._titles_folder(), cache_size=0)
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return None
@@ -72,6 +70,11 @@ class TableChecks:
         for file, fault in faults:
             self._found.add(file, "index_disagrees", fault)
         return None if faults else index
+
+    def _titles_folder(self) -> str:
+        """Gives a local folder with the files of the title index."""
+        files = [index_path(file) for file in (TITLES_FILE, ARTICLES_FILE)]
+        return index_folder(self._folder, self._manifest, self._storage, files=files)
 
     def _row_groups(self, entry: FileEntry, table: str) -> Iterator[pa.RecordBatch]:
         """Gives a file's rows one row group at a time, after checking its columns and number of rows."""
@@ -138,8 +141,7 @@ class TableChecks:
         can_compare = self._index is not None and self._is_intact("redirects")
         names = TABLES["redirects"].names
         with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
-            index = index_folder(self._folder, self._manifest, self._storage)
-            expected = redirect_rows(index, scratch=scratch) if can_compare else iter(())
+            expected = redirect_rows(self._titles_folder(), scratch=scratch) if can_compare else iter(())
             for entry in self._manifest.tables["redirects"]:
                 for batch in self._row_groups(entry, "redirects"):
                     self.n_redirects += batch.num_rows
