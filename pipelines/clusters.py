@@ -30,6 +30,8 @@ _OPENED = ("sun.nio.ch", "java.nio", "java.util", "java.lang.invoke", "java.lang
 # An executor whose Python worker died hands further tasks to the dead one for a while, and Spark gives up after four
 # failures: so a task that failed goes to another executor.
 _TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
+# Where it has failed on all of them the job ends, instead of waiting two minutes for another executor.
+_GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
 
 _DATAFLOW_NEEDS = {
     "project": "the Google Cloud project",
@@ -75,7 +77,7 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
         "--spark_version=3",
         *_jar_flags(given, "spark_job_server_jar", ":runners:spark:3:job-server:shadowJar"),
         *launcher_flags(),
-        *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}", _TRY_ELSEWHERE]),
+        *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}", _TRY_ELSEWHERE, _GIVE_UP]),
         *environment,
     ]
 

@@ -148,7 +148,8 @@ def test_spark_gets_workers_as_processes_and_an_open_java(jar: Path, listening: 
     launcher, *jvm = [options["job_server_java_launcher"], *options["job_server_jvm_properties"]]
     assert [launcher, *jvm[:2]] == [sys.executable, "-m", "pipelines.job_server"]
     assert jvm[2].startswith("-Dspark.executor.extraJavaOptions=--add-opens=java.base/sun.nio.ch=ALL-UNNAMED ")
-    assert jvm[3:] == ["-Dspark.excludeOnFailure.enabled=true", "-Dspark.executor.memory=4g"]
+    give_up = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
+    assert jvm[3:] == ["-Dspark.excludeOnFailure.enabled=true", give_up, "-Dspark.executor.memory=4g"]
 
 
 @pytest.mark.usefixtures("java_17")
