@@ -1,6 +1,6 @@
 """A worker of the local runner in a process of its own: Beam's, but quiet, and gone as soon as its driver is.
 
-``python -m pipelines.local_worker`` is started by Beam, see ``running.new_pipeline``.
+``python -m pipelines.local_worker`` is started by ``local_processes``.
 """
 
 from __future__ import annotations

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions
-from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from kbsource.errors import DataError, SetupError
 from pipelines.clusters import DATAFLOW_RUNNER
+from pipelines.local_processes import LocalProcessRunner
 from pipelines.runners import pipeline_options, quiet_beam
 from pipelines.storage import is_local
 
@@ -38,10 +35,7 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
     if direct.direct_running_mode != "multi_processing":
         return beam.Pipeline(options=options)
     direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
-    worker = SubprocessSDKEnvironment.from_command_string(
-        f"exec {shlex.quote(sys.executable)} -m pipelines.local_worker"
-    )
-    return beam.Pipeline(runner=FnApiRunner(default_environment=worker), options=options)
+    return beam.Pipeline(runner=LocalProcessRunner(), options=options)
 
 
 def check_paths(flags: Sequence[str], *paths: str) -> None:
