@@ -62,7 +62,7 @@ test: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_spark.py tests/test_pipelines/test_flink.py
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_spark.py tests/test_pipelines/test_runners/test_flink.py
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)
@@ -72,7 +72,7 @@ $(NLI_STAMP): $(STAMP)
 nli-environment: $(NLI_STAMP)
 
 nli-test: $(NLI_STAMP)
-	$(BIN)/python -m pytest tests/test_mapping/test_entailment_torch.py
+	$(BIN)/python -m pytest tests/test_mapping/test_entail/test_model_torch.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

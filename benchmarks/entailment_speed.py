@@ -23,13 +23,13 @@ from benchmarks.map_speed import real_release
 from benchmarks.slices import data_root
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.entailment import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Precision, Verdict
-from mapping.entailment_backends import count_threads
-from mapping.entailment_model import export_onnx, open_model
-from mapping.hypotheses import Hypothesis
-from mapping.premises import likely_sentences
+from mapping.entail.backends import count_threads
+from mapping.entail.hypotheses import Hypothesis
+from mapping.entail.model import export_onnx, open_model
+from mapping.entail.premises import likely_sentences
+from mapping.entail.signal import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Precision, Verdict
+from mapping.entail.verification import questions
 from mapping.records import Span
-from mapping.verification import questions
 
 SEED = 20260101
 SHAPES: dict[str, dict[str, int]] = {

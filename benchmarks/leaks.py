@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import OTHERS, S1, Slice, data_root, read_slices
-from kbsource.articles import PageParser
+from kbsource.pages.articles import PageParser
 from kbsource.wikitext.parse import ParsedText
 
 MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")

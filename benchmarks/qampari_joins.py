@@ -19,20 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.environment import machine, table, write_json
-from kbsource.chunks import Key
-from kbsource.regroup import whole_runs
-from mapping.qampari import joins
-from mapping.qampari.classes import ClassTypes
-from mapping.qampari.facts import FACTS, sorted_facts
+from kbsource.runtime.chunks import Key
+from kbsource.runtime.regroup import whole_runs
+from mapping.qampari.facts import joins
+from mapping.qampari.facts.classes import ClassTypes
+from mapping.qampari.facts.statements import FACTS, sorted_facts
 from mapping.qampari.questions import QueryNumbers
 from mapping.qampari.relations import Relations, SimpleRelation
+from pipelines.primitives.group_map import GroupMap, GroupWork
+from pipelines.primitives.regroup import GroupsOf, Regroup
 from pipelines.qampari import intersections, simple
 from pipelines.qampari.plan import groups_by, groups_by_query, groups_for
-from pipelines.running import new_pipeline, run_pipeline
-from pipelines.transforms.group_map import GroupMap, GroupWork
+from pipelines.runners.running import new_pipeline, run_pipeline
+from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import CHUNK_ROWS
-from pipelines.transforms.regroup import GroupsOf, Regroup
-from pipelines.workers import WorkerDoFn
 
 SIZES = (2_000_000, 20_000_000)
 _PROPERTIES = (19, 50, 57, 86, 161)

@@ -24,7 +24,7 @@ from benchmarks.synthetic import GENERATORS
 from benchmarks.synthetic.form import Synthetic
 from kbsource.files import LocalStorage
 from mapping.sources import SOURCES
-from mapping.sources.base import Inputs, SourceOptions, Tally
+from mapping.sources.reading.base import Inputs, SourceOptions, Tally
 
 SIZES_MB = (100, 1000)
 FLAT_MB = 12

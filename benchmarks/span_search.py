@@ -24,12 +24,12 @@ from nltk.translate.bleu_score import sentence_bleu
 
 from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import S1, data_root, read_slices
-from kbsource.articles import PageParser
+from kbsource.pages.articles import PageParser
 from kbsource.records import Element
-from mapping.align import align_evidence
-from mapping.bleu import best_span
-from mapping.tokenised_page import TokenisedPage
-from mapping.tokens import Tokeniser
+from mapping.search.best_span import align_evidence
+from mapping.search.bleu import best_span
+from mapping.search.tokenised_page import TokenisedPage
+from mapping.search.tokens import Tokeniser
 
 SEED = 20190801
 LANG = "en"

@@ -19,11 +19,11 @@ import orjson
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY, data_root
-from kbsource.beat import Beat
-from kbsource.chunks import Key, Work, chunk_path, write_chunk
 from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.files import LocalStorage
-from kbsource.guarded import spare_collector
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.chunks import Key, Work, chunk_path, write_chunk
+from kbsource.runtime.guarded import spare_collector
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, PartFiles

@@ -14,9 +14,9 @@ from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TA
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
-from pipelines.commands.common import Command
-from pipelines.object_stores import FLAGS, SWITCHES
-from pipelines.runners import PRESETS
+from pipelines.commands.flags.common import Command
+from pipelines.runners.presets import PRESETS
+from pipelines.stores.object_stores import FLAGS, SWITCHES
 
 FOLDER = Path(__file__).resolve().parent
 

@@ -1,6 +1,6 @@
 """Files through one small protocol, so that the same code reads a laptop's disk and a cloud bucket.
 
-``LocalStorage`` is the plain file system. ``pipelines.storage`` implements the same protocol on Beam's file systems.
+``LocalStorage`` is the plain file system. ``pipelines.stores.storage`` has the same protocol on Beam's file systems.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import posixpath
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
+
+import orjson
 
 from kbsource.errors import SetupError
 
@@ -119,7 +121,7 @@ def storage_or_local(path: str, storage: Storage | None) -> Storage:
     """
     if storage is None and "://" in path:
         raise SetupError(
-            f"{path}: a remote path, and no storage was given that reads it; pipelines.storage.storage_for gives one."
+            f"{path}: a remote path, and no storage was given that reads it; see pipelines.stores.storage.storage_for."
         )
     return LocalStorage() if storage is None else storage
 
@@ -198,3 +200,15 @@ def sha256_of(storage: Storage, path: str) -> str:
         while block := file.read(CHUNK_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+def write_json(storage: Storage, path: str, value: object) -> None:
+    """Writes JSON with sorted keys under a temporary name."""
+    with atomic_write(storage, path) as file:
+        file.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+def read_json(storage: Storage, path: str) -> Any:
+    """Reads a JSON file."""
+    with storage.open_read(path) as file:
+        return orjson.loads(file.read())

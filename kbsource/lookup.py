@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kbsource.files import Storage, storage_or_local
+from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
 from kbsource.release.locations import Locations
 from kbsource.release.manifest import Manifest, index_folder, read_manifest
 from kbsource.release.reader import PagesReader
 from kbsource.site import Site
-from kbsource.title_index import TitleIndex
 from kbsource.titles import normalise_title
 from kbsource.urls import UrlParser
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+EvidenceKey = tuple[int, int]
+"""Output's index and the evidence's index in it; ``PARTIAL`` in the first place for record-level partial evidence."""
+
+PARTIAL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,40 @@ class Example:
     file: str
     line: int
     partial: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedExample(Example):
+    """A record that already has KILT's form.
+
+    Attributes:
+        released: the record as read. ``released["output"][i]["provenance"][j]`` is ``outputs[i].evidence[j]``; the
+            record is written back over it, so that keys, their order and what is not known here stay.
+            ``released["meta"]["partial_evidence"][i]`` is ``partial[i]``.
+    """
+
+    released: dict[str, Any] = field(kw_only=True)
+
+
+def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
+    """Gives every evidence of an example with its key, outputs first, then partial evidence."""
+    for index, output in enumerate(example.outputs):
+        for place, evidence in enumerate(output.evidence):
+            yield (index, place), evidence
+    for place, evidence in enumerate(example.partial):
+        yield (PARTIAL, place), evidence
+
+
+def released_span(example: ReleasedExample, key: EvidenceKey) -> dict[str, Any]:
+    """Gives the span as it was read, for a crosswalk from the old knowledge source to the new."""
+    index, place = key
+    spans = (
+        example.released["meta"]["partial_evidence"]
+        if index == PARTIAL
+        else example.released["output"][index]["provenance"]
+    )
+    span: dict[str, Any] = spans[place]
+    return span
 
 
 @dataclass(frozen=True, slots=True)

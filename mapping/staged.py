@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import ReleasedExample
+from mapping.records import Evidence, Example, Output, PageKey, ReleasedExample
 
 
 def example_to_json(example: Example) -> str:

@@ -24,13 +24,13 @@ from kbsource.release.verify import check_files
 from kbsource.schema import ALL_TABLES
 from mapping.contexts import check_contexts
 from mapping.contexts.export import CONTEXTS_FORMAT
-from mapping.output import ALL_FORMAT, FORMAT, TABLES_FORMAT, manifest_bytes
 from mapping.passages import check_corpus, corpus
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari import check_release, release_files
-from mapping.qampari.crowd_tasks import TASKS_FORMAT
+from mapping.qampari.crowd.tasks import TASKS_FORMAT
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from mapping.schema import TABLES, VERIFICATION
+from mapping.write.output import ALL_FORMAT, FORMAT, TABLES_FORMAT, manifest_bytes
 
 FORMATS = (FORMAT, ALL_FORMAT, corpus.FORMAT, release_files.FORMAT, TASKS_FORMAT, CONTEXTS_FORMAT, TABLES_FORMAT)
 """What a manifest may say that it is of to be checked here."""

@@ -24,19 +24,19 @@ from pipelines.commands import (
     locate,
     nli,
     passages,
-    qampari,
-    qampari_contexts,
-    qampari_tasks,
     show,
     validate_kilt,
     verify,
     wikidata,
 )
 from pipelines.commands import map as map_command
-from pipelines.commands.common import Command
-from pipelines.object_stores import parse_flags
-from pipelines.runners import quiet_beam
-from pipelines.storage import use_options
+from pipelines.commands.flags.common import Command
+from pipelines.commands.qampari import construct as qampari
+from pipelines.commands.qampari import contexts as qampari_contexts
+from pipelines.commands.qampari import tasks as qampari_tasks
+from pipelines.runners.presets import quiet_beam
+from pipelines.stores.object_stores import parse_flags
+from pipelines.stores.storage import use_options
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from pipelines.jobs.build import prepared_build
-from pipelines.options import BuildOptions
+from pipelines.options.build import BuildOptions
 from pipelines.progress import Progress
 
 FILES = ("page_props", "siteinfo", "only_titles")

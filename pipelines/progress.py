@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
-from kbsource.beat import Beat, Reading
 from kbsource.files import LocalStorage, base_name, join
-from pipelines.storage import is_local, storage_for
+from kbsource.runtime.beat import Beat, Reading
+from pipelines.stores.storage import is_local, storage_for
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0

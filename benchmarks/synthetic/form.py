@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from mapping.sources.base import SourceOptions, Split
+from mapping.sources.reading.base import SourceOptions, Split
 
 _N_WORDS = 1 << 16
 _N_SYLLABLES = 4

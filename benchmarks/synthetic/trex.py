@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.synthetic.form import Synthetic, Words, write_array, write_text
-from mapping.sources.base import SourceOptions
+from mapping.sources.reading.base import SourceOptions
 
 _N_RELATIONS = 200
 _ENTITY, _PROPERTY = "http://www.wikidata.org/entity/Q", "http://www.wikidata.org/prop/direct/P"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kbsource.index.title_index import ARTICLE, ARTICLES_FILE, STATUSES, TITLES_FILE, TitleIndex, title_keys
 from kbsource.release.layout import index_path
-from kbsource.title_index import ARTICLE, ARTICLES_FILE, STATUSES, TITLES_FILE, TitleIndex, title_keys
 
 
 def index_faults(index: TitleIndex) -> list[tuple[str, str]]:

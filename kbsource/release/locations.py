@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.index.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
 from kbsource.release.layout import index_path
 from kbsource.release.manifest import IndexFile
-from kbsource.sorted_runs import SortedRuns
-from kbsource.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
+from kbsource.runtime.sorted_runs import SortedRuns
 
 PAGES_FILE = "pages.arrow"
 QIDS_FILE = "qids.arrow"

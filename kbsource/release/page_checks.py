@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.title_index import TitleIndex
+from kbsource.index.title_index import TitleIndex
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, join
-from kbsource.redirects import redirect_rows
+from kbsource.index.redirects import redirect_rows
+from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.release.findings import Findings
 from kbsource.release.index_checks import index_faults
 from kbsource.release.layout import MANIFEST, index_path
@@ -25,7 +26,6 @@ from kbsource.release.page_checks import check_pages
 from kbsource.release.reader import opened_table
 from kbsource.release.writer import parquet_schema
 from kbsource.schema import TABLES
-from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 
 # Steps after the title index was built: a page rejected there is known to the index, and links may lead to
 # it.

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Key, Stored, read_chunk_report, read_stored
 from kbsource.files import Storage, join
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile, write_small_table
+from kbsource.runtime.chunks import Key, Stored, read_chunk_report, read_stored
 from kbsource.schema import CLASSES
 from kbsource.wikidata.classes import Closure, class_closure
 from kbsource.wikidata.manifest import EntityCounts

@@ -17,13 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.beat import Beat
-from kbsource.chunks import Key, Report, Work, chunk_path, write_chunk
 from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
-from kbsource.staging import rows_batch
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
 from kbsource.wikidata.lines import Line, LineRange, read_ahead, read_lines

@@ -7,10 +7,10 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from kbsource.chunks import Key
 from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
+from kbsource.runtime.chunks import Key
 
 ROWS_PER_FILE = {
     "items": 1 << 20,

@@ -30,15 +30,15 @@ from mapping.contexts.writing import (
     report_of,
     with_passages,
 )
-from mapping.output import REPORT
 from mapping.passages.corpus import check_tables, read_corpus, table_files
 from mapping.qampari.check_release import check_record
 from mapping.qampari.released import record_line
 from mapping.qampari.rows import SPLITS
-from mapping.sources.base import Split
-from mapping.sources.fields import Json, objects_at, text_at
-from mapping.sources.files_in import RawRecord
-from mapping.tables import read_table, table_path
+from mapping.sources.reading.base import Split
+from mapping.sources.reading.fields import Json, objects_at, text_at
+from mapping.sources.reading.files_in import RawRecord
+from mapping.write.output import REPORT
+from mapping.write.tables import read_table, table_path
 
 RULES = {
     "context_law": "a question with passages is not built as such questions are",

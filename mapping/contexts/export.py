@@ -27,11 +27,11 @@ from mapping.contexts.published import ProofFinder, PublishedQuestions, publishe
 from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
 from mapping.contexts.writing import ContextsOptions, SplitFiles, report_of
-from mapping.evaluation.qampari_files import Joined
-from mapping.output import REPORT, begin_output, commit_output, input_files
+from mapping.metrics.qampari_files import Joined
 from mapping.passages.corpus import check_tables, read_corpus, table_files
-from mapping.sources.files_in import opened
-from mapping.tables import table_path, write_table
+from mapping.sources.reading.files_in import opened
+from mapping.write.output import REPORT, begin_output, commit_output, input_files
+from mapping.write.tables import table_path, write_table
 
 CONTEXTS_FORMAT = "kbsource-qampari-contexts-1"
 UNPLACED = "unplaced.jsonl"

@@ -16,7 +16,7 @@ from kbsource.errors import DataError
 from kbsource.files import Storage
 from mapping.passages.corpus import passages_of
 from mapping.passages.cut import Passage
-from mapping.sources.scratch import ScratchFile
+from mapping.sources.reading.scratch import ScratchFile
 
 REASONS: dict[str, str] = {
     "no_page": "published files: the release of pages has none with the address of the proof",

@@ -14,8 +14,8 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from mapping.evaluation.answer_lists import GoldNames, answer_form
-from mapping.evaluation.retrieval import Passage, answer_ranks
+from mapping.metrics.answer_lists import GoldNames, answer_form
+from mapping.metrics.retrieval import Passage, answer_ranks
 
 MOST_EDITS = 3
 _CHARS_AN_EDIT = 4

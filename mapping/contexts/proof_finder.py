@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.align import THRESHOLD
-from mapping.caseless import find_whole, fold_case
 from mapping.contexts.published import ProofSpot
-from mapping.locate import PageSearch, SearchOptions
-from mapping.output import release_facts
 from mapping.passages.cut import TITLE_KINDS, count_words
 from mapping.records import PageKey
-from mapping.resolve import Resolved, Resolver
-from mapping.sentences import sentence_spans
-from mapping.tokens import Tokeniser
+from mapping.search.best_span import THRESHOLD
+from mapping.search.caseless import find_whole, fold_case
+from mapping.search.page_search import PageSearch, SearchOptions
+from mapping.search.resolve import Resolved, Resolver
+from mapping.search.sentences import sentence_spans
+from mapping.search.tokens import Tokeniser
+from mapping.write.output import release_facts
 
 _WIKI = "/wiki/"
 _MOST = 0.8

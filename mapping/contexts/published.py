@@ -19,13 +19,13 @@ from kbsource.identity import title_hash
 from kbsource.records import BadRecord
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.contexts.questions import AskedQuestion
-from mapping.output import input_files
 from mapping.qampari.release_files import DATA
 from mapping.qampari.rows import SPLITS
-from mapping.sources.base import Split
-from mapping.sources.fields import Json, list_at, objects_at, text_at
-from mapping.sources.files_in import check_shape, iter_lines, opened
-from mapping.sources.scratch import ScratchFile
+from mapping.sources.reading.base import Split
+from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
+from mapping.sources.reading.files_in import check_shape, iter_lines, opened
+from mapping.sources.reading.scratch import ScratchFile
+from mapping.write.output import input_files
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol
 from kbsource.errors import SetupError
 from kbsource.files import Storage
 from mapping.contexts.gold import GoldPassages, ProofPlace
-from mapping.qampari.crowd_tasks import read_questions
+from mapping.qampari.crowd.tasks import read_questions
 from mapping.qampari.release_files import Form, check_files, read_form
 from mapping.qampari.released import aid_of, page_url, pid_of, released_record
 from mapping.qampari.rows import DrawnQuestion
-from mapping.sources.base import Split
-from mapping.sources.fields import Json
+from mapping.sources.reading.base import Split
+from mapping.sources.reading.fields import Json
 
 
 class AskedQuestion(NamedTuple):

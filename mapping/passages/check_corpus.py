@@ -18,7 +18,7 @@ from kbsource.release.layout import MANIFEST
 from mapping.passages.corpus import COUNTS, TABLE, CutOptions, line_path, read_page_texts, read_passages, table_files
 from mapping.passages.cut import Passage, passage_id
 from mapping.passages.forms import FORMS
-from mapping.tables import table_path
+from mapping.write.tables import table_path
 
 RULES = {
     "passage_law": "a passage is not built as such, or not in its place",

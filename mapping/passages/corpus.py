@@ -5,7 +5,7 @@
     passages/passages-00000-of-00012.parquet    the passages of the pages file with that number, in its order
     pyserini/passages-00000-of-00012.jsonl      the same as lines, where asked for
     dpr/passages.tsv                            the same in one file, where asked for
-    manifest.json                               written last, see mapping.output
+    manifest.json                               written last, see mapping.write.output
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.chunks import Stored, Work, read_stored
 from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.files import CHUNK_BYTES, HashingWriter, ReadableStorage, Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
+from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
 from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
 from mapping.qampari.release_files import check_files, read_listing
-from mapping.tables import rows_batch, table_path, write_batches
+from mapping.write.tables import table_path, write_batches
 
 FORMAT = "kbsource-passages-1"
 TABLE = "passages"

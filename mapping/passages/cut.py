@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.sentences import sentence_spans
+from mapping.search.sentences import sentence_spans
 
 MAX_WORDS = 100
 TITLE_KINDS = frozenset(("title", "heading"))

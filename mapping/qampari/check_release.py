@@ -20,10 +20,10 @@ from mapping.qampari.records import ProofText, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import Form, data_path
 from mapping.qampari.released import aid_of, page_url, parse_qid, pid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, question_of_row
-from mapping.sources.base import Split
-from mapping.sources.fields import Json, list_at, objects_at, text_at
-from mapping.sources.files_in import iter_lines
-from mapping.tables import read_table, table_path
+from mapping.sources.reading.base import Split
+from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
+from mapping.sources.reading.files_in import iter_lines
+from mapping.write.tables import read_table, table_path
 
 RULES = {
     "record_law": "a released question is not built as such questions are",

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.files import LocalStorage
-from kbsource.regroup import merge_group
+from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
+from kbsource.runtime.regroup import merge_group
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     Candidate,
@@ -23,7 +23,7 @@ from mapping.qampari.selection import (
     side_of,
     split_relations,
 )
-from mapping.sources.base import Split
+from mapping.sources.reading.base import Split
 
 _TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
 _DIGITS = 15

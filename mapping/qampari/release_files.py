@@ -5,7 +5,7 @@
     qampari_data/train_data.jsonl, dev_data.jsonl, test_data.jsonl      as QAMPARI's files are
     questions/questions-00000-of-00001.parquet                          every question that passed the filter
     queries/queries-00000-of-00001.parquet                              every query that was considered
-    manifest.json                                                       written last, see mapping.output
+    manifest.json                                                       written last, see mapping.write.output
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, Storage, atomic_write, join, sha256_of
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
-from mapping.output import manifest_bytes
 from mapping.qampari.records import Question
 from mapping.qampari.released import record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, QueryRow, question_row
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from mapping.qampari.selection import Side
-from mapping.sources.base import Split
-from mapping.tables import table_path, write_table
+from mapping.sources.reading.base import Split
+from mapping.write.output import manifest_bytes
+from mapping.write.tables import table_path, write_table
 
 FORMAT = "kbsource-qampari-1"
 DATA = "qampari_data"
@@ -79,7 +79,7 @@ def write_release_files(
     Args:
         questions: every one that passed the filter, with side, split and qid, in the order of the files.
         queries: every one that was considered, in the order of the table.
-        output: folder of the release, as ``mapping.output.begin_output`` leaves it.
+        output: folder of the release, as ``mapping.write.output.begin_output`` leaves it.
         storage: of the folder.
         page_url: gives the address of the page with a title.
         with_meta: records get ``meta``.

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.qampari.evidence import released_case
+from mapping.qampari.facts.evidence import released_case
 from mapping.qampari.questions import SUBSETS
 from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.rows import SPLITS
-from mapping.sources.base import Split
+from mapping.sources.reading.base import Split
 
 _QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)})")
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.schema import QUESTIONS
 from mapping.qampari.selection import Side
-from mapping.sources.base import Split
+from mapping.sources.reading.base import Split
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 """In the order in which their files are listed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mapping.sources.base import Source
 from mapping.sources.eli5 import Eli5
 from mapping.sources.entity_linking import AIDA, WNED_CWEB, WNED_WIKI
 from mapping.sources.fever import Fever
@@ -10,6 +9,7 @@ from mapping.sources.hotpotqa import HotpotQa
 from mapping.sources.kilt import Kilt
 from mapping.sources.nq import NaturalQuestions
 from mapping.sources.own import Own
+from mapping.sources.reading.base import Source
 from mapping.sources.trex import Trex
 from mapping.sources.triviaqa import TriviaQa
 from mapping.sources.wow import WizardOfWikipedia

@@ -13,14 +13,14 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Example, Output
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.campaign import Findings, check_campaign, findings, keep_campaign
-from mapping.sources.fields import Json, is_integer, list_at, object_at, text_at
-from mapping.sources.files_in import RawRecord, check_shape
-from mapping.sources.labels import iter_labels
-from mapping.sources.parquet_in import is_parquet, iter_parquet
-from mapping.sources.reading import ExclusionError, Origin, read_examples
-from mapping.sources.scratch import Scratch
+from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
+from mapping.sources.reading.fields import Json, is_integer, list_at, object_at, text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape
+from mapping.sources.reading.labels import iter_labels
+from mapping.sources.reading.parquet_in import is_parquet, iter_parquet
+from mapping.sources.reading.scratch import Scratch
 
 Annotations = Callable[[str], Findings | None]
 """Id of a question -> what annotators found for it, None for one that they were not shown."""

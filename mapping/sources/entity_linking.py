@@ -9,14 +9,14 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
 from mapping.records import Example, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.conll import DOCSTART, TokenDocument, iter_documents
-from mapping.sources.files_in import RawRecord, iter_lines, opened
-from mapping.sources.mentions import Mention, aida_split, mention_example, wned_split
-from mapping.sources.ptb import token_spans
-from mapping.sources.reading import Origin, give, reject
-from mapping.sources.scratch import Scratch
-from mapping.sources.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
+from mapping.sources.forms.conll import DOCSTART, TokenDocument, iter_documents
+from mapping.sources.forms.mentions import Mention, aida_split, mention_example, wned_split
+from mapping.sources.forms.ptb import token_spans
+from mapping.sources.forms.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import Origin, give, reject
+from mapping.sources.reading.files_in import RawRecord, iter_lines, opened
+from mapping.sources.reading.scratch import Scratch
 
 RAW_TEXT = "RawText"
 
@@ -27,9 +27,9 @@ class EntityLinking:
     """Reads one of the datasets. Records are the mentions of the split's documents.
 
     Inputs are the TSV or, for WNED, the XML file, which are told apart by their beginnings. The texts of the XML are
-    in the folder given as reference, by default ``RawText`` beside the file; ``mapping.sources.ptb`` cuts them into
-    tokens like those of the TSV. A page is named by the address in the TSV and by the title in the XML; mentions that
-    have no page are left out as ``not_in_kb``.
+    in the folder given as reference, by default ``RawText`` beside the file; ``forms.ptb`` cuts them into tokens like
+    those of the TSV. A page is named by the address in the TSV and by the title in the XML; mentions that have no page
+    are left out as ``not_in_kb``.
     """
 
     def __init__(self, name: str, *, splits: tuple[Split, ...], has_xml: bool) -> None:

@@ -18,12 +18,12 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import Json, integer_at, is_integer, list_at, text_at
-from mapping.sources.files_in import RawRecord, check_shape, iter_lines
-from mapping.sources.labels import Labels, check_labels, iter_labels
-from mapping.sources.reading import ExclusionError, Origin, keep_texts, read_examples, want_texts
-from mapping.sources.scratch import Scratch
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, Origin, keep_texts, read_examples, want_texts
+from mapping.sources.reading.fields import Json, integer_at, is_integer, list_at, text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
+from mapping.sources.reading.labels import Labels, check_labels, iter_labels
+from mapping.sources.reading.scratch import Scratch
 
 _ESCAPES = {
     "-LRB-": "(",

@@ -15,9 +15,18 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
-from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import EVIDENCE_SPAN, Inputs, ReleasedExample, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import (
+from mapping.records import Evidence, Example, Output, PageKey, ReleasedExample
+from mapping.sources.forms.kilt_texts import (
+    Paragraphs,
+    check_knowledge_source,
+    id_and_paragraphs,
+    is_release,
+    release_paragraphs,
+    stored_paragraphs,
+)
+from mapping.sources.reading.base import EVIDENCE_SPAN, Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
+from mapping.sources.reading.fields import (
     Json,
     digits_or_text,
     integer_at,
@@ -27,17 +36,8 @@ from mapping.sources.fields import (
     optional_text,
     text_at,
 )
-from mapping.sources.files_in import check_shape, iter_lines
-from mapping.sources.kilt_texts import (
-    Paragraphs,
-    check_knowledge_source,
-    id_and_paragraphs,
-    is_release,
-    release_paragraphs,
-    stored_paragraphs,
-)
-from mapping.sources.reading import Origin, keep_texts, read_examples, want_texts
-from mapping.sources.scratch import Scratch
+from mapping.sources.reading.files_in import check_shape, iter_lines
+from mapping.sources.reading.scratch import Scratch
 
 PARTIAL_EVIDENCE = "partial_evidence"
 

@@ -14,14 +14,14 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.campaign import Findings, check_campaign, findings, keep_campaign
-from mapping.sources.fields import Json, integer_at, object_at, objects_at, text_at
-from mapping.sources.files_in import check_shape, iter_lines
-from mapping.sources.labels import Labels, check_labels, iter_labels
-from mapping.sources.nq_tokens import Document, Token, joined
-from mapping.sources.reading import ExclusionError, Origin, read_examples
-from mapping.sources.scratch import Scratch
+from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
+from mapping.sources.forms.nq_tokens import Document, Token, joined
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
+from mapping.sources.reading.fields import Json, integer_at, object_at, objects_at, text_at
+from mapping.sources.reading.files_in import check_shape, iter_lines
+from mapping.sources.reading.labels import Labels, check_labels, iter_labels
+from mapping.sources.reading.scratch import Scratch
 
 MAX_ANSWER_TOKENS = 5
 """Tokens of a short answer, HTML not counted; a question without one so short is no open question."""
@@ -37,7 +37,7 @@ Campaign = Callable[[str], Findings | None]
 class NaturalQuestions:
     """Reads questions in either form, full (``document_tokens``) or simplified (``document_text``).
 
-    References are files of the annotation campaign, see ``mapping.sources.campaign``: they add passages that hold
+    References are files of the annotation campaign, see ``mapping.sources.forms.campaign``: they add passages that hold
     the answer, and leave out questions that no passage answers.
     """
 

@@ -34,11 +34,19 @@ from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import Json, digits_or_text, objects_at, only_known, optional_object, optional_text, text_at
-from mapping.sources.files_in import check_shape, iter_lines
-from mapping.sources.reading import Origin, read_examples
-from mapping.sources.scratch import Scratch
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import Origin, read_examples
+from mapping.sources.reading.fields import (
+    Json,
+    digits_or_text,
+    objects_at,
+    only_known,
+    optional_object,
+    optional_text,
+    text_at,
+)
+from mapping.sources.reading.files_in import check_shape, iter_lines
+from mapping.sources.reading.scratch import Scratch
 
 _PAGE_KEYS = ("title", "url", "page_id", "qid")
 _RECORD = frozenset({"id", "input", "output", "meta"})

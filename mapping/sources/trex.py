@@ -14,13 +14,13 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.identity import stable_uuid
 from kbsource.records import BadRecord
-from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split, iter_evidence
-from mapping.sources.files_in import RawRecord, check_shape, iter_array
-from mapping.sources.reading import ExclusionError, reject
-from mapping.sources.trex_documents import literal_value, mention_of, parse_document
-from mapping.sources.trex_facts import FactMention, Facts, Triples
-from mapping.sources.trex_labels import Labels, iter_entities, keep_labels, labels_of
+from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
+from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
+from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
+from mapping.sources.forms.trex_labels import Labels, iter_entities, keep_labels, labels_of
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, reject
+from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
 _FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
 
@@ -30,7 +30,7 @@ class Trex:
 
     A record of the counts is a triple of a document, or a document that cannot be read. An example is all facts of one
     subject and relation. Examples come in the order of the draw, a hash of seed, subject and relation, the same for
-    every split: of that order the first that stand the filter are dev and test, see ``mapping.sample``.
+    every split: of that order the first that stand the filter are dev and test, see ``mapping.decide.sample``.
     """
 
     name = "trex"

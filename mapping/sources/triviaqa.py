@@ -13,12 +13,12 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import Json, list_at, object_at, objects_at, text_at
-from mapping.sources.files_in import RawRecord, check_shape, iter_array
-from mapping.sources.labels import Labels, check_labels, iter_labels
-from mapping.sources.reading import ExclusionError, Origin, read_examples
-from mapping.sources.scratch import Scratch
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
+from mapping.sources.reading.fields import Json, list_at, object_at, objects_at, text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
+from mapping.sources.reading.labels import Labels, check_labels, iter_labels
+from mapping.sources.reading.scratch import Scratch
 
 _DATA = "Data"
 _ANSWER = "Answer"

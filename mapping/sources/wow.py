@@ -14,10 +14,10 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.fields import Json, objects_at, optional_object, text_at
-from mapping.sources.files_in import RawRecord, check_shape, iter_array
-from mapping.sources.reading import ExclusionError, Origin, give, reject
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, Origin, give, reject
+from mapping.sources.reading.fields import Json, objects_at, optional_object, text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
 _FILES: dict[Split, str] = {"train": "train.json", "dev": "valid_topic_split.json", "test": "test_topic_split.json"}
 _OTHER_FILES = ("valid_random_split.json", "test_random_split.json")

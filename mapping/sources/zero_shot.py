@@ -19,10 +19,10 @@ from kbsource.files import Storage, base_name, join
 from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally, check_split
-from mapping.sources.files_in import RawRecord, iter_lines
-from mapping.sources.reading import ExclusionError, reject
-from mapping.sources.scratch import ScratchFile
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.examples import ExclusionError, reject
+from mapping.sources.reading.files_in import RawRecord, iter_lines
+from mapping.sources.reading.scratch import ScratchFile
 
 _SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 _SPLIT_FILE = re.compile(r"(train|dev|test)\.([0-9])(?:\.gz|\.bz2)?")

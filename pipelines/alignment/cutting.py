@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Report, Stored, read_stored, write_chunk
 from kbsource.files import base_name, join
-from mapping.suggest import QUERIES_AT_ONCE
+from kbsource.runtime.chunks import Report, Stored, read_stored, write_chunk
+from mapping.search.suggest import QUERIES_AT_ONCE
 from pipelines.alignment.rows import RESOLVED, batch_rows, batches_of
-from pipelines.storage import storage_for
+from pipelines.stores.storage import storage_for
 
 PIECE_BYTES = 4 << 20
 """Text of evidences that are one chunk, with ``ROW_BYTES`` for what else there is of each."""

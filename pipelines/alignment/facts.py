@@ -8,18 +8,18 @@ from typing import Any
 
 from kbsource.files import base_name
 from kbsource.release.manifest import Manifest, code_facts
-from mapping.entailment_model import model_facts
-from mapping.hypotheses import DATASET_HYPOTHESES, HypothesisKind
-from mapping.output import input_files, release_facts
-from mapping.policy import dataset_named
-from mapping.sample import SAMPLED
+from mapping.decide.policy import dataset_named
+from mapping.decide.sample import SAMPLED
+from mapping.entail.hypotheses import DATASET_HYPOTHESES, HypothesisKind
+from mapping.entail.model import model_facts
+from mapping.search.tokens import tokeniser_name
 from mapping.sources import SOURCES
-from mapping.tokens import tokeniser_name
+from mapping.write.output import input_files, release_facts
 from pipelines.alignment.filtering import FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
 from pipelines.alignment.search_settings import SearchSettings
-from pipelines.options_map import MapOptions
-from pipelines.storage import absolute, storage_for
+from pipelines.options.map import MapOptions
+from pipelines.stores.storage import absolute, storage_for
 
 InputFacts = dict[str, list[dict[str, Any]]]
 
@@ -43,7 +43,7 @@ class Part:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the dataset has no splits of its own, see ``mapping.sample``."""
+        """Whether the dataset has no splits of its own, see ``mapping.decide.sample``."""
         return self.options.dataset in SAMPLED
 
 

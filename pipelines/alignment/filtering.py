@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mapping.policy import POLICIES, THRESHOLD, Decision, decide
-from mapping.rescue import write_places_once
-from mapping.sample import Cuts
-from mapping.sources.base import Split
-from mapping.writer import WriteOptions, kilt_example
+from mapping.decide.policy import POLICIES, THRESHOLD, Decision, decide
+from mapping.decide.rescue import write_places_once
+from mapping.decide.sample import Cuts
+from mapping.sources.reading.base import Split
+from mapping.write.kilt import WriteOptions, kilt_example
 from pipelines.alignment.settled import AlignedChunk, SettledRecord, settled_records
 
 
@@ -19,10 +19,10 @@ class FilterOptions:
     """Which records are kept, and how.
 
     Attributes:
-        policy: name in ``mapping.policy.POLICIES``.
+        policy: name in ``mapping.decide.policy.POLICIES``.
         split: whose rules these are.
         threshold: lowest score of a span that is kept.
-        accept: rule of ``mapping.acceptance`` in its place; None without.
+        accept: rule of ``mapping.decide.acceptance`` in its place; None without.
         is_verified: a model was asked about the spans.
         strips_section: sections without the newline.
     """

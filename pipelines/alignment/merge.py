@@ -7,24 +7,22 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from kbsource.chunks import Key
-from kbsource.files import Storage, atomic_write, join
+from kbsource.files import Storage, atomic_write, join, read_json, write_json
 from kbsource.release.manifest import FileEntry
-from kbsource.staging import read_json, write_json
+from kbsource.runtime.chunks import Key
+from mapping.decide.policy import POLICIES, Decision
+from mapping.decide.sample import Cuts
+from mapping.entail.verification import VerificationCounts
 from mapping.outcomes import MISSED
-from mapping.policy import POLICIES, Decision
-from mapping.records import Evidence
-from mapping.report import Counts
-from mapping.sample import Cuts
+from mapping.records import PARTIAL, Evidence, EvidenceKey, ReleasedExample, iter_evidence, released_span
 from mapping.schema import VERIFICATION
-from mapping.sources.base import PARTIAL, EvidenceKey, ReleasedExample, iter_evidence, released_span
-from mapping.tables import table_path, write_table
-from mapping.verification import VerificationCounts
-from mapping.writer import kilt_line, without_answers
+from mapping.write.kilt import kilt_line, without_answers
+from mapping.write.report import Counts
+from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, filter_options
 from pipelines.alignment.filtering import Filtered, filter_records
 from pipelines.alignment.settled import AlignedChunk, Settled, SettledRecord
-from pipelines.storage import storage_for
+from pipelines.stores.storage import storage_for
 
 LINES, ANSWERED = "kilt", "answers"
 """Endings of a chunk's lines, and of those of a test file with their answers."""

@@ -8,23 +8,23 @@ from typing import Any
 
 import orjson
 
-from kbsource.chunks import Key, Stored
 from kbsource.errors import DataError
 from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
-from mapping.output import REPORT, commit_output
-from mapping.report import Counts, faults, report_values
+from kbsource.runtime.chunks import Key, Stored
+from mapping.entail.verification import VerificationCounts
 from mapping.schema import TABLES
-from mapping.sources.base import Tally
-from mapping.tables import table_path, write_table
-from mapping.verification import VerificationCounts
-from mapping.writer import ID_FILES, file_name, id_file_name, without_input
+from mapping.sources.reading.base import Tally
+from mapping.write.kilt import ID_FILES, file_name, id_file_name, without_input
+from mapping.write.output import REPORT, commit_output
+from mapping.write.report import Counts, faults, report_values
+from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, file_stem, policy_name
 from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
 from pipelines.alignment.rows import stored_rows
-from pipelines.options_map import MapOptions
-from pipelines.storage import storage_for
+from pipelines.options.map import MapOptions
+from pipelines.stores.storage import storage_for
 
 
 def output_names(options: MapOptions) -> tuple[str, ...]:

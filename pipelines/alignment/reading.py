@@ -8,21 +8,20 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kbsource.assembly import rounded_up
-from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.errors import DataError
-from kbsource.files import Storage, join
+from kbsource.files import Storage, join, read_json, write_json
+from kbsource.pages.assembly import rounded_up
 from kbsource.records import BadRecord
+from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.schema import REJECTED
-from kbsource.staging import read_json, write_json
-from mapping.hypotheses import HypothesisKind, make_hypothesis
-from mapping.records import Evidence, Example, PageKey
+from mapping.entail.hypotheses import HypothesisKind, make_hypothesis
+from mapping.records import Evidence, Example, PageKey, ReleasedExample, iter_evidence, released_span
 from mapping.sources import SOURCES
-from mapping.sources.base import Inputs, ReleasedExample, SourceOptions, Split, Tally, iter_evidence, released_span
 from mapping.sources.kilt import fallback_page
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
 from mapping.staged import example_to_json
 from pipelines.alignment.rows import EVIDENCE, EXAMPLES, ROWS_AT_ONCE, evidence_row, one_batch
-from pipelines.storage import storage_for
+from pipelines.stores.storage import storage_for
 
 CHUNK_CHARS = 16 << 20
 """Characters of records after which a chunk ends, however few they are."""
@@ -36,7 +35,7 @@ class EvidenceFiles:
 
     Attributes:
         dataset: name in ``mapping.sources.SOURCES``.
-        inputs, references, labels: paths, see ``mapping.sources.base.Inputs``.
+        inputs, references, labels: paths, see ``mapping.sources.reading.base.Inputs``.
         split: ``train``, ``dev`` or ``test``.
         source: choices of the dataset's reader.
         hypothesis: what a model is to judge evidence by; None where none is asked.

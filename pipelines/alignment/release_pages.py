@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kbsource.release.manifest import Manifest
-from mapping.resolve import Resolver, open_manifest, read_moves
-from pipelines.page_texts import PageTexts
-from pipelines.storage import absolute, storage_for
+from mapping.search.resolve import Resolver, open_manifest, read_moves
+from pipelines.alignment.page_texts import PageTexts
+from pipelines.stores.storage import absolute, storage_for
 
 
 class ReleasePages(NamedTuple):
@@ -39,7 +39,7 @@ class ReleasePages(NamedTuple):
         """Gives the pages of the release in a folder.
 
         Raises:
-            SetupError: as ``mapping.resolve.open_manifest``.
+            SetupError: as ``mapping.search.resolve.open_manifest``.
         """
         return cls.of(open_manifest(folder, storage_for(folder)), folder)
 

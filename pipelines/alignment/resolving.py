@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mapping.records import PageKey
-from mapping.resolve import Resolved, Resolver
+from mapping.search.resolve import Resolved, Resolver
 from pipelines.alignment.rows import EVIDENCE, KEY, NOWHERE, RESOLVED, batch_rows, one_batch
 
 _N_KEY = len(KEY)

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored, read_stored
-from mapping.hypotheses import Hypothesis
-from mapping.places import Placed
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from mapping.entail.hypotheses import Hypothesis
 from mapping.records import Alignment, Evidence, PageKey
-from pipelines.storage import storage_for
+from mapping.search.numbering import Placed
+from pipelines.stores.storage import storage_for
 
 ROWS_AT_ONCE = 1_000
 """Rows of a batch."""
@@ -99,7 +99,7 @@ OUTCOMES = pa.schema(
         pa.field("questions", pa.list_(QUESTION)),
     ]
 )
-"""Columns as in ``mapping.schema.ALIGNMENTS``; ``start_paragraph`` to ``end_in`` as in ``mapping.places.Place``."""
+"""Columns as in ``mapping.schema.ALIGNMENTS``; ``start_paragraph`` to ``end_in`` as in ``numbering.Place``."""
 
 SETTLED = ("ordinal", "output", "evidence", *OUTCOMES.names[OUTCOMES.get_field_index("outcome") : -1])
 """Columns that say what became of an evidence."""

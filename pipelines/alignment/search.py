@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Work
 from kbsource.errors import DataError, RecordError
 from kbsource.kilt_names import section_name
 from kbsource.records import Page
-from mapping.bleu import bleu
-from mapping.hypotheses import Hypothesis
-from mapping.locate import PageSearch, SearchOptions, locate_nowhere, without_span
-from mapping.places import Placed, numbered_elements, place_alignments
-from mapping.premises import PageSentence
+from kbsource.runtime.chunks import Work
+from mapping.entail.hypotheses import Hypothesis
+from mapping.entail.premises import PageSentence
+from mapping.entail.verification import RESCUED, questions
 from mapping.records import Alignment, Span
-from mapping.resolve import Resolved
-from mapping.suggest import Suggestion, suggest_titles
-from mapping.tokens import Tokeniser
-from mapping.verification import RESCUED, questions
+from mapping.search.bleu import bleu
+from mapping.search.numbering import Placed, numbered_elements, place_alignments
+from mapping.search.page_search import PageSearch, SearchOptions, locate_nowhere, without_span
+from mapping.search.resolve import Resolved
+from mapping.search.suggest import Suggestion, suggest_titles
+from mapping.search.tokens import Tokeniser
 from pipelines.alignment.release_pages import ReleasePages, resolver_of
 from pipelines.alignment.resolving import page_position
 from pipelines.alignment.rows import KEY, NOWHERE, OUTCOMES, QUESTION, RESOLVED, batch_rows, batches_of, outcome_columns

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mapping.places import Numbering
-from mapping.policy import THRESHOLD
+from mapping.decide.policy import THRESHOLD
+from mapping.search.numbering import Numbering
 from pipelines.alignment.release_pages import ReleasePages
 
 if TYPE_CHECKING:
-    from kbsource.chunks import ChunkFunction
+    from kbsource.runtime.chunks import ChunkFunction
 
 
 class SearchSettings(NamedTuple):
     """How pages are searched for the evidences of a dataset.
 
     Attributes:
-        threshold, max_elements, numbering, places_nothing: as in ``mapping.locate.SearchOptions``.
+        threshold, max_elements, numbering, places_nothing: as in ``mapping.search.page_search.SearchOptions``.
         accept_fuzzy: lowest likeness, 0 to 100, of a title that is taken for a missing one; None for never.
         rescue_sentences: sentences of the page that a model is asked about where the span is weak.
     """

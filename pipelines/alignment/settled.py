@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kbsource.chunks import Stored
 from kbsource.errors import DataError
-from mapping.acceptance import read_rule
-from mapping.entailment import Refused, Verdict
-from mapping.places import Place, Placed
-from mapping.records import Alignment, Example, Span
-from mapping.sources.base import EvidenceKey, iter_evidence
+from kbsource.runtime.chunks import Stored
+from mapping.decide.acceptance import read_rule
+from mapping.entail.signal import Refused, Verdict
+from mapping.entail.verification import NOT_VERIFIED, Verified
+from mapping.records import Alignment, EvidenceKey, Example, Span, iter_evidence
+from mapping.search.numbering import Place, Placed
 from mapping.staged import example_from_json
-from mapping.verification import NOT_VERIFIED, Verified
 from pipelines.alignment.rows import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, SETTLED, stored_rows
 from pipelines.alignment.verify import read_standing
 

@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, atomic_write, join
+from kbsource.files import Storage, atomic_write, join, read_json
 from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
 from kbsource.release.manifest import Manifest
-from kbsource.staging import read_json
-from mapping.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
-from mapping.overview import Aligned, overview_text, overview_values, page_values
+from mapping.write.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
+from mapping.write.overview import Aligned, overview_text, overview_values, page_values
 from pipelines.alignment.facts import alignment_facts, input_facts
 from pipelines.alignment.output import write_file
-from pipelines.options_map import MapOptions
+from pipelines.options.map import MapOptions
 from pipelines.progress import Progress
 
 TEXT_REPORT = "report.txt"

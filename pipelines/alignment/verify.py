@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kbsource.chunks import Stored
-from kbsource.regroup import merge_group
-from mapping.acceptance import Rule, check_signals
-from mapping.entailment import Pair, Refused, Verdict
-from mapping.entailment_model import model_facts
-from mapping.hypotheses import Hypothesis
-from mapping.premises import PageSentence, Premise
-from mapping.verification import NOT_VERIFIED, Question, Verified, choose
+from kbsource.runtime.chunks import Stored
+from kbsource.runtime.regroup import merge_group
+from mapping.decide.acceptance import Rule, check_signals
+from mapping.entail.hypotheses import Hypothesis
+from mapping.entail.model import model_facts
+from mapping.entail.premises import PageSentence, Premise
+from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.verification import NOT_VERIFIED, Question, Verified, choose
 from pipelines.alignment.rows import OUTCOMES, batch_rows
-from pipelines.options_map import MapOptions
-from pipelines.storage import storage_for
+from pipelines.options.map import MapOptions
+from pipelines.stores.storage import storage_for
 
 JUDGED_TOGETHER = 512
 """Questions in a list that a model gets as a whole: enough to sort by length, few enough to be held by the dozen."""

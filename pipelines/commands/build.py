@@ -8,8 +8,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments, run_flags
-from pipelines.commands.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
+from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
@@ -45,9 +45,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipelines.build_inputs import BadDumpError, finding_line
     from pipelines.jobs.build import build
-    from pipelines.options import BuildOptions
+    from pipelines.jobs.build_inputs import BadDumpError, finding_line
+    from pipelines.options.build import BuildOptions
     from pipelines.progress import Progress
 
     options = BuildOptions(

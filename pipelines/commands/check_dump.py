@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command
+from pipelines.commands.flags.common import Command
 
 if TYPE_CHECKING:
     from kbsource.dump.check import Finding
@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.dump.check import check_dump
     from kbsource.dump.ranges import expand_inputs
     from pipelines.progress import Done, Progress
-    from pipelines.storage import storage_for
+    from pipelines.stores.storage import storage_for
 
     storage = storage_for(*args.dump)
     paths = expand_inputs(args.dump, storage)

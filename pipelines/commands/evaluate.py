@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mapping.evaluation.options import (
+from mapping.metrics.options import (
     DEFAULT_KS,
     EVIDENCE_MATCHES,
     MATCHINGS,
@@ -16,7 +16,7 @@ from mapping.evaluation.options import (
     QampariFiles,
     QampariOptions,
 )
-from pipelines.commands.common import Command
+from pipelines.commands.flags.common import Command
 
 if TYPE_CHECKING:
     from kbsource.records import BadRecord
@@ -67,9 +67,9 @@ def _meanings(choices: Mapping[str, str]) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from mapping.evaluation.qampari import evaluate_qampari
-    from mapping.evaluation.scores import scores_text
-    from pipelines.storage import storage_for
+    from mapping.metrics.qampari import evaluate_qampari
+    from mapping.metrics.scores import scores_text
+    from pipelines.stores.storage import storage_for
 
     options = QampariOptions(
         ks=args.k,

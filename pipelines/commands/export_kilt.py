@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import nullcontext
 
-from pipelines.commands.common import Command
+from pipelines.commands.flags.common import Command
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
     from kbsource.release.page_items_reader import TABLE, PageItemsReader
     from pipelines.progress import Done, Progress
-    from pipelines.storage import storage_for
+    from pipelines.stores.storage import storage_for
 
     if os.path.isdir(args.output):
         raise SetupError(f"--output {args.output} is a folder; name a file, like {args.output.rstrip('/')}/kilt.jsonl.")

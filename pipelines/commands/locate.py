@@ -10,11 +10,11 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.common import Command, facts_table, input_lines, text_width
+from pipelines.commands.flags.common import Command, facts_table, input_lines, text_width
 
 if TYPE_CHECKING:
-    from mapping.locator import Locator
     from mapping.records import Alignment, PageKey
+    from mapping.search.locator import Locator
 
 _KINDS = ("title", "url", "page_id", "qid")
 _FORMS = {
@@ -75,10 +75,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
-    from mapping.locator import Locator
     from mapping.records import PageKey
-    from mapping.resolve import read_moves
-    from pipelines.storage import storage_for
+    from mapping.search.locator import Locator
+    from mapping.search.resolve import read_moves
+    from pipelines.stores.storage import storage_for
 
     if args.max_elements < 1:
         raise SetupError(f"--max-elements is {args.max_elements}; give at least 1.")
@@ -134,7 +134,7 @@ def _locate_many(path: str, locator: Locator) -> int:
 def _request(line: str) -> tuple[PageKey, str | None, Any]:
     from kbsource.errors import RecordError
     from mapping.records import PageKey
-    from mapping.sources.fields import is_integer, only_known, optional_text, parse_object, text_at
+    from mapping.sources.reading.fields import is_integer, only_known, optional_text, parse_object, text_at
 
     record = parse_object(line)
     only_known(record, frozenset({*_KINDS, "evidence", "id"}))

@@ -7,8 +7,8 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments, run_flags
-from pipelines.commands.map_flags import DATASETS, SPLITS, add_dataset_flags, map_options, split_of
+from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.map_flags import DATASETS, SPLITS, add_dataset_flags, map_options, split_of
 from pipelines.progress import clock
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def summary_json(summary: MapSummary) -> str:
 
 def summary_text(summary: MapSummary, kb: str) -> str:
     """Gives what an alignment made for reading, and what to do next."""
-    from mapping.report import report_text
+    from mapping.write.report import report_text
 
     # Files without inputs or answers have longer names.
     kilt_file = min((one["file"] for one in summary.manifest["files"] if one["file"].endswith(".jsonl")), key=len)

@@ -7,11 +7,11 @@ import json
 
 from kbsource.errors import SetupError
 from kbsource.files import join
-from mapping.overview import overview_text
+from mapping.write.overview import overview_text
 from pipelines.alignment.together import AllSummary, Planned
-from pipelines.commands.common import run_flags
-from pipelines.commands.map_config import Entry, read_config
-from pipelines.commands.map_flags import dataset_flags, map_options
+from pipelines.commands.flags.common import run_flags
+from pipelines.commands.flags.map_config import Entry, read_config
+from pipelines.commands.flags.map_flags import dataset_flags, map_options
 from pipelines.jobs.map_dataset import map_all
 from pipelines.progress import Progress, clock
 

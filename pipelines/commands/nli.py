@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mapping.entailment import DEFAULT_MODEL
-from pipelines.commands.common import Command, facts_table, input_lines
-from pipelines.commands.verify_flags import add_model_flags, model_options
+from mapping.entail.signal import DEFAULT_MODEL
+from pipelines.commands.flags.common import Command, facts_table, input_lines
+from pipelines.commands.flags.verify_flags import add_model_flags, model_options
 
 if TYPE_CHECKING:
-    from mapping.entailment import Pair, Refused, Verdict
-    from mapping.entailment_model import CrossEncoder
+    from mapping.entail.model import CrossEncoder
+    from mapping.entail.signal import Pair, Refused, Verdict
 
 _JUDGED_TOGETHER = 512
 
@@ -38,8 +38,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
-    from mapping.entailment import Pair
-    from mapping.entailment_model import export_onnx, open_model
+    from mapping.entail.model import export_onnx, open_model
+    from mapping.entail.signal import Pair
 
     options = model_options(args.model, vars(args))
     if args.export_onnx is not None:
@@ -83,9 +83,9 @@ def _requests(path: str) -> Iterator[tuple[int, Any, Pair | None]]:
 
 def _request(line: str) -> tuple[Any, Pair]:
     from kbsource.errors import RecordError
-    from mapping.declarative import state_answer
-    from mapping.entailment import Pair
-    from mapping.sources.fields import only_known, parse_object, text_at
+    from mapping.entail.declarative import state_answer
+    from mapping.entail.signal import Pair
+    from mapping.sources.reading.fields import only_known, parse_object, text_at
 
     record = parse_object(line)
     only_known(record, frozenset(("id", "premise", "hypothesis", "question", "answer")))
@@ -99,7 +99,7 @@ def _request(line: str) -> tuple[Any, Pair]:
 
 
 def _as_json(answer: Verdict | Refused) -> dict[str, Any]:
-    from mapping.entailment import Refused
+    from mapping.entail.signal import Refused
 
     if isinstance(answer, Refused):
         return {"refusal": answer.reason, "detail": answer.detail}
@@ -107,7 +107,7 @@ def _as_json(answer: Verdict | Refused) -> dict[str, Any]:
 
 
 def _as_text(answer: Verdict | Refused, device: str) -> str:
-    from mapping.entailment import REFUSALS, Refused
+    from mapping.entail.signal import REFUSALS, Refused
 
     if isinstance(answer, Refused):
         return f"not judged: {REFUSALS[answer.reason]} ({answer.detail or answer.reason})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mapping.passages.cut import MAX_WORDS
 from mapping.passages.forms import FORMS
-from pipelines.commands.common import Command, add_run_arguments, facts_table, run_flags
+from pipelines.commands.flags.common import Command, add_run_arguments, facts_table, run_flags
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from mapping.passages.corpus import CutOptions
     from pipelines.jobs.passages import make_passages
-    from pipelines.options_passages import PassagesOptions
+    from pipelines.options.passages import PassagesOptions
     from pipelines.progress import Progress
 
     options = PassagesOptions(

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, facts_table, text_width
+from pipelines.commands.flags.common import Command, facts_table, text_width
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
@@ -38,7 +38,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
-    from pipelines.storage import storage_for
+    from pipelines.stores.storage import storage_for
 
     storage = storage_for(args.release)
     with KnowledgeSource.open(args.release, storage) as source:
@@ -60,8 +60,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _print_similar(release: str, title: str, storage: Storage) -> None:
-    from mapping.resolve import Resolver
-    from mapping.suggest import suggest_titles
+    from mapping.search.resolve import Resolver
+    from mapping.search.suggest import suggest_titles
 
     if similar := suggest_titles([title], Resolver.open(release, storage=storage).index).get(title, ()):
         print("Similar titles:\n" + "\n".join(f"  {one}" for one, _ in similar), file=sys.stderr)

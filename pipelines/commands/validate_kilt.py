@@ -7,12 +7,12 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.common import Command
+from pipelines.commands.flags.common import Command
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
-    from mapping.places import Numbering
-    from mapping.validate import Validation
+    from mapping.search.numbering import Numbering
+    from mapping.write.validate import Validation
 
 # What a file that was made for another snapshot breaks.
 _OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
@@ -40,8 +40,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from kbsource.lookup import KnowledgeSource
-    from mapping.validate import validate_kilt
-    from pipelines.storage import storage_for
+    from mapping.write.validate import validate_kilt
+    from pipelines.stores.storage import storage_for
 
     storage = storage_for(args.file, args.alignments or args.file)
     if args.alignments is not None and not _has_alignments(args.alignments, storage):
@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def validation_text(result: Validation, *, is_scored: bool) -> str:
     """Gives what was checked and found, for reading; ``is_scored`` where alignments were at hand."""
-    from mapping.validate import RULES
+    from mapping.write.validate import RULES
 
     lines = [
         f"line {one.line}, {one.example_id}: {RULES[one.rule]} ({one.rule}): {one.detail}" for one in result.findings

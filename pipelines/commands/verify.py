@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import json
 
-from pipelines.commands.common import Command
+from pipelines.commands.flags.common import Command
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.wikidata.verify import WikidataReport, verify_wikidata
     from mapping.verify_output import RULES, OutputReport, is_output, verify_output
     from pipelines.progress import Done, Progress
-    from pipelines.storage import storage_for
+    from pipelines.stores.storage import storage_for
 
     storage = storage_for(*(path for path in (args.release, args.kb, args.qampari, args.passages) if path is not None))
     done, total = 0, 0

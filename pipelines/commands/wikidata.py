@@ -7,8 +7,8 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
-from pipelines.commands.common import Command, add_run_arguments, run_flags
-from pipelines.commands.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
+from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
@@ -45,7 +45,7 @@ def _listed(value: str) -> tuple[str, ...]:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.wikidata.entity import NEEDED_QUALIFIERS
     from pipelines.jobs.wikidata import make_wikidata
-    from pipelines.options_wikidata import WikidataOptions
+    from pipelines.options.wikidata import WikidataOptions
     from pipelines.progress import Progress
 
     named = {None: NEEDED_QUALIFIERS, "all": None, "none": ()}

@@ -15,30 +15,30 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.assembly import Indexes, assemble, check_rejects
-from kbsource.chunks import Key, Stored
 from kbsource.dump.digests import write_hashes
 from kbsource.errors import named_faults
 from kbsource.files import join
+from kbsource.index.title_index import TitleIndex
+from kbsource.pages.assembly import Indexes, assemble, check_rejects
+from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
+from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
 from kbsource.release.commit import commit_release
 from kbsource.release.layout import INDEX, check_output
 from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.runtime.chunks import Key, Stored
 from kbsource.schema import ALL_TABLES
-from kbsource.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
-from kbsource.staging import ScanReport, Selection, part_path, read_report
-from kbsource.title_index import TitleIndex
 from kbsource.wikidata.reader import WikidataTables
-from pipelines.build_inputs import BuildInputs, read_inputs
-from pipelines.options import BuildOptions
-from pipelines.outputs import Output
+from pipelines.jobs.build_inputs import BuildInputs, read_inputs
+from pipelines.jobs.outputs import Output
+from pipelines.options.build import BuildOptions
+from pipelines.primitives.together import Together
 from pipelines.progress import Done, Progress, beats_in
-from pipelines.running import check_paths, new_pipeline, run_pipeline
-from pipelines.storage import absolute, storage_for
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.parse_wikitext import ParseWikitext
 from pipelines.transforms.read_dump import Scanning, ScanRanges
 from pipelines.transforms.title_index import BuildTitleIndex, Items, index_to_work_on, local_index
-from pipelines.transforms.together import Together
-from pipelines.workers import WorkerDoFn
 
 _HASHES = "hashes.json"
 

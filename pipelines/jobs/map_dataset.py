@@ -14,27 +14,26 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, told_fault
-from kbsource.files import join
+from kbsource.files import join, read_json, write_json
 from kbsource.release.layout import MANIFEST, check_output
-from kbsource.staging import read_json, write_json
-from mapping.output import REPORT
-from mapping.resolve import open_manifest, read_moves
+from kbsource.runtime.chunks import Key, Stored
+from mapping.search.resolve import open_manifest, read_moves
+from mapping.write.output import REPORT
 from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
 from pipelines.alignment.output import output_names
 from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_all, failure, write_reports
 from pipelines.alignment.verify import check_model
-from pipelines.options_map import MapOptions
-from pipelines.outputs import Output
+from pipelines.jobs.outputs import Output
+from pipelines.options.map import MapOptions
 from pipelines.progress import Done, Progress, beats_in
-from pipelines.running import check_paths, new_pipeline, run_pipeline
-from pipelines.storage import absolute, is_local, storage_for
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, is_local, storage_for
 from pipelines.transforms.align_spans import AlignSpans
 from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
 from pipelines.transforms.resolve_pages import ResolvePages
 from pipelines.transforms.write_alignment import JoinOutcomes, WriteAlignment
-from pipelines.workers import WorkerDoFn
 
 _FAULTS, _BEATS = "faults", "beats"
 

@@ -16,13 +16,12 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored
 from kbsource.errors import DataError, named_faults
 from kbsource.files import join
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, Manifest, code_facts, read_manifest
 from kbsource.release.sizes import check_sizes
-from mapping.output import commit_output, release_facts
+from kbsource.runtime.chunks import Key, Stored
 from mapping.passages.corpus import (
     COUNTS,
     FORMAT,
@@ -34,14 +33,15 @@ from mapping.passages.corpus import (
     write_shard,
 )
 from mapping.passages.forms import FORMS
-from pipelines.options_passages import PassagesOptions
-from pipelines.outputs import Output
+from mapping.write.output import commit_output, release_facts
+from pipelines.jobs.outputs import Output
+from pipelines.options.passages import PassagesOptions
+from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
-from pipelines.running import check_paths, new_pipeline, run_pipeline
-from pipelines.storage import absolute, storage_for
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.cut_passages import CutPassages
-from pipelines.transforms.together import Together
-from pipelines.workers import WorkerDoFn
 
 
 @dataclass(frozen=True, slots=True)

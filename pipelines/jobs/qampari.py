@@ -19,23 +19,23 @@ from kbsource.release.layout import check_output
 from kbsource.release.manifest import Manifest, code_facts
 from kbsource.release.sizes import check_sizes
 from kbsource.wikidata.reader import WikidataTables
-from mapping.entailment_model import model_facts
-from mapping.output import REPORT, input_files, release_facts
-from mapping.qampari.facts import ENDED
-from mapping.qampari.key_columns import read_key_columns
-from mapping.qampari.names import ItemPages
+from mapping.entail.model import model_facts
+from mapping.qampari.facts.names import ItemPages
+from mapping.qampari.facts.statements import ENDED
+from mapping.qampari.lists.key_columns import read_key_columns
 from mapping.qampari.relations import load_relations
 from mapping.qampari.release_files import Form
-from mapping.resolve import open_manifest
-from pipelines.options_qampari import QampariOptions
-from pipelines.outputs import Output
+from mapping.search.resolve import open_manifest
+from mapping.write.output import REPORT, input_files, release_facts
+from pipelines.jobs.outputs import Output
+from pipelines.options.qampari import QampariOptions
 from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
 from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
-from pipelines.running import new_pipeline, run_pipeline
-from pipelines.storage import absolute, is_local, storage_for
+from pipelines.runners.running import new_pipeline, run_pipeline
+from pipelines.stores.storage import absolute, is_local, storage_for
 
 OWNED = ("qampari_data", "questions", "queries", REPORT)
 """What lies in the folder of a QAMPARI release beside its manifest."""

@@ -18,15 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.assembly import check_rejects, dump_date
-from kbsource.chunks import Key, Stored, read_chunk_report
 from kbsource.dump.digests import CheckedStorage
 from kbsource.errors import DataError, named_faults
 from kbsource.files import base_name, join
-from kbsource.regroup import read_group
+from kbsource.pages.assembly import check_rejects, dump_date
 from kbsource.release.commit import commit_files
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts
+from kbsource.runtime.chunks import Key, Stored, read_chunk_report
+from kbsource.runtime.regroup import read_group
 from kbsource.schema import WIKIDATA_TABLES
 from kbsource.wikidata.assemble import (
     entity_counts,
@@ -45,18 +45,18 @@ from kbsource.wikidata.manifest import (
     sum_entity_counts,
 )
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
-from pipelines.dump_files import check_names, range_size
-from pipelines.input_hashes import hash_inputs
-from pipelines.options_wikidata import WikidataOptions
-from pipelines.outputs import Output
+from pipelines.jobs.input_hashes import hash_inputs
+from pipelines.jobs.outputs import Output
+from pipelines.jobs.wikidata_files import MakeFiles, write_plan
+from pipelines.options.wikidata import WikidataOptions
+from pipelines.primitives.guarded_map import GuardedMap
+from pipelines.primitives.regroup import Regroup
+from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
-from pipelines.running import check_paths, new_pipeline, run_pipeline
-from pipelines.storage import absolute, storage_for
-from pipelines.transforms.guarded_map import GuardedMap
-from pipelines.transforms.regroup import Regroup
-from pipelines.transforms.together import Together
-from pipelines.wikidata_files import MakeFiles, write_plan
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.dump_files import check_names, range_size
+from pipelines.stores.storage import absolute, storage_for
 
 READ = "read"
 """Folder in the staging folder for the chunks of the ranges that were read."""

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import named_faults
 from kbsource.files import atomic_write, join
-from mapping.qampari.classes import (
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from mapping.qampari.facts.classes import (
     ClassTypes,
     choose_classes,
     class_types,
@@ -22,12 +22,12 @@ from mapping.qampari.classes import (
     labelled_items,
     pairs_of_classes,
 )
+from pipelines.primitives.checkpoint import Checkpoint
+from pipelines.primitives.gather import Gather
 from pipelines.qampari.plan import Plan
-from pipelines.storage import storage_for
-from pipelines.transforms.checkpoint import Checkpoint
-from pipelines.transforms.gather import Gather
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 from pipelines.transforms.read_table import ReadTable
-from pipelines.workers import WorkerDoFn
 
 _Chunk = tuple[Key, pa.RecordBatch]
 

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.chunks import Key, Stored
-from kbsource.regroup import whole_runs
-from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import Sought
-from mapping.qampari.facts import VALUES
-from mapping.qampari.joins import BASES, compositions, values_of_queries
+from kbsource.runtime.chunks import Key, Stored
+from kbsource.runtime.regroup import whole_runs
+from mapping.qampari.facts.classes import Numbers
+from mapping.qampari.facts.evidence import Sought
+from mapping.qampari.facts.joins import BASES, compositions, values_of_queries
+from mapping.qampari.facts.statements import VALUES
 from mapping.qampari.questions import COMPOSITION, CompositionQuery
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
+from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts
 from pipelines.qampari.lookups import Lookup, proof_texts
 from pipelines.qampari.names import item_names
@@ -27,7 +28,6 @@ from pipelines.qampari.questions import write_composition, write_query
 from pipelines.qampari.ranks import read_ranks
 from pipelines.qampari.simple import list_rows, number_lists
 from pipelines.qampari.values import ValueKind, Values, answer_key
-from pipelines.transforms.group_map import GroupWork
 
 KIND = 3
 """Of considered queries, in the order of the table."""

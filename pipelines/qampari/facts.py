@@ -13,14 +13,26 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from kbsource.chunks import Key, Report, Stored, chunk_path, read_chunk_report, read_stored, write_chunk
 from kbsource.errors import named_faults
 from kbsource.files import join
-from kbsource.regroup import merge_group
-from mapping.entailment import EntailmentModel, ModelOptions
-from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import Candidate, Sought
-from mapping.qampari.validation import FACTS_AT_ONCE, Fact, Proof, prove_facts
+from kbsource.runtime.chunks import (
+    Key,
+    Report,
+    Stored,
+    chunk_path,
+    read_chunk_report,
+    read_stored,
+    rows_batch,
+    write_chunk,
+)
+from kbsource.runtime.regroup import merge_group
+from mapping.entail.signal import EntailmentModel, ModelOptions
+from mapping.qampari.facts.classes import Numbers
+from mapping.qampari.facts.evidence import Candidate, Sought
+from mapping.qampari.facts.validation import FACTS_AT_ONCE, Fact, Proof, prove_facts
+from pipelines.primitives.group_map import GroupWork, Pieces
+from pipelines.primitives.guarded_map import GuardedMap
+from pipelines.primitives.regroup import Regroup
 from pipelines.qampari.plan import (
     ANSWER_PAGE,
     ENTITY_PAGE,
@@ -35,12 +47,9 @@ from pipelines.qampari.plan import (
     Plan,
 )
 from pipelines.qampari.search import SearchPages
-from pipelines.storage import storage_for
-from pipelines.transforms.group_map import GroupWork, Pieces, batch_of_rows
-from pipelines.transforms.guarded_map import GuardedMap
-from pipelines.transforms.regroup import Regroup
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 from pipelines.transforms.verify_entailment import EntailmentHandler
-from pipelines.workers import WorkerDoFn
 
 Flags = npt.NDArray[np.bool_]
 OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
@@ -107,7 +116,7 @@ class FactWriter:
             # An article of the dump that the release had to reject is not there.
             rows = [one[1:] for one, there in zip(self._pending, is_there.tolist(), strict=True) if there]
             looks = [(position, *row) for position, row in zip(positions.tolist(), rows, strict=True)]
-            self._work.write("wanted", batch_of_rows(looks, WANTED))
+            self._work.write("wanted", rows_batch(looks, WANTED))
             self._work.counts["searches"] += len(looks)
             self._pending = []
 
@@ -307,10 +316,10 @@ def _proved(tried: Stored, model: EntailmentModel | None, least: float, report: 
             fact = proof.fact
             rows.append((int(fact.answer_id), fact.hypothesis or None, proof.entailment, *one, titles[one.page_id]))
         if len(rows) == FACTS_AT_ONCE:
-            yield batch_of_rows(rows, PROOFS)
+            yield rows_batch(rows, PROOFS)
             rows = []
     if rows:
-        yield batch_of_rows(rows, PROOFS)
+        yield rows_batch(rows, PROOFS)
 
 
 def _facts(tried: Stored, titles: dict[Any, str]) -> Iterator[Fact]:

@@ -12,12 +12,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored, read_chunk_report
 from kbsource.errors import named_faults
 from kbsource.files import HashingWriter, atomic_write, join
-from kbsource.regroup import merge_group
 from kbsource.release.manifest import FileEntry
-from mapping.output import REPORT, commit_output
+from kbsource.runtime.chunks import Key, Stored, read_chunk_report
+from kbsource.runtime.regroup import merge_group
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import FORMAT, Form, write_release_files
@@ -25,10 +24,11 @@ from mapping.qampari.released import page_url, qid_of
 from mapping.qampari.rows import QueryRow, question_of_row
 from mapping.qampari.selection import Candidate
 from mapping.qampari.statistics import AnswerStatistics
+from mapping.write.output import REPORT, commit_output
 from pipelines.qampari.plan import ORDER, Plan
 from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES
-from pipelines.storage import storage_for
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 Found = Sequence[tuple[Key, tuple[str, Any]]]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbsource.chunks import Key, Stored
-from kbsource.regroup import whole_runs
-from mapping.qampari.joins import intersections, pairs_of_queries
+from kbsource.runtime.chunks import Key, Stored
+from kbsource.runtime.regroup import whole_runs
+from mapping.qampari.facts.joins import intersections, pairs_of_queries
 from mapping.qampari.questions import FAMILY_BITS, INTERSECTION, IntersectionQuery
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
+from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import groups_of_facts
 from pipelines.qampari.lookups import Lookup, proof_texts
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import Plan
 from pipelines.qampari.questions import write_intersection, write_query
 from pipelines.qampari.ranks import read_ranks
-from pipelines.transforms.group_map import GroupWork
 
 ANSWER_ORDER = ("subject", "query")
 PAIR_ORDER = ("first", "second", "subject")

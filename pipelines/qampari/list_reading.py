@@ -10,12 +10,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.chunks import Work
 from kbsource.files import join
 from kbsource.release.columns import batch_to_pages
-from mapping.qampari.list_tables import list_name, list_tables
+from kbsource.runtime.chunks import Work
+from mapping.qampari.lists.list_tables import list_name, list_tables
 from pipelines.qampari.plan import Plan
-from pipelines.storage import storage_for
+from pipelines.stores.storage import storage_for
 
 LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
 """A row a page: its usable tables as JSON."""

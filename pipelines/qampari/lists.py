@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import orjson
 
-from mapping.qampari.evidence import Sought
-from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
-from mapping.qampari.names import ItemPages
+from mapping.qampari.facts.evidence import Sought
+from mapping.qampari.facts.names import ItemPages
+from mapping.qampari.lists.list_tables import LinkedText, ListRow, ListTable
+from mapping.qampari.lists.table_evidence import TableFact, table_facts, value_names
+from mapping.qampari.lists.table_questions import Unkept, make_questions
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
-from mapping.qampari.table_evidence import TableFact, table_facts, value_names
-from mapping.qampari.table_questions import Unkept, make_questions
+from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, count_found, try_facts
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
 from pipelines.qampari.questions import write_query, write_question
-from pipelines.transforms.group_map import GroupWork
 
 KIND = 5
 """Of considered queries, in the order of the table."""

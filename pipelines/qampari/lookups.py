@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored
 from kbsource.files import join
-from mapping.qampari.classes import Numbers
+from kbsource.runtime.chunks import Key, Stored
+from mapping.qampari.facts.classes import Numbers
 from mapping.qampari.records import ProofText
-from pipelines.storage import storage_for
+from pipelines.stores.storage import storage_for
 
 
 class Lookup:

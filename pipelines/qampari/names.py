@@ -10,20 +10,20 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import named_faults
 from kbsource.files import atomic_write, join
-from mapping.qampari.classes import Numbers
-from mapping.qampari.item_sets import ItemSet
-from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from mapping.qampari.facts.classes import Numbers
+from mapping.qampari.facts.item_sets import ItemSet
+from mapping.qampari.facts.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
+from pipelines.primitives.gather import Gather
+from pipelines.primitives.group_map import GroupMap, GroupWork
+from pipelines.primitives.regroup import Regroup
 from pipelines.qampari.lookups import Lookup
 from pipelines.qampari.plan import ITEMS, Plan, groups_by
-from pipelines.storage import storage_for
-from pipelines.transforms.gather import Gather
-from pipelines.transforms.group_map import GroupMap, GroupWork
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 from pipelines.transforms.read_table import ReadTable
-from pipelines.transforms.regroup import Regroup
-from pipelines.workers import WorkerDoFn
 
 
 class WriteItemSet(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

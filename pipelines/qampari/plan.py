@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.files import join
-from mapping.qampari.evidence import Candidate
-from mapping.qampari.names import ItemPages
+from mapping.qampari.facts.evidence import Candidate
+from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers
 from mapping.qampari.relations import Relations
 from mapping.qampari.schema import QUERIES, QUESTIONS
-from mapping.resolve import open_manifest
-from pipelines.options_qampari import QampariOptions
-from pipelines.storage import storage_for
+from mapping.search.resolve import open_manifest
+from pipelines.options.qampari import QampariOptions
+from pipelines.stores.storage import storage_for
 
 MOST_GROUPS = 256
 _GROUP_ROWS = 1 << 19

@@ -7,9 +7,9 @@ from itertools import islice
 
 import numpy as np
 
-from mapping.qampari.classes import Numbers
-from mapping.qampari.joins import PairAnswers
-from mapping.qampari.names import ItemName, ItemNames
+from mapping.qampari.facts.classes import Numbers
+from mapping.qampari.facts.joins import PairAnswers
+from mapping.qampari.facts.names import ItemName, ItemNames
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -23,9 +23,9 @@ from mapping.qampari.questions import (
 )
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.rows import DrawnQuestion, QueryRow, question_row
+from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.plan import Plan
 from pipelines.qampari.values import Values
-from pipelines.transforms.group_map import GroupWork
 
 _KINDS = {SIMPLE: 0, COMPOSITION: 1, INTERSECTION: 2}
 """In the order of the release; behind them tables."""

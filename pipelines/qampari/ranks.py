@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import numpy as np
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import named_faults
 from kbsource.files import atomic_write
-from mapping.qampari.classes import Numbers
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from mapping.qampari.facts.classes import Numbers
+from pipelines.primitives.gather import Gather
 from pipelines.qampari.plan import ORDER_BUCKETS
-from pipelines.storage import storage_for
-from pipelines.transforms.gather import Gather
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 
 _RANK_BITS = 40
 

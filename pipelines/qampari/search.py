@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbsource.chunks import Work
-from mapping.qampari.evidence import Candidate, PageSentences, Sought
-from mapping.qampari.table_evidence import find_words
-from pipelines.page_texts import PageTexts
+from kbsource.runtime.chunks import Work, rows_batch
+from mapping.qampari.facts.evidence import Candidate, PageSentences, Sought
+from mapping.qampari.lists.table_evidence import find_words
+from pipelines.alignment.page_texts import PageTexts
 from pipelines.qampari.plan import FOUND, WORDS, Plan
-from pipelines.transforms.group_map import batch_of_rows
 
 _ROWS_AT_ONCE = 4096
 
@@ -45,7 +44,7 @@ class PageSearch:
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         found = self._found(rows, work)
         while part := list(islice(found, _ROWS_AT_ONCE)):
-            yield batch_of_rows(part, FOUND)
+            yield rows_batch(part, FOUND)
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
         last, sentences = -1, None

@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored
-from kbsource.regroup import whole_runs
-from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import Sought
-from mapping.qampari.joins import simple_answers
+from kbsource.runtime.chunks import Key, Stored
+from kbsource.runtime.regroup import whole_runs
+from mapping.qampari.facts.classes import Numbers
+from mapping.qampari.facts.evidence import Sought
+from mapping.qampari.facts.joins import simple_answers
+from mapping.qampari.facts.specific_types import type_breadths, wider_twins
 from mapping.qampari.questions import FAMILY_BITS, SimpleQuery
 from mapping.qampari.selection import KEPT
-from mapping.qampari.specific_types import type_breadths, wider_twins
+from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.classes import read_types
 from pipelines.qampari.facts import FactWriter, Flags, count_found, try_facts
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, Plan
 from pipelines.qampari.questions import simple_row, write_query, write_simple
-from pipelines.transforms.group_map import GroupWork
 
 FACT_ORDER = ("value", "property", "subject")
 TOO_MANY, UNNAMED, SETTLED = range(3)

@@ -9,12 +9,16 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.chunks import Key
 from kbsource.errors import named_faults
-from mapping.qampari.classes import ClassTypes, Numbers
-from mapping.qampari.facts import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
-from mapping.qampari.item_sets import ItemSet
-from mapping.qampari.joins import ANSWERS, BASES, PAIRED, PAIRS
+from kbsource.runtime.chunks import Key
+from mapping.qampari.facts.classes import ClassTypes, Numbers
+from mapping.qampari.facts.item_sets import ItemSet
+from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRED, PAIRS
+from mapping.qampari.facts.statements import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
+from pipelines.primitives.gather import Gather
+from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part
+from pipelines.primitives.guarded_map import GuardedMap
+from pipelines.primitives.regroup import Regroup
 from pipelines.qampari import compositions, intersections, lists, simple
 from pipelines.qampari.classes import FindClasses, read_types
 from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
@@ -37,12 +41,8 @@ from pipelines.qampari.plan import (
 )
 from pipelines.qampari.ranks import RankQueries
 from pipelines.qampari.values import ValueKind, kinds_of_types, types_of_values
-from pipelines.transforms.gather import Gather
-from pipelines.transforms.group_map import COUNTS, GroupMap, as_groups, by_part
-from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import ReadStatements
-from pipelines.transforms.regroup import Regroup
-from pipelines.workers import WorkerDoFn
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"

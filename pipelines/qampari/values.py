@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.evidence import number_names, text_names, year_names
-from mapping.qampari.names import ItemNames
+from mapping.qampari.facts.evidence import number_names, text_names, year_names
+from mapping.qampari.facts.names import ItemNames
 
 ValueKind = Literal["item", "year", "number", "text"]
 _KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}

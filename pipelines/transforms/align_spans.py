@@ -8,19 +8,19 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.errors import named_faults
 from kbsource.files import join
-from kbsource.regroup import merge_group
+from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
+from kbsource.runtime.regroup import merge_group
 from pipelines.alignment.cutting import cut_pages, cut_titles
 from pipelines.alignment.release_pages import ReleasePages
 from pipelines.alignment.resolving import page_groups
 from pipelines.alignment.rows import RESOLVED
 from pipelines.alignment.search_settings import MakeSearch, SearchSettings
-from pipelines.storage import absolute, storage_for
-from pipelines.transforms.guarded_map import CHUNKS, GuardedMap
-from pipelines.transforms.regroup import Regroup
-from pipelines.workers import WorkerDoFn
+from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
+from pipelines.primitives.regroup import Regroup
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, storage_for
 
 PAGES_OF_GROUP, MOST_GROUPS = 16, 64
 """Pages that are put together at least, and groups of them at most: the rows of a group are merged in memory, and each

@@ -11,10 +11,10 @@ import apache_beam as beam
 from kbsource.errors import named_faults
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, code_facts
-from mapping.output import TABLES_FORMAT, commit_output
-from pipelines.storage import absolute, storage_for
-from pipelines.transforms.together import Together
-from pipelines.workers import WorkerDoFn
+from mapping.write.output import TABLES_FORMAT, commit_output
+from pipelines.primitives.together import Together
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, storage_for
 
 
 class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 
 from mapping.passages.corpus import CutOptions, PassageChunks
-from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.primitives.guarded_map import GuardedMap
 
 
 class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

@@ -7,9 +7,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.page_chunks import PARSER, MakePages, PageChunks
+from kbsource.pages.page_chunks import PARSER, MakePages, PageChunks
 from kbsource.site import Site
-from pipelines.transforms.guarded_map import GuardedMap
+from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.transforms.title_index import local_index
 
 
@@ -47,7 +47,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         index: PCollection of one element, from ``BuildTitleIndex``; without it links are not looked up, and have no
             page ids.
         has_items: the index says which page has which item.
-        parser: ``module:class`` of what parses, made with the site; see ``kbsource.page_chunks.Parser``.
+        parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.page_chunks.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
     """
 

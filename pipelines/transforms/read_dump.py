@@ -9,20 +9,20 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.beat import Beat
-from kbsource.chunks import Key, Stored
 from kbsource.dump.digests import CheckedStorage, HashedFile, read_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import named_faults
 from kbsource.files import ReadableStorage, base_name
+from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_batches, read_report, stage_scan
 from kbsource.records import BadRecord
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.chunks import Key, Stored
 from kbsource.site import Site
-from kbsource.staging import Scan, ScanReport, Selection, part_path, read_batches, read_report, stage_scan
-from pipelines.dump_files import check_names, range_size
-from pipelines.storage import absolute, is_local, storage_for
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.dump_files import check_names, range_size
+from pipelines.stores.storage import absolute, is_local, storage_for
 
 _MAIN_NAMESPACE = frozenset({0})
 _ALL = Selection()
@@ -55,9 +55,9 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
     """A dump -> its articles, titles and redirects, as chunks. Applied to a pipeline.
 
     Outputs:
-        ``raw``: (Key, articles of schema ``kbsource.staging.ARTICLES``), about 4 million characters a chunk; the key is
+        ``raw``: (Key, articles of schema ``pages.staging.ARTICLES``), about 4 million characters a chunk; the key is
             number of the range, number of the chunk.
-        ``titles``: (Key, articles and redirects of schema ``kbsource.title_index_build.TITLE_ROWS``).
+        ``titles``: (Key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
         ``rejected``: ``BadRecord``, what cannot be read, in no order.
         ``counts``: (Key, dict): ``pages``, ``articles``, ``redirects``, ``other_namespaces``, ``not_selected``,
             ``rejected``; the first is the sum of the others.

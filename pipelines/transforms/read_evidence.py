@@ -7,11 +7,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.chunks import Key
 from kbsource.errors import SetupError, fault_values, named_faults
+from kbsource.runtime.chunks import Key
 from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
-from pipelines.storage import absolute
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute
 
 EXAMPLES, EVIDENCE, REJECTED, DATASETS, FAULTS = "examples", "evidence", "rejected", "datasets", "faults"
 

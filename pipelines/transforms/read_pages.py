@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kbsource.files import join
 from kbsource.release.manifest import read_manifest
 from kbsource.release.sizes import check_sizes
-from pipelines.storage import absolute, storage_for
+from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.read_table import ReadTable
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.chunks import Key
 from kbsource.errors import named_faults
-from pipelines.storage import storage_for
-from pipelines.workers import WorkerDoFn
+from kbsource.runtime.chunks import Key
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import storage_for
 
 CHUNK_ROWS = 1 << 19
 """Rows of a chunk, and those of a row group more."""

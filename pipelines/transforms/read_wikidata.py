@@ -8,15 +8,15 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.chunks import Key
 from kbsource.errors import named_faults
 from kbsource.files import base_name
+from kbsource.runtime.chunks import Key
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines, read_lines
 from kbsource.wikidata.parts import PARSED_TABLES, Part
-from pipelines.dump_files import check_names, range_size
-from pipelines.storage import absolute, storage_for
-from pipelines.workers import WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.dump_files import check_names, range_size
+from pipelines.stores.storage import absolute, storage_for
 
 ITEMS, PROPERTIES, SITELINKS, STATEMENTS = PARSED_TABLES
 REJECTED, COUNTS = "rejected", "counts"

@@ -8,14 +8,14 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import named_faults
+from kbsource.runtime.chunks import Key, Stored, read_stored
 from pipelines.alignment.release_pages import ReleasePages, resolver_of
 from pipelines.alignment.resolving import resolve_rows
 from pipelines.alignment.rows import evidence_of_pairs
-from pipelines.storage import absolute, storage_for
-from pipelines.transforms.checkpoint import keep_chunk
-from pipelines.workers import WorkerDoFn
+from pipelines.primitives.checkpoint import keep_chunk
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute, storage_for
 
 _PAIRS_AT_ONCE = 2_000
 
@@ -37,7 +37,7 @@ class EvidenceOfPairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typ
 class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(Key, rows of ``EVIDENCE``) -> (Key, rows of ``RESOLVED``): each with its page in a release, or without one.
 
-    Redirects are followed; see ``mapping.resolve.Resolver`` for what is tried. Rows are a ``Stored`` or a record batch,
+    Redirects are followed; see ``mapping.search.resolve`` for what is tried. Rows are a ``Stored`` or a record batch,
     and come as record batches, or as ``Stored`` where there is a folder. In a chunk those without a page come first, in
     the order of the titles that were asked for, then the others in the order of their pages.
 

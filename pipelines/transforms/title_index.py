@@ -12,16 +12,16 @@ from typing import Any, TypeAlias
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.assembly import INDEXES_FILE, build_indexes, index_files
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.dump.digests import CheckedStorage, read_hashes
 from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, join
+from kbsource.pages.assembly import INDEXES_FILE, build_indexes, index_files
+from kbsource.runtime.chunks import Key, Stored, read_stored
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
-from pipelines.storage import is_local, storage_for
-from pipelines.transforms.together import Together
-from pipelines.workers import WorkerDoFn
+from pipelines.primitives.together import Together
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import is_local, storage_for
 
 Rows: TypeAlias = "Stored | pa.RecordBatch"
 

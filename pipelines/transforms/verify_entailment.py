@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
 
-from mapping.entailment import ModelOptions, Pair, Refused, Verdict
+from mapping.entail.signal import ModelOptions, Pair, Refused, Verdict
 
 Pairs = tuple[Pair, ...]
 Answers = tuple[Verdict | Refused, ...]
@@ -27,7 +27,7 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
 
     def load_model(self) -> Any:
         """Opens the model; once for each process."""
-        from mapping.entailment_model import open_model
+        from mapping.entail.model import open_model
 
         return open_model(self._options)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.files import join
-from mapping.entailment import ModelOptions
-from mapping.sample import Cuts, cut
+from kbsource.runtime.chunks import Key, Stored
+from mapping.decide.sample import Cuts, cut
+from mapping.entail.signal import ModelOptions
 from pipelines.alignment.facts import Part, filter_options
 from pipelines.alignment.filtering import Filtered, FilterOptions, filter_records, standing
 from pipelines.alignment.merge import merge_chunk
@@ -20,11 +20,11 @@ from pipelines.alignment.reading import ReadDataset
 from pipelines.alignment.rows import chunk_group, chunk_groups
 from pipelines.alignment.settled import AlignedChunk
 from pipelines.alignment.verify import ORDER, read_pairs
-from pipelines.storage import absolute
+from pipelines.primitives.regroup import Regroup
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import absolute
 from pipelines.transforms.read_evidence import FAULTS
-from pipelines.transforms.regroup import Regroup
 from pipelines.transforms.verify_entailment import Answers, Pairs, VerifyEntailment
-from pipelines.workers import WorkerDoFn
 
 _DONE = "done"
 

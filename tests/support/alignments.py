@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipelines.jobs.map_dataset import MapSummary, map_dataset
-from pipelines.options_map import MapOptions
+from pipelines.options.map import MapOptions
 from pipelines.progress import Progress
-from pipelines.runners import beam_flags
+from pipelines.runners.presets import beam_flags
 
 BROKEN = ("--max-rejects", "0.5")
 """Flags for datasets of few records, some of which are broken on purpose."""

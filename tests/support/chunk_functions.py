@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kbsource.chunks import Work
 from kbsource.records import BadRecord
+from kbsource.runtime.chunks import Work
 from tests.support.guarded_work import misbehave
 
 NUMBERS = pa.schema([pa.field("n", pa.int64(), nullable=False)])

@@ -12,7 +12,7 @@ from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.records import Example
 from mapping.sources import SOURCES
-from mapping.sources.base import Inputs, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
 
 DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
 

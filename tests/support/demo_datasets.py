@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from kbsource.beat import Beat
 from kbsource.files import LocalStorage
-from mapping.writer import file_name
+from kbsource.runtime.beat import Beat
+from mapping.write.kilt import file_name
 from pipelines.alignment.facts import file_stem
 from pipelines.alignment.together import AllSummary, Planned
 from pipelines.commands.map_all import planned_alignments
 from pipelines.jobs.map_dataset import map_all
+from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
-from pipelines.runners import beam_flags
-from pipelines.transforms.guarded_chunk import do_chunk
+from pipelines.runners.presets import beam_flags
 from tests.support.builds import build_mini
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT
@@ -49,9 +49,9 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
     """Does chunks without a process of their own, whose start takes longer than such small ones do.
 
     Args:
-        verdicts: over rows of every chunk, see ``kbsource.chunks.Work``; none without.
+        verdicts: over rows of every chunk, see ``kbsource.runtime.chunks.Work``; none without.
     """
-    with mock.patch("pipelines.transforms.guarded_map.Guard", partial(_NoGuard, verdicts or {})):
+    with mock.patch("pipelines.primitives.guarded_map.Guard", partial(_NoGuard, verdicts or {})):
         yield
 
 

@@ -11,9 +11,9 @@ import orjson
 
 from kbsource.wikidata.entity import EntityReader
 from pipelines.jobs.wikidata import WikidataSummary, make_wikidata
-from pipelines.options_wikidata import WikidataOptions
+from pipelines.options.wikidata import WikidataOptions
 from pipelines.progress import Progress
-from pipelines.runners import beam_flags
+from pipelines.runners.presets import beam_flags
 
 
 def reader(**options: Any) -> EntityReader:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.beat import Beat
 from kbsource.errors import DataError, SetupError
+from kbsource.runtime.beat import Beat
 
 
 def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.real_data import ROOT
 
-MARKS = {"child": b"kbsource.guarded", "worker": b"pipelines.local_worker"}
+MARKS = {"child": b"kbsource.runtime.guarded", "worker": b"pipelines.runners.local_worker"}
 """What the command line of each kind of process holds."""
 _POLL_S = 0.002
 

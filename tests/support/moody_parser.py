@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kbsource.articles import PageParser, ParsedPage
 from kbsource.errors import SetupError
+from kbsource.pages.articles import PageParser, ParsedPage
 from kbsource.records import RawPage
 from tests.support.guarded_work import misbehave
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kbsource.chunks import ChunkFunction
-from mapping.locate import PageSearch
+from kbsource.runtime.chunks import ChunkFunction
 from mapping.records import Alignment
-from mapping.resolve import Resolved
+from mapping.search.page_search import PageSearch
+from mapping.search.resolve import Resolved
 from pipelines.alignment import search
 from pipelines.alignment.search_settings import MakeSearch
 from tests.support.guarded_work import misbehave

@@ -11,9 +11,9 @@ from typing import Any
 from kbsource.records import Element, Page
 from mapping.passages.corpus import CutOptions
 from pipelines.jobs.passages import PassagesSummary, make_passages
-from pipelines.options_passages import PassagesOptions
+from pipelines.options.passages import PassagesOptions
 from pipelines.progress import Progress
-from pipelines.runners import beam_flags
+from pipelines.runners.presets import beam_flags
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, write_release
 

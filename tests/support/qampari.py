@@ -10,13 +10,13 @@ from typing import Any
 
 from kbsource.files import LocalStorage
 from kbsource.records import Page
-from mapping.output import begin_output, commit_output
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import FORMAT, Form, write_release_files
 from mapping.qampari.released import page_url, qid_of
 from mapping.qampari.rows import DrawnQuestion, QueryRow
-from mapping.sources.base import Split
+from mapping.sources.reading.base import Split
+from mapping.write.output import begin_output, commit_output
 from tests.support.pages import synthetic_pages
 
 HOST = "en.wikipedia.org"

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari import classes, facts, joins
-from mapping.qampari.classes import ClassTypes, Numbers
-from mapping.qampari.item_sets import ItemSet
-from mapping.qampari.joins import ANSWERS, BASES, PAIRS, PairAnswers, SimpleAnswers, ValueAnswers
-from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
+from mapping.qampari.facts import classes, joins
+from mapping.qampari.facts import statements as facts
+from mapping.qampari.facts.classes import ClassTypes, Numbers
+from mapping.qampari.facts.item_sets import ItemSet
+from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRS, PairAnswers, SimpleAnswers, ValueAnswers
+from mapping.qampari.facts.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
 from mapping.qampari.questions import FAMILY_BITS
 from mapping.qampari.relations import Relations
 

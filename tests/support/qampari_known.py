@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbsource.records import Page
-from mapping.entailment import Pair
-from mapping.qampari.evidence import (
+from mapping.entail.signal import Pair
+from mapping.qampari.facts.evidence import (
     Candidate,
     Sought,
     number_names,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kbsource.records import Page
-from mapping.qampari.evidence import N_BEFORE, Candidate, Sought, find_candidates
+from mapping.qampari.facts.evidence import N_BEFORE, Candidate, Sought, find_candidates
+from mapping.qampari.lists.table_evidence import TableFact, find_words, value_names
 from mapping.qampari.records import ProofText
-from mapping.qampari.table_evidence import TableFact, find_words, value_names
 
 
 def fact_candidates(

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Anchor, Element, Page
 from pipelines.jobs import qampari as job
-from pipelines.options_qampari import QampariOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.progress import Progress
-from pipelines.runners import beam_flags
+from pipelines.runners.presets import beam_flags
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.releases import TitleRow, write_release
 

@@ -12,16 +12,16 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kbsource.files import LocalStorage
+from kbsource.index.redirects import redirect_rows
+from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
+from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
 from kbsource.records import BadRecord, Page
-from kbsource.redirects import redirect_rows
 from kbsource.release.commit import commit_release
 from kbsource.release.layout import begin_release, shard_path
 from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.manifest import Code, Counts, Dump, InputFile, Manifest
 from kbsource.release.writer import write_small_table
 from kbsource.site import Site
-from kbsource.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
-from kbsource.title_index_build import TITLE_ROWS, build_title_index
 from tests.support.pages import write_pages
 
 CODE = Code(kbsource="0", python="3", pyarrow="0", mwparserfromhell="0", sha256="0" * 64)

@@ -145,13 +145,13 @@ class SparkCluster:
     def worker_command(self) -> str:
         """Gives the program that starts a Python worker of this very environment."""
         path = self._folder / "python-worker"
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} -m pipelines.boot "$@"\n', "utf-8")
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} -m pipelines.runners.boot "$@"\n', "utf-8")
         path.chmod(0o755)
         return str(path)
 
     def _start(self, name: str, main_class: str, *arguments: str) -> LoggedProcess:
         # Through the launcher, so that they end with this process however it ends.
-        java = [sys.executable, "-m", "pipelines.job_server", "-Xmx256m", "-cp", f"{self.kit.spark}/jars/*"]
+        java = [sys.executable, "-m", "pipelines.runners.job_server", "-Xmx256m", "-cp", f"{self.kit.spark}/jars/*"]
         process = LoggedProcess(
             [*java, main_class, "--host", _HOST, "--webui-port", "0", *arguments],
             log=self._folder / f"{name}.log",

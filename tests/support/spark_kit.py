@@ -26,8 +26,8 @@ from pathlib import Path
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 from kbsource.errors import SetupError
-from pipelines.clusters import SPARK_JAVA, newest_flink
-from pipelines.job_server import check_java, fetch_jar
+from pipelines.runners.clusters import SPARK_JAVA, newest_flink
+from pipelines.runners.job_server import check_java, fetch_jar
 
 SPARK = "3.5.9"
 SPARK_SHA256 = "ea27adc39ddac9413b8951e45aa748cbed6c785971b81386efc41938f6243d93"

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from pipelines.storage import BeamStorage
+from pipelines.stores.storage import BeamStorage
 
 S3_KEYS = {"s3_access_key_id": "id", "s3_secret_access_key": "secret", "s3_region_name": "us-east-1"}
 

@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from mapping.entailment import Pair
+from mapping.entail.signal import Pair
 
 LABELS = ("contradiction", "neutral", "entailment")
 PEOPLE = ("Ada", "Bruno")

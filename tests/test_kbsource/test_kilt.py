@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from kbsource.articles import PageParser, resolve_page
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.files import LocalStorage
+from kbsource.index.title_index import Resolution
 from kbsource.kilt import kilt_record, kilt_texts, write_kilt
+from kbsource.pages.articles import PageParser, resolve_page
 from kbsource.records import Page, RawPage
 from kbsource.release.page_items_reader import ItemTerms
 from kbsource.site import Site
-from kbsource.title_index import Resolution
 from tests.support.real_data import real_path
 
 SITE = Site(base_url="https://en.wikipedia.org/wiki/Main_Page", dbname="enwiki")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mapping.outcomes import OUTCOMES
 from mapping.schema import TABLES
 from mapping.sources import SOURCES
-from mapping.validate import RULES
+from mapping.write.validate import RULES
 from tests.support.real_data import ROOT
 
 PAGE = (ROOT / "docs" / "alignment.md").read_text("utf-8")

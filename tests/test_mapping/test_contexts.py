@@ -22,11 +22,11 @@ from mapping.contexts.negatives import NameFinder, edits_allowed
 from mapping.contexts.ranked import REASONS, RankedPassage, ranked_for, read_ranked
 from mapping.contexts.records import Positive, contexts_record, fid_record, hard_negatives
 from mapping.contexts.writing import ContextsOptions
-from mapping.evaluation.answer_lists import answer_form
-from mapping.evaluation.qampari_files import Joined
+from mapping.metrics.answer_lists import answer_form
+from mapping.metrics.qampari_files import Joined
 from mapping.passages.cut import PageText, Passage, cut_page
 from mapping.passages.schema import PASSAGES
-from mapping.tables import table_path, write_table
+from mapping.write.tables import table_path, write_table
 
 TEXT = "The Sorn is a river. It rises in Brack. It ends in a lake of the Halvane Isles."
 

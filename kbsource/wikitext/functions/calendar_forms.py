@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from kbsource.wikitext.functions.numbers import plain_minus
+from kbsource.wikitext.functions.measures.numbers import plain_minus
 
 _LONGEST = 80  # characters; no date is longer
 _YEAR = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")

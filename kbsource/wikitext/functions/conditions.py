@@ -12,7 +12,7 @@ import urllib.parse
 from kbsource.site import CANONICAL_NAMESPACES
 from kbsource.titles import upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, padded, stripped
-from kbsource.wikitext.functions.expressions import evaluate, number_text
+from kbsource.wikitext.functions.measures.expressions import evaluate, number_text
 
 _SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
 _LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension

@@ -25,7 +25,7 @@ from kbsource.wikitext.functions.calendar_forms import (
     write_age,
     write_date,
 )
-from kbsource.wikitext.functions.numbers import NBSP, group_digits, plain_minus
+from kbsource.wikitext.functions.measures.numbers import NBSP, group_digits, plain_minus
 
 _SLOTS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 

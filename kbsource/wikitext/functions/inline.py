@@ -14,7 +14,7 @@ from kbsource.wikitext.functions.arguments import (
     shown,
     stripped,
 )
-from kbsource.wikitext.functions.numbers import NBSP, lower_text, raise_text
+from kbsource.wikitext.functions.measures.numbers import NBSP, lower_text, raise_text
 
 _LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
 

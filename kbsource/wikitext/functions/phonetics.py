@@ -8,7 +8,7 @@ from importlib import resources
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, stripped
 from kbsource.wikitext.functions.foreign import language_names, link_to_language
-from kbsource.wikitext.functions.numbers import NBSP
+from kbsource.wikitext.functions.measures.numbers import NBSP
 
 _LEADS = {
     "lang": "",

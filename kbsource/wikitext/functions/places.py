@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
-from kbsource.wikitext.functions.numbers import MINUS, plain_minus
+from kbsource.wikitext.functions.measures.numbers import MINUS, plain_minus
 
 
 @cache

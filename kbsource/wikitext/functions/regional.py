@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
 from kbsource.wikitext.functions.foreign import language_names
-from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
-from kbsource.wikitext.functions.quantities import number_with_unit
+from kbsource.wikitext.functions.measures.numbers import NBSP, format_number, parse_number
+from kbsource.wikitext.functions.measures.quantities import number_with_unit
 
 
 def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:

@@ -16,20 +16,9 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
-from kbsource.wikitext.functions import (
-    blocks,
-    conditions,
-    convert,
-    dates,
-    foreign,
-    inline,
-    phonetics,
-    places,
-    quantities,
-    regional,
-    science,
-)
+from kbsource.wikitext.functions import blocks, conditions, dates, foreign, inline, phonetics, places, regional
 from kbsource.wikitext.functions.arguments import Function
+from kbsource.wikitext.functions.measures import convert, quantities, science
 
 _MODULES: dict[str, ModuleType] = {
     "blocks": blocks,

@@ -17,14 +17,14 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.files import LocalStorage
-from kbsource.regroup import merge_group, read_group, write_groups
 from kbsource.release.manifest import FileEntry
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from kbsource.runtime.regroup import merge_group, read_group, write_groups
 from kbsource.schema import TEMPLATES
-from pipelines.transforms.checkpoint import Checkpoint
-from pipelines.transforms.regroup import Regroup
-from pipelines.transforms.write_table import WriteTable
+from pipelines.primitives.checkpoint import Checkpoint
+from pipelines.primitives.regroup import Regroup
+from pipelines.primitives.write_table import WriteTable
 from tests.support.chunk_functions import NUMBERS
 
 
@@ -87,7 +87,7 @@ def test_merging_is_sorting(
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
     pieces: list[Stored] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kbsource.regroup.PIECE_ROWS", at_once)
+        patch.setattr("kbsource.runtime.regroup.PIECE_ROWS", at_once)
         for number, rows in enumerate(chunks):
             batch = pa.record_batch([pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)], schema=schema)
             path = str(folder / f"{number}.arrow")

@@ -11,13 +11,13 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.chunks import Key
 from kbsource.errors import SetupError
 from kbsource.records import Page
 from kbsource.release.columns import pages_to_batch
+from kbsource.runtime.chunks import Key
 from mapping.passages.corpus import CutOptions
 from mapping.passages.schema import PASSAGES
-from pipelines.running import run_pipeline
+from pipelines.runners.running import run_pipeline
 from pipelines.transforms.cut_passages import CutPassages
 from tests.support.passages import page
 

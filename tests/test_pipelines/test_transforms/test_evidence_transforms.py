@@ -11,8 +11,8 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.chunks import Key, Stored
 from kbsource.errors import SetupError
+from kbsource.runtime.chunks import Key, Stored
 from pipelines.alignment.filtering import Filtered, FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
 from pipelines.alignment.rows import rows_as_dicts

@@ -16,12 +16,12 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.chunks import Key, read_stored
 from kbsource.files import LocalStorage
-from kbsource.regroup import whole_runs
-from pipelines.transforms.gather import Gather
-from pipelines.transforms.group_map import COUNTS, GroupMap, GroupWork, as_groups
-from pipelines.transforms.regroup import Regroup
+from kbsource.runtime.chunks import Key, read_stored
+from kbsource.runtime.regroup import whole_runs
+from pipelines.primitives.gather import Gather
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, as_groups
+from pipelines.primitives.regroup import Regroup
 from tests.support.chunk_functions import NUMBERS
 
 

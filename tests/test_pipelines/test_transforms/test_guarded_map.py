@@ -12,12 +12,12 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.chunks import Key, read_stored
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from pipelines.running import run_pipeline
-from pipelines.transforms.guarded_map import GuardedMap
+from kbsource.runtime.chunks import Key, read_stored
+from pipelines.primitives.guarded_map import GuardedMap
+from pipelines.runners.running import run_pipeline
 from tests.support.chunk_functions import NUMBERS, Doubling
 
 

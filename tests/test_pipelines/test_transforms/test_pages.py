@@ -12,13 +12,13 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.chunks import Key, Stored, read_stored
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
+from kbsource.pages.staging import raw_pages
 from kbsource.records import Page
 from kbsource.release.columns import batch_to_pages
-from kbsource.staging import raw_pages
-from pipelines.running import run_pipeline
+from kbsource.runtime.chunks import Key, Stored, read_stored
+from pipelines.runners.running import run_pipeline
 from pipelines.transforms.parse_wikitext import ParseWikitext
 from pipelines.transforms.read_dump import ReadWikipediaDump
 from pipelines.transforms.read_pages import ReadPages

@@ -16,7 +16,7 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that
 
-from kbsource.chunks import Key
+from kbsource.runtime.chunks import Key
 from pipelines.transforms import read_table
 from pipelines.transforms.read_table import ReadStatements, ReadTable
 

@@ -11,10 +11,10 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from kbsource.chunks import Key
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
-from pipelines.running import run_pipeline
+from kbsource.runtime.chunks import Key
+from pipelines.runners.running import run_pipeline
 from pipelines.transforms.read_wikidata import ReadWikidata
 from tests.support.entities import array, item, item_snak, terms
 

@@ -1,0 +1,1 @@
+"""Tables that lead to pages: titles and redirects, Wikidata items, marks of ``page_props``; memory-mapped."""

@@ -1,0 +1,278 @@
+"""Wikidata items and disambiguation marks per page, from the ``page_props`` table, memory-mapped.
+
+One Arrow IPC file, uncompressed, sorted by page id: ``page_id`` and ``qid`` (number of the item, 0 for
+none) as unsigned 32-bit integers, ``is_disambiguation`` as 0 or 1. Ids fit: MediaWiki declares ``pp_page``
+as ``int unsigned``.
+Source: https://www.mediawiki.org/wiki/Manual:Page_props_table.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kbsource.errors import SetupError
+from kbsource.index.title_index import numbers, open_mapped, write_index_file
+from kbsource.runtime.sorted_runs import SortedRuns
+
+FILE = "page_props.arrow"
+SCHEMA = pa.schema(
+    [
+        pa.field("page_id", pa.uint32(), nullable=False),
+        pa.field("qid", pa.uint32(), nullable=False),
+        pa.field("is_disambiguation", pa.uint8(), nullable=False),
+    ],
+    metadata={"format": "kbsource-page-props-1"},
+)
+
+CLAIMS_FILE = "claims.arrow"
+CLAIMS = pa.schema(
+    [
+        pa.field("page_id", pa.uint32(), nullable=False),
+        pa.field("qid", pa.uint32(), nullable=False),
+        pa.field("wikidata", pa.uint32(), nullable=False),
+        pa.field("page_props", pa.uint32(), nullable=False),
+    ]
+)
+"""Items of the pages that any source gives one, by page id; numbers, 0 for none.
+
+``qid`` is the item that the page got; ``wikidata`` the one whose sitelink leads to the page, the lowest of several;
+``page_props`` the one that page_props gives it, likewise.
+"""
+
+Numbers = npt.NDArray[np.uint32]
+
+_MAX = (1 << 32) - 1
+_LOW = np.uint64(_MAX)
+_HALF = np.uint64(32)
+_QID = re.compile(r"[Qq]([1-9][0-9]{0,9})", re.ASCII)
+_ROWS_AT_ONCE = 1 << 16
+# Who says it, first who comes first; the rows without an item are disambiguation marks.
+_SITELINK, _ITEM, _MARK = range(3)
+_STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa.uint8())])
+_WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
+
+
+class QidConflict(NamedTuple):
+    """An item that more than one page claims: the lowest page id has it, the other one gets none."""
+
+    qid: str
+    page_id: int
+    refused_page_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PagePropsReport:
+    """What was built.
+
+    Attributes:
+        n_rows: rows read, of any property.
+        n_qids: pages with an item.
+        n_disambiguations: pages marked as disambiguation.
+        n_invalid_qids: values of ``wikibase_item`` that are no item id.
+        n_not_articles: rows left out because ``is_article`` refused their page.
+        conflicts: by item, then by refused page.
+        claims_path: file of what every page got, and from where (``CLAIMS``).
+    """
+
+    n_rows: int
+    n_qids: int
+    n_disambiguations: int
+    n_invalid_qids: int
+    n_not_articles: int
+    conflicts: tuple[QidConflict, ...]
+    claims_path: str
+
+
+def build_page_props(
+    rows: Iterable[tuple[int, str, str]],
+    folder: str,
+    *,
+    scratch: str,
+    is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None = None,
+    sitelinks: Iterable[npt.NDArray[np.uint64]] = (),
+) -> PagePropsReport:
+    """Writes ``page_props.arrow``: at most one page per item, at most one item per page.
+
+    A page that claims several items keeps the lowest of those it is not refused. Sitelinks come first: page_props
+    gives an item only to pages that no sitelink leads to, and only items whose sitelink leads to no page.
+
+    Args:
+        rows: (page id, property name, value) in any order; other properties are passed over.
+        folder: local folder, made where missing.
+        scratch: local folder for scratch files, 20 bytes a row; ``claims.arrow`` stays there.
+        is_article: says of page ids whether they count (``TitleIndex.has_articles``); without it all do,
+            and a redirect or a template may keep an item from an article.
+        sitelinks: articles that Wikidata's sitelinks lead to, as item << 32 | page id, in arrays.
+
+    Raises:
+        SetupError: a page id that MediaWiki cannot have.
+    """
+    os.makedirs(folder, exist_ok=True)
+    claims_path = os.path.join(scratch, CLAIMS_FILE)
+    conflicts: list[QidConflict] = []
+    n_qids = n_marks = 0
+    with (
+        SortedRuns(os.path.join(scratch, "stated"), _STATED, by="page_id") as stated,
+        SortedRuns(os.path.join(scratch, "contended"), _STATED, by="qid") as contended,
+        SortedRuns(os.path.join(scratch, "won"), _WON, by="page_id") as won,
+        SortedRuns(os.path.join(scratch, "props"), SCHEMA, by="page_id") as props,
+    ):
+        reading = _Reading(stated, is_article)
+        for row in rows:
+            reading.add(*row)
+        reading.flush()
+        for links in sitelinks:
+            stated.add(*_halves(links)[::-1], np.full(len(links), _SITELINK, np.uint8))
+        for pages in stated.ranges():
+            page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
+            is_linked = np.isin(page_ids, page_ids[kinds == _SITELINK])
+            contends = (kinds == _SITELINK) | ((kinds == _ITEM) & ~is_linked)
+            contended.add(page_ids[contends], qids[contends], kinds[contends])
+        for items in contended.ranges():
+            conflicts += _decide(contended.read(items), won)
+
+        def claims() -> Iterator[pa.RecordBatch]:
+            nonlocal n_qids, n_marks
+            for pages in stated.ranges():
+                page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
+                winners = [column.to_numpy() for column in won.read(pages).columns]
+                having, marked = np.unique(winners[0]), np.unique(page_ids[kinds == _MARK])
+                known = np.union1d(having, marked)
+                props.add(known, _lowest(known, *winners), np.isin(known, marked).astype(np.uint8))
+                n_qids, n_marks = n_qids + len(having), n_marks + len(marked)
+                claiming = np.unique(page_ids[kinds != _MARK])
+                own = [(page_ids[kinds == kind], qids[kinds == kind]) for kind in (_SITELINK, _ITEM)]
+                columns = [claiming, *(_lowest(claiming, *one) for one in (winners, *own))]
+                yield pa.RecordBatch.from_arrays(columns, schema=CLAIMS)
+
+        write_index_file(claims_path, CLAIMS, claims())
+        _write_whole(props, os.path.join(folder, FILE), scratch)
+    conflicts.sort(key=lambda one: (int(one.qid[1:]), *one[1:]))
+    n_rows, n_invalid, n_others = reading.n_rows, reading.n_invalid, reading.n_not_articles
+    return PagePropsReport(n_rows, n_qids, n_marks, n_invalid, n_others, tuple(conflicts), claims_path)
+
+
+class _Reading:
+    """Rows of page_props on their way to what is stated."""
+
+    def __init__(
+        self, stated: SortedRuns, is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None
+    ) -> None:
+        self._stated, self._is_article = stated, is_article
+        self._pending = array("Q")
+        self.n_rows = self.n_invalid = self.n_not_articles = 0
+
+    def add(self, page_id: int, name: str, value: str) -> None:
+        self.n_rows += 1
+        if name == "disambiguation":
+            self._pending.append(_checked(page_id))
+        elif name == "wikibase_item":
+            match = _QID.fullmatch(value)
+            if match is None or int(match[1]) > _MAX:
+                self.n_invalid += 1
+            else:
+                self._pending.append(int(match[1]) << 32 | _checked(page_id))
+        if len(self._pending) >= _ROWS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        qids, page_ids = _halves(np.array(self._pending, np.uint64))
+        self._pending = array("Q")
+        if self._is_article is not None:
+            counts = self._is_article(page_ids.astype(np.int64))
+            self.n_not_articles += int(np.count_nonzero(~counts))
+            qids, page_ids = qids[counts], page_ids[counts]
+        self._stated.add(page_ids, qids, np.where(qids, _ITEM, _MARK).astype(np.uint8))
+
+
+def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
+    """Gives items and pages of item << 32 | page."""
+    return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
+
+
+def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[QidConflict]:
+    """Gives every item to the lowest page that a sitelink names, or else page_props; gives the other pages named."""
+    page_ids, qids, kinds = (column.to_numpy() for column in rows.columns)
+    order = np.lexsort((page_ids, kinds, qids))
+    page_ids, qids, kinds = page_ids[order], qids[order], kinds[order]
+    _, first, claim = np.unique(qids, return_index=True, return_inverse=True)
+    won.add(page_ids[first], qids[first])
+    keepers = first[claim]
+    is_refused = (kinds == kinds[keepers]) & (page_ids != page_ids[keepers])
+    is_refused[1:] &= (page_ids[1:] != page_ids[:-1]) | (qids[1:] != qids[:-1])
+    columns = (qids[is_refused], page_ids[keepers[is_refused]], page_ids[is_refused])
+    found = zip(*(column.tolist() for column in columns), strict=True)
+    return [QidConflict(f"Q{qid}", keeper, refused) for qid, keeper, refused in found]
+
+
+def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
+    """Gives the lowest item of each wanted page, 0 for none; ``page_ids`` are all among the wanted."""
+    order = np.lexsort((qids, page_ids))
+    found, first = np.unique(page_ids[order], return_index=True)
+    lowest = np.zeros(len(wanted), np.uint32)
+    lowest[np.searchsorted(wanted, found)] = qids[order][first]
+    return lowest
+
+
+def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
+    """Writes rows by key as one batch, out of mapped scratch files."""
+    paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(one, "wb")) for one in paths]
+        for batch in rows.read_sorted(_ROWS_AT_ONCE):
+            for column, file in zip(batch.columns, files, strict=True):
+                column.to_numpy().tofile(file)
+    types = (np.uint32, np.uint32, np.uint8)
+    columns = [np.memmap(*one, "r") if rows.n_rows else np.empty(0) for one in zip(paths, types, strict=True)]
+    write_index_file(path, SCHEMA, [pa.RecordBatch.from_arrays(columns, schema=SCHEMA)])
+    for one in paths:
+        os.remove(one)
+
+
+def _checked(page_id: int) -> int:
+    if not 0 < page_id <= _MAX:
+        raise SetupError(f"page_props: page id {page_id} is none of MediaWiki's; the table is damaged, load it again")
+    return page_id
+
+
+class PageProps:
+    """Lookups in a mapped page_props file."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._page_ids = numbers(batch["page_id"])
+        self._qids = numbers(batch["qid"])
+        self._marks = numbers(batch["is_disambiguation"])
+
+    @classmethod
+    def open(cls, folder: str) -> PageProps:
+        """Opens the file of a local folder.
+
+        Raises:
+            SetupError: the file is missing, damaged, or of another version.
+        """
+        return cls(open_mapped(os.path.join(folder, FILE), SCHEMA).get_batch(0))
+
+    def _at(self, page_id: int) -> int:
+        i = bisect_left(self._page_ids, page_id)
+        return i if i < len(self._page_ids) and self._page_ids[i] == page_id else -1
+
+    def qid(self, page_id: int) -> str | None:
+        """Gives the page's Wikidata item, ``Q42``; None when it has none."""
+        i = self._at(page_id)
+        return f"Q{self._qids[i]}" if i >= 0 and self._qids[i] else None
+
+    def is_disambiguation(self, page_id: int) -> bool:
+        """Says whether the page is marked as a disambiguation page."""
+        i = self._at(page_id)
+        return i >= 0 and self._marks[i] == 1

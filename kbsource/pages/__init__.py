@@ -1,0 +1,1 @@
+"""Articles of a dump -> pages of a release: staged, parsed, put in files, checked and committed."""

@@ -1,0 +1,191 @@
+"""Items of Wikidata joined to the pages of a wiki: who has which item, and what the item is called.
+
+Nothing holds Wikidata: its tables pass through a row group at a time; the numbers of the pages' own items lie in mapped
+scratch files, 8 bytes a page.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage
+from kbsource.index.page_props import CLAIMS
+from kbsource.index.title_index import TitleIndex, read_index_file, write_index_file
+from kbsource.release.manifest import FileEntry
+from kbsource.release.writer import write_small_table
+from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
+from kbsource.schema import ITEMS
+from kbsource.site import Site
+from kbsource.titles import normalise_title
+from kbsource.wikidata.entity import Term, shown_term
+from kbsource.wikidata.reader import WikidataTables
+
+_TERMS = ("label", "descriptions", "aliases")
+_ROWS_AT_ONCE = 1 << 14
+_PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(ITEMS.field(name) for name in _TERMS)])
+
+
+class PageItemRow(NamedTuple):
+    """A row of the table ``page_items``."""
+
+    page_id: int
+    qid: str | None
+    wikidata_qid: str | None
+    page_props_qid: str | None
+    agreement: str
+    label: str | None
+    description: str | None
+    aliases: tuple[str, ...]
+
+
+def check_site(tables: WikidataTables, site: Site) -> None:
+    """Raises where a release of Wikidata cannot be joined with a wiki.
+
+    Raises:
+        SetupError: the wiki's name is not known, or its sitelinks were left out.
+    """
+    if not site.dbname:
+        raise SetupError("The dump does not say which wiki it is of, so no sitelink leads to it; leave out --wikidata.")
+    sites = tables.manifest.options.get("sites")
+    if sites is not None and site.dbname not in sites:
+        raise SetupError(
+            f"{tables.path} has no sitelinks to {site.dbname}, only to {', '.join(sites)}; make it with "
+            f"kbsource wikidata --sites {site.dbname}."
+        )
+
+
+class Sitelinks:
+    """The sitelinks to a wiki that lead to articles, in arrays of item << 32 | page id.
+
+    Attributes:
+        n_redirects, n_missing: sitelinks to redirects, whose items are about something else than the article, and to
+            titles that the dump does not have; known once all were read.
+    """
+
+    def __init__(self, tables: WikidataTables, site: Site, index: TitleIndex) -> None:
+        self._tables, self._site, self._index = tables, site, index
+        self.n_redirects = self.n_missing = 0
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint64]]:
+        for batch in self._tables.batches("sitelinks", ["item_id", "site", "title"]):
+            articles = array("Q")
+            own = batch.filter(pc.equal(batch["site"], self._site.dbname))
+            for item_id, title in zip(own["item_id"].to_pylist(), own["title"].to_pylist(), strict=True):
+                found = self._index.resolve(normalise_title(title, self._site))
+                if found.status == "article" and found.page_id is not None:
+                    articles.append(int(item_id[1:]) << 32 | found.page_id)
+                elif found.status == "unknown":
+                    self.n_missing += 1
+                else:
+                    self.n_redirects += 1
+            yield np.array(articles, np.uint64)
+
+
+def write_page_items(
+    claims_path: str,
+    pages_path: str,
+    tables: WikidataTables,
+    storage: Storage,
+    *,
+    output: str,
+    scratch: str,
+) -> tuple[tuple[FileEntry, ...], dict[str, int]]:
+    """Writes the table ``page_items``, by page id, and gives its files and the number of rows by agreement.
+
+    Args:
+        claims_path: which page got which item, from ``page_props.build_page_props``.
+        pages_path: ``pages.arrow``, the pages of the release.
+        tables: the release of Wikidata.
+        storage: of the release.
+        output: folder of the release.
+        scratch: local folder for scratch files, about the size of the table.
+    """
+    counts: Counter[str] = Counter()
+    os.makedirs(scratch, exist_ok=True)
+    kept_path = os.path.join(scratch, "claims-kept.arrow")
+    kept = rebatched(_released(read_index_file(claims_path), read_index_file(pages_path)), _ROWS_AT_ONCE)
+    write_index_file(kept_path, CLAIMS, kept)
+
+    def counted() -> Iterator[PageItemRow]:
+        for row in _page_item_rows(kept_path, tables, scratch):
+            counts[row.agreement] += 1
+            yield row
+
+    entries = write_small_table(counted(), output, "page_items", storage=storage)
+    os.remove(kept_path)
+    return entries, dict(sorted(counts.items()))
+
+
+def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives the claims of pages that are there; both by page id."""
+    ids = np.empty(0, np.int64)
+    for batch in claims:
+        own = batch["page_id"].to_numpy()
+        while len(own) and (not len(ids) or ids[-1] < own[-1]) and (page := next(pages, None)) is not None:
+            ids = np.append(ids, page["page_id"].to_numpy())
+        yield batch.filter(pa.array(np.isin(own, ids)))
+        ids = ids[np.searchsorted(ids, own[-1:].max(initial=0)) :]
+
+
+def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItemRow]:
+    """Gives the rows by page id: terms of the pages' items are sorted by page, then joined some pages at a time."""
+    languages = tables.manifest.options["languages"]
+    qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))
+    with (
+        SortedRuns(os.path.join(scratch, "claims"), CLAIMS, by="qid") as by_qid,
+        SortedRuns(os.path.join(scratch, "terms"), _PLACED, by="page_id") as terms,
+    ):
+        for claims in read_index_file(claims_path):
+            by_qid.add(*claims.filter(pc.greater(claims["qid"], 0)).columns)
+        if by_qid.n_rows:
+            with open(qids_path, "wb") as qids_file, open(ids_path, "wb") as ids_file:
+                for claims in by_qid.read_sorted(_ROWS_AT_ONCE):
+                    claims["qid"].to_numpy().tofile(qids_file)
+                    claims["page_id"].to_numpy().tofile(ids_file)
+            qids, page_ids = np.memmap(qids_path, np.uint32, "r"), np.memmap(ids_path, np.uint32, "r")
+            for batch in tables.batches("items", ["item_id", *_TERMS]):
+                numbers = pc.utf8_slice_codeunits(batch["item_id"], 1).cast(pa.uint32()).to_numpy(zero_copy_only=False)
+                at = np.minimum(np.searchsorted(qids, numbers), len(qids) - 1)
+                is_wanted = qids[at] == numbers
+                wanted = batch.filter(pa.array(is_wanted))
+                terms.add(page_ids[at[is_wanted]], *(wanted[name] for name in _TERMS))
+            os.remove(qids_path)
+            os.remove(ids_path)
+        for claims in read_index_file(claims_path):
+            rows = claims.to_pylist()
+            found = terms.read(KeyRange(rows[0]["page_id"], rows[-1]["page_id"] + 1)).to_pylist()
+            by_page = {one["page_id"]: one for one in found}
+            for row in rows:
+                yield _page_item(row, by_page.get(row["page_id"]), languages)
+
+
+def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItemRow:
+    qid, wikidata, page_props = (f"Q{claim[name]}" if claim[name] else None for name in CLAIMS.names[1:])
+    if wikidata == page_props:
+        agreement = "same"
+    elif wikidata and page_props:
+        agreement = "differ"
+    else:
+        agreement = "only_wikidata" if wikidata else "only_page_props"
+    terms = terms or {"label": None, "descriptions": [], "aliases": []}
+    description = shown_term([Term(one["language"], one["text"]) for one in terms["descriptions"]], languages)
+    return PageItemRow(
+        claim["page_id"],
+        qid,
+        wikidata,
+        page_props,
+        agreement,
+        terms["label"],
+        description.text if description is not None else None,
+        tuple(dict.fromkeys(alias["text"] for alias in terms["aliases"])),
+    )

@@ -1,0 +1,403 @@
+"""Pass one: one byte range of a dump becomes staged articles, titles, rejected records and a report.
+
+Layout under the staging folder, one of each per range, named by its number::
+
+    articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see
+    ``ARTICLES``) titles/00012.arrow      titles and redirect targets of the main namespace
+    (``title_index_build.TITLE_ROWS``) rejected/00012.arrow    rejected records (``schema.REJECTED``)
+    scan/00012.json         the report; written last: a range without one was not finished
+
+Every file is written under a temporary name and depends on the range alone, so doing a range again is
+harmless.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, astuple, dataclass, field
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage, atomic_write, join, read_json, write_json
+from kbsource.index.redirects import parse_redirect
+from kbsource.index.title_index_build import TITLE_ROWS
+from kbsource.records import BadRecord, RawPage
+from kbsource.runtime.chunks import Stored, rows_batch
+from kbsource.schema import REJECTED
+from kbsource.site import Site
+from kbsource.titles import TargetParser, normalise_title
+
+CHUNK_CHARS = 4 << 20
+"""Weight of a record batch, about the code points of its wikitext: what a worker holds at a time, and the smallest
+piece of a shard."""
+PAGE_CHARS = 500
+"""What a page weighs in a batch beside its text, in code points: tiny pages must not come in batches of any number."""
+_ROWS_AT_ONCE = 50_000
+_WIKITEXT = "wikitext"
+_NOT_YET_WRITTEN = "no_revision_as_of"
+
+ARTICLES = pa.schema(
+    [
+        pa.field("source", pa.int64(), nullable=False),
+        pa.field("page_id", pa.int64(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("revision_id", pa.int64(), nullable=False),
+        pa.field("parent_revision_id", pa.int64()),
+        pa.field("timestamp", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is
+the same as in the titles."""
+
+# Workers are processes, one per core: threads inside of them would only get into each other's way.
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which articles of a dump are wanted.
+
+    Attributes:
+        max_pages: stop after that many pages and places of damage, of any kind; None for all.
+        titles: normalised titles; articles and redirects with another title are left out, but redirects that
+            lead to one of them stay. None for all.
+    """
+
+    max_pages: int | None = None
+    titles: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``.
+
+    Attributes:
+        part: number of the range.
+        file: base name of the dump file.
+        n_pages: pages and places of damage that begin in the range.
+        n_articles, n_redirects: staged ones.
+        n_other: pages of other namespaces.
+        n_unselected: left out by the selection, or without a revision before the time that was asked for.
+        rejected: pages and places of damage, by reason.
+        chunks: the staged articles, weighed by the bytes of their wikitext.
+    """
+
+    part: int
+    file: str
+    n_pages: int
+    n_articles: int
+    n_redirects: int
+    n_other: int
+    n_unselected: int
+    rejected: dict[str, int]
+    chunks: tuple[Stored, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives the report as JSON values."""
+        return {**asdict(self), "chunks": list(map(tuple, self.chunks))}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ScanReport:
+        """Gives back what ``to_json`` gave."""
+        return cls(**{**value, "chunks": tuple(Stored(*chunk) for chunk in value["chunks"])})
+
+
+def part_path(staging: str, kind: str, part: int) -> str:
+    """Gives the path of a range's file of one kind: ``articles``, ``titles``, ``rejected`` or ``scan``."""
+    return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
+
+
+class StagedRows:
+    """Rows on their way into an Arrow IPC file."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer = pa.ipc.new_file(sink, schema, options=_WRITING)
+        self._rows: list[tuple[Any, ...]] = []
+        self.n_rows = 0
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        self.n_rows += 1
+
+    @property
+    def n_pending(self) -> int:
+        return len(self._rows)
+
+    def flush(self) -> pa.RecordBatch:
+        """Writes the rows that are pending, at least one, as a record batch."""
+        batch = rows_batch(self._rows, self._schema)
+        self._writer.write_batch(batch)
+        self._rows = []
+        return batch
+
+    def close(self) -> None:
+        if self._rows:
+            self.flush()
+        self._writer.close()
+
+
+@dataclass(slots=True)
+class _Tally:
+    n_pages: int = 0
+    n_articles: int = 0
+    n_redirects: int = 0
+    n_other: int = 0
+    n_unselected: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+class RedirectReader:
+    """Says of pages of one site whether they are redirects, and where they lead."""
+
+    def __init__(self, site: Site) -> None:
+        self._lang = site.lang
+        self._parse_target = TargetParser(site).parse
+
+    def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
+        """Gives (target title, its namespace, section) of a redirect, None for a page that is none.
+
+        The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's
+        title gives (None, None, None).
+        """
+        found = parse_redirect(page.text, self._lang)
+        written = page.redirect_title
+        fragment = None
+        if found is not None:
+            written = written if written is not None else found[0]
+            fragment = found[1]
+        if written is None:
+            return None
+        target = self._parse_target(f":{written}")
+        if target.kind == "invalid" or not target.title:
+            return None, None, None
+        return target.title, target.namespace, fragment or target.fragment
+
+
+class Scan:
+    """What one range of a dump gives, batch by batch; iterate once.
+
+    Args:
+        records: pages and rejected records of the range in the order of the dump, from ``dump.reader.read_range``.
+        part: number of the range.
+        file: base name of the dump file.
+        site: facts of the wiki.
+        selection: which articles are wanted.
+        on_page: called for each page.
+
+    Attributes:
+        n_pages: pages and places of damage so far.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[RawPage | BadRecord],
+        *,
+        part: int,
+        file: str,
+        site: Site,
+        selection: Selection,
+        on_page: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._records, self._part, self._file, self._site = records, part, file, site
+        self._selection, self._on_page = selection, on_page
+        self._tally = _Tally()
+        self._n_sources = 0
+
+    @property
+    def n_pages(self) -> int:
+        """Pages and places of damage so far."""
+        return self._tally.n_pages
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS`` and ``schema.REJECTED``, each with its kind:
+        ``articles``, ``titles`` or ``rejected``."""
+        articles = _Pending("articles", ARTICLES.with_metadata({"file": self._file}))
+        titles, rejected = _Pending("titles", TITLE_ROWS), _Pending("rejected", REJECTED)
+        redirects = RedirectReader(self._site)
+        n_chars = 0
+        for record in islice(self._records, self._selection.max_pages):
+            self._on_page()
+            self._tally.n_pages += 1
+            if isinstance(record, BadRecord):
+                if record.reason == _NOT_YET_WRITTEN:
+                    self._tally.n_unselected += 1
+                else:
+                    self._reject(record, rejected)
+            elif record.namespace != 0:
+                self._tally.n_other += 1
+            else:
+                n_chars += self._add(record, redirects, articles, titles, rejected)
+            if n_chars >= CHUNK_CHARS:
+                yield articles.batch()
+                n_chars = 0
+            for rows in (titles, rejected):
+                if len(rows) >= _ROWS_AT_ONCE:
+                    yield rows.batch()
+        for rows in (articles, titles, rejected):
+            if len(rows):
+                yield rows.batch()
+
+    def _add(
+        self, record: RawPage, redirects: RedirectReader, articles: _Pending, titles: _Pending, rejected: _Pending
+    ) -> int:
+        """Takes a page of the main namespace; gives its weight where it is an article."""
+        page_id, selected, tally = record.page_id, self._selection.titles, self._tally
+        title = normalise_title(record.title, self._site)
+        target = redirects.read(record)
+        if selected is not None and title not in selected and (target is None or target[0] not in selected):
+            tally.n_unselected += 1
+            return 0
+        source = self._part << 32 | self._n_sources
+        if target is not None:
+            tally.n_redirects += 1
+            titles.add((page_id, title, record.revision_id, True, *target, source))
+        elif record.model != _WIKITEXT:
+            bad = BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset)
+            self._reject(bad, rejected)
+            return 0
+        else:
+            tally.n_articles += 1
+            titles.add((page_id, title, record.revision_id, False, None, None, None, source))
+            articles.add(
+                (
+                    source,
+                    page_id,
+                    record.title,
+                    record.revision_id,
+                    record.parent_revision_id,
+                    record.timestamp,
+                    record.offset,
+                    record.text,
+                )
+            )
+        self._n_sources += 1
+        return len(record.text) + PAGE_CHARS if target is None else 0
+
+    def _reject(self, bad: BadRecord, rejected: _Pending) -> None:
+        rejected.add(astuple(bad))
+        self._tally.rejected[bad.reason] += 1
+
+    def report(self, chunks: Sequence[Stored] = ()) -> ScanReport:
+        """Gives what the range held, once all batches have come."""
+        tally = self._tally
+        return ScanReport(
+            part=self._part,
+            file=self._file,
+            n_pages=tally.n_pages,
+            n_articles=tally.n_articles,
+            n_redirects=tally.n_redirects,
+            n_other=tally.n_other,
+            n_unselected=tally.n_unselected,
+            rejected=dict(sorted(tally.rejected.items())),
+            chunks=tuple(chunks),
+        )
+
+
+class _Pending:
+    """Rows of one kind on their way into a batch."""
+
+    def __init__(self, kind: str, schema: pa.Schema) -> None:
+        self._kind, self._schema = kind, schema
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+
+    def batch(self) -> tuple[str, pa.RecordBatch]:
+        batch = rows_batch(self._rows, self._schema)
+        self._rows = []
+        return self._kind, batch
+
+
+def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: str) -> ScanReport:
+    """Writes what a scan gives and its report into the staging folder.
+
+    Args:
+        scan: of the range.
+        storage: of the staging folder.
+        staging: staging folder.
+        part: number of the range.
+        file: base name of the dump file.
+
+    Returns:
+        The report, as written.
+    """
+    schemas = {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
+    articles_path = part_path(staging, "articles", part)
+    chunks: list[Stored] = []
+    with ExitStack() as stack:
+        writers = {}
+        for kind, schema in schemas.items():
+            sink = stack.enter_context(atomic_write(storage, part_path(staging, kind, part)))
+            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
+        for kind, batch in scan:
+            writers[kind].write_batch(batch)
+            if kind == "articles":
+                chunks.append(Stored(articles_path, len(chunks), 1, batch.num_rows, batch["text"].nbytes))
+    report = scan.report(chunks)
+    write_json(storage, part_path(staging, "scan", part), report.to_json())
+    return report
+
+
+@contextmanager
+def staged_rows(storage: Storage, path: str, schema: pa.Schema) -> Iterator[StagedRows]:
+    """Opens a staged file for rows; it appears under its name once all were written."""
+    with atomic_write(storage, path) as sink:
+        rows = StagedRows(sink, schema)
+        yield rows
+        rows.close()
+
+
+def read_report(storage: Storage, staging: str, part: int) -> ScanReport:
+    """Gives the report of a range.
+
+    Raises:
+        SetupError: the range was not finished.
+    """
+    path = part_path(staging, "scan", part)
+    if not storage.exists(path):
+        raise SetupError(f"{path}: range {part} of the dump was not finished by any worker; run the build again")
+    return ScanReport.from_json(read_json(storage, path))
+
+
+def read_batches(storage: Storage, path: str) -> Iterator[pa.RecordBatch]:
+    """Gives the record batches of a staged file in order, one in memory at a time."""
+    with storage.open_read(path) as file:
+        reader = pa.ipc.open_file(file, options=_READING)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
+    """Gives (source, page) of staged articles, in order."""
+    name = batch.schema.metadata[b"file"].decode()
+    columns = [column.to_pylist() for column in batch.columns]
+    for source, page_id, title, revision, parent, timestamp, offset, text in zip(*columns, strict=True):
+        yield (
+            source,
+            RawPage(
+                page_id=page_id,
+                namespace=0,
+                title=title,
+                redirect_title=None,
+                revision_id=revision,
+                parent_revision_id=parent,
+                timestamp=timestamp,
+                model=_WIKITEXT,
+                text=text,
+                file=name,
+                offset=offset,
+            ),
+        )

@@ -1,0 +1,224 @@
+"""Chunks: rows that travel together, with their place in the order of the input, in memory or in a stored file.
+
+A chunk file is an Arrow IPC file. Its last batch holds no rows: its metadata is the report of what made the chunk. So a
+file that is there is a whole chunk with its report, and a step that was done before need not be done again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+import pyarrow as pa
+
+from kbsource.files import Storage, atomic_write, join
+from kbsource.records import BadRecord
+from kbsource.runtime.beat import Beat
+
+_ROWS_AT_ONCE = 512
+_REPORT = b"kbsource.report"
+# Workers are processes, one per core: threads inside of them would only get into each other's way.
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
+
+
+class Key(NamedTuple):
+    """Place in the order of the input. Order comes from keys alone, never from arrival.
+
+    Attributes:
+        part: number of the part of the input, a range of a dump or a file of a release.
+        chunk: number of the chunk in its part.
+    """
+
+    part: int
+    chunk: int
+
+
+class Stored(NamedTuple):
+    """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket.
+
+    Attributes:
+        path: of the file.
+        first_batch, n_batches: which batches.
+        n_rows: rows in them.
+        n_bytes: weight of the rows, in the unit of who stored them (bytes of text, as a rule).
+    """
+
+    path: str
+    first_batch: int
+    n_batches: int
+    n_rows: int
+    n_bytes: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What becomes of a chunk beside its rows.
+
+    Attributes:
+        counts: by name; sums over chunks mean something.
+        rejected: records that cannot be used, in order.
+        facts: further JSON values.
+        n_bytes: weight of the rows, see ``Stored``.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    rejected: list[BadRecord] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    n_bytes: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Gives the report as JSON; the same report gives the same bytes."""
+        value = {
+            "counts": dict(self.counts),
+            "rejected": [astuple(bad) for bad in self.rejected],
+            "facts": self.facts,
+            "n_bytes": self.n_bytes,
+        }
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Report:
+        """Gives back what ``to_bytes`` gave."""
+        value = orjson.loads(data)
+        rejected = [BadRecord(*values) for values in value["rejected"]]
+        return cls(Counter(value["counts"]), rejected, value["facts"], value["n_bytes"])
+
+
+@dataclass(slots=True)
+class Work:
+    """One chunk in work.
+
+    Attributes:
+        key: of the chunk.
+        beat: takes note of the row in work and of what is done.
+        verdicts: over rows that ended the process when they were alone in it, by number of the row from 1: how often
+            that was (1 or 2) and how, ``timeout``, ``crash`` or ``error``.
+        alone: number of the only row to be done, of which nothing is kept: it is tried whether that ends the process.
+            Given rows are then that one; a function whose chunks are known by their keys has to find it. 0 for all.
+        report: to be filled.
+    """
+
+    key: Key
+    beat: Beat
+    verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    alone: int = 0
+    report: Report = field(default_factory=Report)
+
+
+class ChunkFunction(Protocol):
+    """What is done to the rows of a chunk; made once in each process that works.
+
+    For each row it enters the row's number (from 1) into the beat and leaves it: so it is known which row ended the
+    process. Rows are given with their numbers, because a row may be given alone.
+    """
+
+    schema: pa.Schema
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        """Gives the rows that come of a chunk.
+
+        Args:
+            rows: batches, each with the number of its first row, from 1.
+            work: the chunk; its report is filled until the last batch has been given.
+        """
+        ...
+
+
+def chunk_path(folder: str, key: Key) -> str:
+    """Gives the path of a chunk's file in a folder.
+
+    >>> chunk_path("s3://b/parsed", Key(3, 12))
+    's3://b/parsed/00003-00012.arrow'
+    """
+    return join(folder, f"{key.part:05d}-{key.chunk:05d}.arrow")
+
+
+def write_chunk(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    report: Report,
+    *,
+    path: str,
+    storage: Storage,
+    is_packed: bool = True,
+) -> Stored:
+    """Writes a chunk file, under a temporary name until it is whole, and gives where the rows are.
+
+    Args:
+        batches: of the rows, any number, written as they come.
+        schema: of the rows.
+        report: written last, as it is once all batches have come.
+        path: of the file.
+        storage: of the path.
+        is_packed: rows are compressed; where they are not the file can be looked into without being read.
+    """
+    n_batches = n_rows = 0
+    with atomic_write(storage, path) as sink:
+        writer = pa.ipc.new_file(sink, schema, options=_WRITING if is_packed else _PLAIN)
+        for batch in batches:
+            writer.write_batch(batch)
+            n_batches += 1
+            n_rows += batch.num_rows
+        empty = pa.RecordBatch.from_pylist([], schema)
+        facts = Report(report.counts, report.rejected, {**report.facts, "n_rows": n_rows}, report.n_bytes)
+        writer.write_batch(empty, custom_metadata={_REPORT: facts.to_bytes()})
+        writer.close()
+    return Stored(path, 0, n_batches, n_rows, report.n_bytes)
+
+
+def read_chunk_report(path: str, storage: Storage) -> tuple[Stored, Report]:
+    """Gives where the rows of a chunk file are, and its report; the rows are not read."""
+    with storage.open_read(path) as file:
+        reader = pa.ipc.open_file(file, options=_READING)
+        n_batches = reader.num_record_batches - 1
+        metadata = reader.get_batch_with_custom_metadata(n_batches).custom_metadata
+        report = Report.from_bytes(metadata[_REPORT])
+    n_rows = report.facts.pop("n_rows")
+    return Stored(path, 0, n_batches, n_rows, report.n_bytes), report
+
+
+def read_stored(stored: Stored, storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Gives the batches of stored rows in order, one in memory at a time.
+
+    Args:
+        stored: the rows.
+        storage: of their path.
+        columns: which ones, in that order; None for all.
+    """
+    with storage.open_read(stored.path) as file:
+        reader = pa.ipc.open_file(file, options=_READING)
+        for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
+            batch = reader.get_batch(number)
+            yield batch if columns is None else batch.select(list(columns))
+
+
+def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Gives rows, values in the order of the columns, as a record batch."""
+    source = iter(rows)
+    pieces = []
+    while piece := list(islice(source, _ROWS_AT_ONCE)):
+        columns = zip(zip(*piece, strict=True), schema.types, strict=True)
+        pieces.append(pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=schema))
+    return pa.concat_batches(pieces) if pieces else pa.RecordBatch.from_pylist([], schema)
+
+
+def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Gives batches with the number of their first row, from 1."""
+    number = 1
+    for batch in batches:
+        yield number, batch
+        number += batch.num_rows
+
+
+def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Gives the row of a number, from 1, alone, with that number."""
+    for first, batch in with_numbers(batches):
+        if first <= number < first + batch.num_rows:
+            yield number, batch.slice(number - first, 1)
+            return

@@ -1,0 +1,207 @@
+"""A process that does work which may hang, crash or eat memory, and its supervisor.
+
+A signal cannot interrupt C code, a thread cannot be killed, and a crash takes the whole process along: only a
+process of its own guards against a page that no parser survives. The process is started anew with its own
+interpreter (a fork would inherit the locks of gRPC's threads), lives for many tasks, and shows the page in
+work through ``kbsource.runtime.beat``, so that guarding a page costs two stores into memory.
+
+Protocol: one JSON line per task on the standard input, one JSON line per answer on the standard output. The
+process ends when its standard input is closed, so it never outlives its supervisor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from kbsource.errors import SetupError, told_fault
+from kbsource.runtime.beat import Beat
+
+_CHILD = "kbsource.runtime.guarded"
+_TAIL_BYTES = 4000
+_LONGEST_POLL_S = 1.0
+MEMORY_EXIT_CODE = 70
+"""Exit code of a worker whose memory limit was met. (EX_SOFTWARE of sysexits.h.)"""
+
+
+class WorkerDiedError(Exception):
+    """The process ended, or was ended, before it answered.
+
+    Attributes:
+        page: number of the page in work, from 1; 0 when none was.
+        kind: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or
+            ``error`` (it raised an exception).
+        detail: exit code and the end of what it wrote to its standard error.
+        is_killed: SIGKILL ended it, which comes from outside.
+    """
+
+    def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
+        super().__init__(f"{kind} at page {page}: {detail}")
+        self.page = page
+        self.kind = kind
+        self.detail = detail
+        self.is_killed = is_killed
+
+
+class Guard:
+    """Runs tasks one after the other in a process of its own; the process is started with the first task.
+
+    A context manager: the process ends with the context.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        *,
+        beat_path: str,
+        page_timeout_s: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """Prepares the worker.
+
+        Args:
+            function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
+            beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
+            page_timeout_s: seconds that one page may take; None for no limit.
+            memory_bytes: memory that the process may allocate; None for no limit.
+        """
+        self._function = function
+        self._beat_path = beat_path
+        self._beat = Beat.create(beat_path)
+        self._page_timeout_s = page_timeout_s
+        self._memory_bytes = memory_bytes
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process for good, also when another thread waits for its answer."""
+        self._is_closed = True
+        self._kill()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker; None while there is none."""
+        return self._process.pid if self._process else None
+
+    def run(self, task: Mapping[str, Any]) -> Any:
+        """Gives what the function makes of the task.
+
+        Args:
+            task: JSON values.
+
+        Raises:
+            SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
+                was closed.
+            WorkerDiedError: the process did not survive the task; the next call starts another one.
+        """
+        if self._is_closed:
+            raise SetupError("the guard is closed; make a new one")
+        beat = self._beat
+        beat.leave()
+        process = self._process or self._start()
+        assert process.stdin is not None
+        line = json.dumps(task).encode() + b"\n"
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise self._died(process, beat) from None
+        answer = json.loads(self._wait(process, beat))
+        if "fault" in answer:
+            raise told_fault(answer["fault"])
+        return answer["done"]
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {
+            # NumPy's linear algebra is not used, and its idle threads burn time.
+            "OPENBLAS_NUM_THREADS": "1",
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "kbsource.runtime.guarded",
+                self._function,
+                self._beat_path,
+                str(self._memory_bytes or 0),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment,
+            bufsize=0,
+        )
+        return self._process
+
+    def _wait(self, process: subprocess.Popen[bytes], beat: Beat) -> bytes:
+        """Gives the answer line; watches the beat meanwhile."""
+        assert process.stdout is not None
+        poll = select.poll()
+        poll.register(process.stdout, select.POLLIN | select.POLLHUP)
+        timeout_s = self._page_timeout_s
+        interval_s = _LONGEST_POLL_S if timeout_s is None else min(_LONGEST_POLL_S, timeout_s / 4)
+        seen, since = beat.read().serial, time.monotonic()
+        answer = b""
+        while True:
+            if poll.poll(interval_s * 1000):
+                piece = os.read(process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    raise self._died(process, beat)
+                answer += piece
+                if answer.endswith(b"\n"):
+                    return answer
+                continue
+            reading, now = beat.read(), time.monotonic()
+            if reading.page == 0 or reading.serial != seen:
+                seen, since = reading.serial, now
+            elif timeout_s is not None and now - since > timeout_s:
+                self._kill()
+                raise WorkerDiedError(reading.page, "timeout", f"no end after {timeout_s:g} s")
+
+    def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
+        code = process.wait()
+        if self._is_closed:
+            raise SetupError("the guard was closed while its process was at work")
+        page = beat.read().page
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))
+        tail = self._errors.read().decode("utf-8", "replace").strip()
+        self._errors.truncate(0)
+        self._errors.seek(0)
+        self._kill()
+        if code == MEMORY_EXIT_CODE:
+            return WorkerDiedError(page, "crash", f"more than {self._memory_bytes} bytes of memory")
+        if code == 1:
+            return WorkerDiedError(page, "error", tail)
+        reason = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        is_killed = code == -signal.SIGKILL
+        return WorkerDiedError(page, "crash", f"{reason}\n{tail}" if tail else reason, is_killed=is_killed)
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()

@@ -1,0 +1,73 @@
+"""The guarded process: ``python -m kbsource.runtime.guarded module:function beat memory_bytes``. See
+``kbsource.runtime.guard``."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+
+from kbsource.errors import SetupError, fault_values, named_faults
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.guard import MEMORY_EXIT_CODE
+
+_GC_THRESHOLDS = (200_000, 20, 100)
+
+
+def main(argv: list[str]) -> None:
+    """Does tasks until the standard input ends."""
+    target, beat_path, memory_bytes = argv
+    # Only what the work raises leads to the interpreter's end, and what C++ destroys after it may abort the process.
+    atexit.register(os._exit, 1)
+    # Whatever the work prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    # Ctrl-C goes to the whole process group; the supervisor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_feed, args=(tasks,), daemon=True).start()
+    if int(memory_bytes):
+        # RLIMIT_DATA rather than RLIMIT_AS: memory-mapped indexes are no allocations.
+        resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
+    module, _, name = target.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    beat = Beat.open(beat_path)
+    spare_collector()
+    while True:
+        task = json.loads(tasks.get())
+        try:
+            with named_faults():
+                answer = {"done": function(task, beat)}
+        except SetupError as fault:
+            answer = {"fault": fault_values(fault)}
+        except MemoryError:
+            os._exit(MEMORY_EXIT_CODE)
+        answers.write(json.dumps(answer).encode() + b"\n")
+
+
+def spare_collector() -> None:
+    """Makes the collector look for cycles seldom: records are trees of tuples and have none."""
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _feed(tasks: queue.SimpleQueue[bytes]) -> None:
+    """Passes tasks on; ends the process as soon as the supervisor is gone, whatever the main thread does."""
+    # Not sys.stdin: a thread that waits inside its lock makes the interpreter abort when it ends.
+    pending = b""
+    while piece := os.read(0, 1 << 16):
+        *lines, pending = (pending + piece).split(b"\n")
+        for line in lines:
+            tasks.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Numbers, quantities and units as templates show them."""

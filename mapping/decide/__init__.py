@@ -1,0 +1,1 @@
+"""What becomes of a record once its evidence has been looked for: policies, rules of acceptance, splits."""

@@ -1,0 +1,1 @@
+"""The second signal: what a model of natural-language inference says of a span, and what it is asked."""

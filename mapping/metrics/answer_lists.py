@@ -1,0 +1,182 @@
+"""Lists of predicted answers beside lists of gold answers with aliases: recall, precision and F1 of one question."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mapping.metrics.options import Matching
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+class GoldNames(NamedTuple):
+    """What a gold answer may be called.
+
+    Attributes:
+        text: its display text.
+        aliases: further names; may hold the display text again.
+    """
+
+    text: str
+    aliases: tuple[str, ...] = ()
+
+
+class ListScore(NamedTuple):
+    """The counts of one question that all its scores come from.
+
+    Attributes:
+        covered: gold answers that a prediction covers.
+        predicted: distinct predictions.
+        gold: gold answers, at least one.
+    """
+
+    covered: int
+    predicted: int
+    gold: int
+
+    @property
+    def precision(self) -> float:
+        """Covered answers over distinct predictions; 0 without predictions."""
+        return self.covered / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Covered answers over gold answers."""
+        return self.covered / self.gold
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; 0 where either is."""
+        return 2 * self.covered / (self.predicted + self.gold)
+
+    @property
+    def has_half_f1(self) -> bool:
+        """F1 >= 0.5, decided in whole numbers."""
+        return 4 * self.covered >= self.predicted + self.gold
+
+    @property
+    def has_high_recall(self) -> bool:
+        """Recall >= 0.8, decided in whole numbers."""
+        return 5 * self.covered >= 4 * self.gold
+
+
+def answer_form(text: str) -> str:
+    """Gives the form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces.
+
+    Source: the evaluation script of SQuAD 1.1, which QAMPARI's follows.
+
+    >>> answer_form("The  U.S. of A.!")
+    'us of'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def score_list(
+    predictions: Sequence[str],
+    answers: Sequence[GoldNames],
+    *,
+    matching: Matching = "greedy",
+    raw_predictions: bool = False,
+    listed_names: bool = False,
+    last_owner: bool = False,
+) -> ListScore:
+    """Gives the counts of one question.
+
+    A prediction covers a gold answer when its form is that of one of the answer's names. Each prediction covers one
+    answer at most and each answer counts once, so that a name which two answers share covers two only where both are
+    predicted under further names. Predictions of one form are one, and a prediction without a form (punctuation,
+    articles) is none. Answers are told apart by their place, not by their text.
+
+    Args:
+        predictions: as the system wrote them.
+        answers: at least one.
+        matching: which answer a prediction covers where several have its name; a key of ``MATCHINGS``.
+        raw_predictions: as released: predictions are told apart before they are normalised, and empty ones count.
+        listed_names: as released: the display text is a name only where it is among the aliases.
+        last_owner: as released: each name belongs to one display text, see ``_sole_owners``; ``matching`` then has
+            nothing to decide.
+
+    Source: QAMPARI (2022), section 5; its released evaluation script for what is named as released.
+    """
+    forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text)) or raw_predictions))
+    n_predicted = len(set(predictions)) if raw_predictions else len(forms)
+    named = [(one.text, one.aliases if listed_names else (one.text, *one.aliases)) for one in answers]
+    if last_owner:
+        sole = _sole_owners(named)
+        return ListScore(len({sole[form] for form in forms if form in sole}), n_predicted, len(answers))
+    owners: defaultdict[str, list[int]] = defaultdict(list)
+    for number, (_, names) in enumerate(named):
+        for form in dict.fromkeys(map(answer_form, names)):
+            owners[form].append(number)
+    choices = [owners[form] for form in forms if form in owners]
+    n_covered = _most_covered(choices) if matching == "maximum" else _covered_in_order(choices)
+    return ListScore(n_covered, n_predicted, len(answers))
+
+
+def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
+    """Says whether a single answer is what was predicted: all predictions are of one form, that of one of its names.
+
+    Whoever predicts two answers where there is one has not answered. A prediction without a form is none.
+
+    Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) has it for Natural Questions.
+
+    >>> is_exact(["The Beatles!"], GoldNames("Beatles")), is_exact(["Beatles", "Kinks"], GoldNames("Beatles"))
+    (True, False)
+    """
+    forms = {form for text in predictions if (form := answer_form(text))}
+    return len(forms) == 1 and forms <= set(map(answer_form, (answer.text, *answer.aliases)))
+
+
+def _sole_owners(named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """Gives the display text that each form belongs to in the released script.
+
+    Of answers with one display text it knows the names of the last. A name, as it is written, belongs to the last
+    answer that has it; of names that have one form the one that was met first is found.
+    """
+    by_text = dict(named)
+    by_name = {name: text for text, names in by_text.items() for name in names}
+    sole: dict[str, str] = {}
+    for name, text in by_name.items():
+        sole.setdefault(answer_form(name), text)
+    return sole
+
+
+def _covered_in_order(choices: Sequence[Sequence[int]]) -> int:
+    covered: set[int] = set()
+    for numbers in choices:
+        still_open = next((number for number in numbers if number not in covered), None)
+        if still_open is not None:
+            covered.add(still_open)
+    return len(covered)
+
+
+def _most_covered(choices: Sequence[Sequence[int]]) -> int:
+    """Gives the size of a maximum matching, found by augmenting paths (breadth first, so that no path is too deep)."""
+    held: dict[int, int] = {}  # prediction -> answer
+    holder: dict[int, int] = {}  # answer -> prediction
+    for start in range(len(choices)):
+        reached_from: dict[int, int] = {}
+        queue = [start]
+        for prediction in queue:
+            fresh = [number for number in choices[prediction] if number not in reached_from]
+            reached_from.update(dict.fromkeys(fresh, prediction))
+            end = next((number for number in fresh if number not in holder), None)
+            if end is not None:
+                _reassign(end, reached_from, held, holder)
+                break
+            queue += [holder[number] for number in fresh]
+    return len(held)
+
+
+def _reassign(end: int, reached_from: dict[int, int], held: dict[int, int], holder: dict[int, int]) -> None:
+    answer: int | None = end
+    while answer is not None:
+        prediction = reached_from[answer]
+        before = held.get(prediction)
+        held[prediction], holder[answer] = answer, prediction
+        answer = before

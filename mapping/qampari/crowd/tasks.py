@@ -1,0 +1,260 @@
+"""Tasks for people: is this answer right, and how would you ask this?
+
+Answers of development and test questions are judged one by one, among them wrong ones that come from other questions:
+who calls those right does not read the texts. Questions of the fixed form are written anew, all of development and test
+set and some for training.
+
+::
+
+    validation.jsonl        one answer a line: task_id, qid, question_text, answer_text, links, proofs
+    validation_key.jsonl    which answer each task is about, and whether it is a wrong one; not for those who judge
+    paraphrase.jsonl        one question a line: qid, question_text, entities, answers
+    manifest.json           names the release
+
+A task's id stays the same in later releases as long as query, answer and seed do.
+
+Source: QAMPARI (2022), section 3.6 and appendix.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from heapq import nsmallest
+from typing import Any, NamedTuple
+
+from kbsource.errors import SetupError
+from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.identity import stable_sha256
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import FileEntry, code_facts
+from mapping.qampari.records import QuestionAnswer, QuestionEntity
+from mapping.qampari.release_files import Form, check_files, read_form
+from mapping.qampari.released import page_url
+from mapping.qampari.rows import DrawnQuestion, question_of_row
+from mapping.qampari.selection import Candidate, draw_key
+from mapping.sources.reading.fields import Json
+from mapping.write.output import begin_output, commit_output
+from mapping.write.tables import read_table
+
+TASKS_FORMAT = "kbsource-qampari-tasks-1"
+VALIDATION, KEY, PARAPHRASE = "validation.jsonl", "validation_key.jsonl", "paraphrase.jsonl"
+POOL = ("dev", "test")
+"""Splits whose answers people judge."""
+
+_ID_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """Which tasks are made.
+
+    Attributes:
+        wrong_share: of all answers to judge that are wrong ones on purpose.
+        n_train_paraphrases: training questions to write anew.
+        seed: of every draw.
+    """
+
+    wrong_share: float = 0.1
+    n_train_paraphrases: int = 3000
+    seed: str = "qampari"
+
+    def __post_init__(self) -> None:
+        """Checks values.
+
+        Raises:
+            SetupError: names the value and what it may be.
+        """
+        if not 0 <= self.wrong_share < 1:
+            raise SetupError(
+                f"A share of {self.wrong_share} wrong answers: for --wrong-share give one from 0 on and below 1."
+            )
+        if self.n_train_paraphrases < 0:
+            raise SetupError(
+                f"{self.n_train_paraphrases} training questions to write anew: for --train-paraphrases give a number "
+                "from 0 on."
+            )
+
+
+class ValidationTask(NamedTuple):
+    """An answer to judge.
+
+    Attributes:
+        task_id: tells nothing of whether it is a wrong one.
+        asked: the question.
+        answer: shown as its answer.
+        aid: of the answer where it comes from: of this question, or of another one.
+        is_wrong: comes from another question.
+    """
+
+    task_id: str
+    asked: DrawnQuestion
+    answer: QuestionAnswer
+    aid: str
+    is_wrong: bool
+
+
+def candidate_of(drawn: DrawnQuestion) -> Candidate:
+    """Gives what a question is drawn by."""
+    question = drawn.question
+    return Candidate(question.key, question.subset, question.property_ids)
+
+
+def read_questions(release: str, storage: Storage) -> Iterator[DrawnQuestion]:
+    """Gives the questions of a release in the order of the table."""
+    return (question_of_row(row) for row in read_table(release, "questions", storage))
+
+
+def validation_tasks(pool: Sequence[DrawnQuestion], options: TaskOptions) -> list[ValidationTask]:
+    """Gives the answers to judge: question by question, within one in an order that tells nothing.
+
+    Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong ones: for each, one of another question
+    of the subset is added to its question, as long as there is any, that shares neither name nor page with any right
+    one, nor with what is asked about.
+
+    Args:
+        pool: drawn questions of development and test set.
+        options: which.
+    """
+    tasks = [
+        ValidationTask(_task_id(options, one, one, answer), one, answer, f"{one.qid}__{number}", False)
+        for one in pool
+        for number, answer in enumerate(one.question.answers)
+    ]
+    n_wrong = round(len(tasks) * options.wrong_share / (1 - options.wrong_share))
+    by_subset: defaultdict[str, list[DrawnQuestion]] = defaultdict(list)
+    for one in pool:
+        by_subset[one.question.subset].append(one)
+    wrong: dict[str, ValidationTask] = {}
+    drawn = sorted(tasks, key=lambda one: stable_sha256(options.seed, "wrong", one.task_id))
+    while drawn and len(wrong) < n_wrong:
+        able = []
+        for task in drawn:
+            if len(wrong) == n_wrong:
+                break
+            added = _wrong_answer(task, by_subset[task.asked.question.subset], options, wrong)
+            if added is not None:
+                wrong[added.task_id] = added
+                able.append(task)
+        drawn = able
+    order = {one.qid: number for number, one in enumerate(pool)}
+    return sorted([*tasks, *wrong.values()], key=lambda one: (order[one.asked.qid], one.task_id))
+
+
+def _task_id(options: TaskOptions, asked: DrawnQuestion, owner: DrawnQuestion, answer: QuestionAnswer) -> str:
+    named = (asked.question.subset, asked.question.key, owner.question.subset, owner.question.key)
+    what = (answer.item_id or "", answer.title or "", answer.text)
+    return stable_sha256(options.seed, "task", *named, *what)[:_ID_CHARS]
+
+
+def _wrong_answer(
+    task: ValidationTask, others: Sequence[DrawnQuestion], options: TaskOptions, given: Container[str]
+) -> ValidationTask | None:
+    asked = task.asked
+    things: list[QuestionAnswer | QuestionEntity] = [*asked.question.answers, *asked.question.entities]
+    right = {name.casefold() for one in things for name in (one.text, *one.aliases)}
+    pages = {one.title for one in things if one.title is not None}
+    start = int(stable_sha256(options.seed, "other", task.task_id), 16)
+    for step in range(len(others)):
+        other = others[(start + step) % len(others)]
+        if other.question.key == asked.question.key:
+            continue
+        answers = other.question.answers
+        for place in range(len(answers)):
+            number = (start + place) % len(answers)
+            answer = answers[number]
+            if answer.title not in pages and right.isdisjoint(
+                name.casefold() for name in (answer.text, *answer.aliases)
+            ):
+                task_id = _task_id(options, asked, other, answer)
+                if task_id not in given:
+                    return ValidationTask(task_id, asked, answer, f"{other.qid}__{number}", True)
+    return None
+
+
+def validation_record(task: ValidationTask, form: Form) -> Json:
+    """Gives what those who judge are shown."""
+    address = partial(_link, form.host)
+    titles = [task.answer.title, *(one.title for one in task.answer.proofs)]
+    return {
+        "task_id": task.task_id,
+        "qid": task.asked.qid,
+        "question_text": _shown_text(task.asked),
+        "answer_text": task.answer.text,
+        "links": [address(title) for title in dict.fromkeys(titles) if title is not None],
+        "proofs": [{"text": one.text, "url": address(one.title)} for one in task.answer.proofs],
+    }
+
+
+def _link(host: str, title: str) -> str:
+    """Gives an address that a browser opens; that of a release ends for it at a question mark."""
+    return page_url(host, title).replace("%", "%25").replace("?", "%3F")
+
+
+def key_record(task: ValidationTask) -> Json:
+    """Gives what those who judge are not shown."""
+    return {"task_id": task.task_id, "qid": task.asked.qid, "aid": task.aid, "is_wrong": task.is_wrong}
+
+
+def paraphrase_record(drawn: DrawnQuestion) -> Json:
+    """Gives a question to write anew, with what it is about and its answers."""
+    return {
+        "qid": drawn.qid,
+        "question_text": _shown_text(drawn),
+        "entities": [one.text for one in drawn.question.entities],
+        "answers": [one.text for one in drawn.question.answers],
+    }
+
+
+def _shown_text(drawn: DrawnQuestion) -> str:
+    return drawn.question.text if drawn.paraphrase is None else drawn.paraphrase
+
+
+def export_tasks(release: str, output: str, storage: Storage, options: TaskOptions) -> dict[str, int]:
+    """Writes the tasks of a release into an empty folder and gives how many there are of each kind.
+
+    Memory: development and test set, and the training questions that are written anew.
+
+    Raises:
+        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
+    """
+    manifest, form = read_form(release, storage)
+    check_output(output, storage)
+    check_files(release, manifest, storage)
+    pool = [one for one in read_questions(release, storage) if one.split in POOL]
+    train = nsmallest(
+        options.n_train_paraphrases,
+        (one for one in read_questions(release, storage) if one.split == "train"),
+        key=lambda one: (draw_key(candidate_of(one), options.seed, "paraphrase"), one.question.subset),
+    )
+    begin_output(output, storage)
+    tasks = validation_tasks(pool, options)
+    files = [
+        _write_lines((validation_record(one, form) for one in tasks), output, VALIDATION, storage),
+        _write_lines(map(key_record, tasks), output, KEY, storage),
+        _write_lines(map(paraphrase_record, [*pool, *train]), output, PARAPHRASE, storage),
+    ]
+    n_wrong = sum(one.is_wrong for one in tasks)
+    counts = {"answers": len(tasks) - n_wrong, "wrong_answers": n_wrong, "paraphrases": len(pool) + len(train)}
+    values: dict[str, Any] = {
+        "qampari": {"manifest_sha256": manifest["manifest_sha256"]},
+        "options": asdict(options),
+        "counts": counts,
+        "code": asdict(code_facts()),
+        "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
+    }
+    commit_output(output, values, files=files, storage=storage, form=TASKS_FORMAT)
+    return counts
+
+
+def _write_lines(records: Iterable[Json], output: str, name: str, storage: Storage) -> FileEntry:
+    n_lines = 0
+    with atomic_write(storage, join(output, name)) as raw:
+        sink = HashingWriter(raw)
+        for record in records:
+            sink.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+            n_lines += 1
+    return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())

@@ -1,0 +1,1 @@
+"""Facts of Wikidata: which ones questions are made of, and where pages say them."""

@@ -1,0 +1,1 @@
+"""List pages: their tables, the facts these state, and questions about them."""

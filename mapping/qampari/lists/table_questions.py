@@ -1,0 +1,299 @@
+"""Questions about the tables of list pages: what is listed, and what of it has a value, or a larger or earlier one.
+
+Source: QAMPARI (2022), section 3.3, and the form that its released code gives to questions. There numbers are compared
+as texts and one row is kept for each value; here numbers are numbers and every row that qualifies is an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from kbsource.identity import stable_sha256
+from mapping.qampari.lists.list_tables import LinkedText, ListTable
+from mapping.qampari.lists.table_evidence import fact_key, member_rows, parse_number, value_rows
+from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
+from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.selection import AnswerFilter
+
+ColumnKind = Literal["text", "number", "year"]
+
+LEAST_CHARS = 6
+"""Shorter values of text columns are not asked about. Source: the released code."""
+
+REASONS: dict[str, str] = {
+    "too_few_validated": "fewer rows are proved than a question needs answers",
+    "share_too_low": "too small a share of the rows with a page is proved",
+    "too_many_validated": "more rows are proved than a question may have answers",
+    "no_pivot": "no number or year of the column has enough proved rows on either side",
+    "same_text": "another question about the page has the same words",
+    "short_value": "the value is too short to be asked about",
+}
+"""Why a question, or all questions of a column, are not made, and what it means."""
+
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
+_CAPITALISED = re.compile(r"(?<!\w)[A-Z][a-z]+(?!\w)")
+_YEAR_NAMES = ("year", "date", "last")
+
+
+class Unkept(NamedTuple):
+    """A question, or the questions of a column, that were not made.
+
+    Attributes:
+        subset: one of ``questions.SUBSETS``.
+        key: that the question would have; of a column its part that all questions of the column begin with.
+        reason: one of REASONS.
+        n_answers: pages that answer, as the table has it; of a column those of all of its rows.
+        n_validated: those of them that are proved.
+    """
+
+    subset: str
+    key: str
+    reason: str
+    n_answers: int
+    n_validated: int
+
+
+class _Row(NamedTuple):
+    """A row of a column, or of a page, with its proof."""
+
+    page_id: int
+    key: LinkedText
+    value: LinkedText
+    proof: ProofText | None
+
+
+def make_questions(
+    tables: Iterable[ListTable],
+    proofs: Mapping[str, ProofText],
+    *,
+    seed: str,
+    keep: AnswerFilter | None = None,
+    redirects: Mapping[int, tuple[str, ...]] | None = None,
+) -> tuple[list[Question], list[Unkept]]:
+    """Gives the questions about the tables of a page, and those that were not made.
+
+    A simple question asks for the rows of all of its tables. Each column that can be asked about gives compositions, if
+    enough of its rows, and a large enough share of them, are proved: of a text column one for each value that enough
+    rows have, of numbers and years one for each side of a drawn value. Rows that link to the same page are one answer,
+    the first of them that is proved. The proof of a composition's answer is that of the value.
+
+    Args:
+        tables: of one page, as ``list_tables`` gives them.
+        proofs: by ``TableFact.key``; of facts that have one.
+        seed: of the values that numbers and years are compared with.
+        keep: how many answers a question needs and may have, and the share of rows that must be proved.
+        redirects: other titles of pages, by their id, as aliases of answers; none unless given.
+    """
+    tables = list(tables)
+    if not tables:
+        return [], []
+    if len({one.page_id for one in tables}) > 1:
+        raise ValueError("Questions are made of the tables of one page.")
+    maker = _Maker(tables[0], proofs, seed, AnswerFilter() if keep is None else keep, redirects or {})
+    maker.ask_simple(tables)
+    for table in tables:
+        for column in table.value_columns:
+            maker.ask_column(table, column)
+    return maker.questions, maker.unkept
+
+
+def column_kind(values: Collection[str], name: str) -> ColumnKind:
+    """Gives what the values of a column are, the empty ones left out.
+
+    Years are four digits from 1000 to 2999, or in a column whose name has "year", "date" or "last" any text with such
+    a year; numbers are what ``parse_number`` takes. A column is of years or numbers only if all of its values are.
+
+    >>> column_kind(["1990", "2001"], "Founded"), column_kind(["1,990", "20"], "Area"), column_kind(["Lund"], "Town")
+    ('year', 'number', 'text')
+    """
+    said = [one for one in values if one]
+    if not said:
+        return "text"
+    is_dated = any(word in name.lower() for word in _YEAR_NAMES)
+    if all(_YEAR.search(one) if is_dated else _YEAR.fullmatch(one) for one in said):
+        return "year"
+    return "number" if all(parse_number(one) is not None for one in said) else "text"
+
+
+def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str, column_key: str) -> Decimal | None:
+    """Gives the amount, one of some, that the others are compared with; None where none has enough on both sides.
+
+    Drawn by hash, so that it does not hang on their order.
+
+    Args:
+        amounts: (page that has it, amount).
+        least: pages that must have an amount below it, and as many that have one not below.
+        seed: of the draw.
+        column_key: names the column among all.
+    """
+    by_page: dict[int, list[Decimal]] = {}
+    for page_id, amount in amounts:
+        by_page.setdefault(page_id, []).append(amount)
+    smallest, largest = sorted(map(min, by_page.values())), sorted(map(max, by_page.values()))
+    pivots = [
+        one
+        for one in {amount for having in by_page.values() for amount in having}
+        if bisect_left(smallest, one) >= least and len(largest) - bisect_left(largest, one) >= least
+    ]
+    return min(pivots, key=lambda one: (stable_sha256(seed, "pivot", column_key, _plain(one)), one), default=None)
+
+
+class _Maker:
+    """Makes the questions of one page."""
+
+    def __init__(
+        self,
+        page: ListTable,
+        proofs: Mapping[str, ProofText],
+        seed: str,
+        keep: AnswerFilter,
+        redirects: Mapping[int, tuple[str, ...]],
+    ) -> None:
+        self.questions: list[Question] = []
+        self.unkept: list[Unkept] = []
+        self._texts: set[str] = set()
+        self._page_id = page.page_id
+        self._entity = QuestionEntity(page.name, (page.name,), page.title, None)
+        self._proofs, self._seed, self._keep, self._redirects = proofs, seed, keep, redirects
+
+    def ask_simple(self, tables: Sequence[ListTable]) -> None:
+        key = str(self._page_id)
+        rows = [self._row(table, number, None) for table, number in member_rows(tables)]
+        if self._passes(TABLE_SIMPLE, key, rows):
+            self._add(TABLE_SIMPLE, key, f"Who or what is {self._entity.text}?", rows, ())
+
+    def ask_column(self, table: ListTable, column: int) -> None:
+        key = f"{self._page_id}__{table.number}__{column}"
+        rows = [self._row(table, number, column) for number in value_rows(table, column)]
+        if not self._passes(TABLE_COMPOSITION, key, rows):
+            return
+        kind = column_kind([one.value.text for one in rows], table.columns[column])
+        listed = f"What are the {_list_phrase(table)} such that"
+        if kind == "text":
+            self._ask_values(key, rows, f"{listed} their {_uncapitalise(table.columns[column])} value is")
+        elif kind == "number":
+            said = f"{listed} their {_uncapitalise(table.columns[column])} value is"
+            self._ask_sides(key, rows, _number_of, {"lower": f"{said} lower than", "greater": f"{said} greater than"})
+        else:
+            said = f"{listed} they were created or happened"
+            self._ask_sides(key, rows, _year_of, {"before": f"{said} before", "after": f"{said} after"})
+
+    def _row(self, table: ListTable, number: int, column: int | None) -> _Row:
+        row = table.rows[number]
+        proof = self._proofs.get(fact_key(self._page_id, table.number, number, column))
+        assert row.key.page_id is not None
+        return _Row(row.key.page_id, row.key, row.key if column is None else row.values[column], proof)
+
+    def _passes(self, subset: str, key: str, rows: Sequence[_Row]) -> bool:
+        """Says whether enough of the rows with a page are proved, and a large enough share of them."""
+        n_validated = sum(one.proof is not None for one in rows)
+        if n_validated < self._keep.least:
+            self._leave(subset, key, "too_few_validated", rows)
+            return False
+        # However many: it is each question that may have too many answers.
+        if not replace(self._keep, most=max(self._keep.most, n_validated)).keeps(n_validated, len(rows)):
+            self._leave(subset, key, "share_too_low", rows)
+            return False
+        return True
+
+    def _ask_values(self, column_key: str, rows: Sequence[_Row], said: str) -> None:
+        by_value: dict[str, list[_Row]] = {}
+        for row in rows:
+            by_value.setdefault(row.value.text, []).append(row)
+        for value, having in by_value.items():
+            key = f"{column_key}__{value}"
+            if not value or len(_answers(having)) < self._keep.least:
+                continue
+            if len(value) < LEAST_CHARS:
+                self._leave(TABLE_COMPOSITION, key, "short_value", having)
+                continue
+            linked = next((one.value.title for one in having if one.value.title is not None), None)
+            entities = () if linked is None else (QuestionEntity(value, (value,), linked, None),)
+            self._add(TABLE_COMPOSITION, key, f"{said} {value}?", having, entities)
+
+    def _ask_sides(
+        self, column_key: str, rows: Sequence[_Row], amount_of: Callable[[str], Decimal], said: Mapping[str, str]
+    ) -> None:
+        """Asks for the rows below a drawn amount, then for the others; ``said`` has the questions' words of these."""
+        amounts = [(amount_of(one.value.text), one) for one in rows if one.value.text]
+        proved = [(one.page_id, amount) for amount, one in amounts if one.proof is not None]
+        pivot = draw_pivot(proved, least=self._keep.least, seed=self._seed, column_key=column_key)
+        if pivot is None:
+            self._leave(TABLE_COMPOSITION, column_key, "no_pivot", rows)
+            return
+        sides = (
+            [one for amount, one in amounts if amount < pivot],
+            [one for amount, one in amounts if amount >= pivot],
+        )
+        shown = min(one.value.text for amount, one in amounts if amount == pivot)
+        if parse_number(shown) is None:  # a date, of which only the year is compared
+            shown = _plain(pivot)
+        for side, (word, text) in zip(sides, said.items(), strict=True):
+            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{_plain(pivot)}", f"{text} {shown}?", side, ())
+
+    def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
+        proved = [one for one in rows if one.proof is not None]
+        self.unkept.append(Unkept(subset, key, reason, len(_answers(rows)), len(_answers(proved))))
+
+    def _add(
+        self, subset: str, key: str, text: str, rows: Sequence[_Row], entities: tuple[QuestionEntity, ...]
+    ) -> None:
+        found = _answers([one for one in rows if one.proof is not None])
+        if len(found) < self._keep.least:
+            self._leave(subset, key, "too_few_validated", rows)
+        elif len(found) > self._keep.most:
+            self._leave(subset, key, "too_many_validated", rows)
+        elif text in self._texts:
+            self._leave(subset, key, "same_text", rows)
+        else:
+            self._texts.add(text)
+            about, answers = (self._entity, *entities), tuple(self._answer(one) for one in found)
+            n_answers = len(_answers(rows))
+            self.questions.append(Question(subset, key, text, (), None, about, n_answers, len(answers), answers))
+
+    def _answer(self, row: _Row) -> QuestionAnswer:
+        assert row.proof is not None
+        text = row.key.text
+        aliases = tuple(dict.fromkeys((text, *self._redirects.get(row.page_id, ()))))
+        return QuestionAnswer(text, aliases, row.key.title, None, (row.proof,))
+
+
+def _answers(rows: Iterable[_Row]) -> list[_Row]:
+    """Gives the first row of each page."""
+    first: dict[int, _Row] = {}
+    for row in rows:
+        first.setdefault(row.page_id, row)
+    return list(first.values())
+
+
+def _number_of(text: str) -> Decimal:
+    number = parse_number(text)
+    assert number is not None
+    return number
+
+
+def _year_of(text: str) -> Decimal:
+    found = _YEAR.search(text)
+    assert found is not None
+    return Decimal(found[0])
+
+
+def _plain(amount: Decimal) -> str:
+    """Gives a number without an exponent or zeros at its end, so that equal numbers have one text."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _list_phrase(table: ListTable) -> str:
+    key = table.columns[table.key_column]
+    return table.name if key.lower() in table.name.lower() else f"{_uncapitalise(key)} of {table.name}"
+
+
+def _uncapitalise(name: str) -> str:
+    """Gives a column's name with its words in lower case but for those like GDP. The released code lowers all."""
+    return _CAPITALISED.sub(lambda word: word[0].lower(), name)

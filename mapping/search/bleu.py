@@ -1,0 +1,132 @@
+"""The span of a page with the highest BLEU against an evidence, found exactly.
+
+The evidence is the hypothesis and the span the reference, so with Q tokens of evidence and L of span
+
+    score = exp(min(0, 1 - L / Q)) * (product over n = 1..N of m_n / (Q - n + 1)) ** (1 / N),    N = min(4, Q)
+
+where m_n counts the n-grams they share, each as often as it stands in both. Unsmoothed. A larger span never shares
+less, and only spans longer than the evidence are penalised, so the best of all spans up to Q tokens is among the
+windows of exactly Q tokens, and one pass over a page's few places that share an N-gram with the evidence finds it.
+
+Source: Petroni et al., KILT (2021), section 4, as its released matcher computes it; Papineni et al., BLEU (2002).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mapping.search.tokenised_page import TokenisedPage
+from mapping.search.windows import MARGIN, Best, Grams, Hits, Unit, offer_long, offer_short
+
+MAX_ORDER = 4
+DECIMALS = 12
+"""Of a score. The last bits of logarithms are noise: all n-grams would be 1.0000000000000004, a half just below it."""
+
+
+class TokenSpan(NamedTuple):
+    """The best span: half-open token indices of the page, the BLEU that ranked it, and its order.
+
+    ``order`` is below min(4, Q) only where no span shares an n-gram of that order with the evidence; ``score`` is
+    0.0 then, and the span is the best under BLEU of the lower order.
+    """
+
+    first: int
+    end: int
+    score: float
+    order: int
+
+
+def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
+    """Gives BLEU of an evidence against a span as sacrebleu works it out, 0.0 to 1.0; 0.0 where either is empty.
+
+    N-grams count up to min(4, tokens of the evidence).
+
+    Args:
+        evidence: normal forms of the evidence's tokens (the hypothesis).
+        span: normal forms of the span's tokens (the reference).
+
+    >>> bleu("a b c d".split(), "a b c d e".split())
+    0.778800783071
+    >>> bleu("a b c d".split(), "a b c".split())
+    0.0
+    """
+    from sacrebleu import BLEU  # a fifth of a second, which processes that score nothing are spared
+
+    n_evidence, n_span = len(evidence), len(span)
+    if not n_evidence or not n_span:
+        return 0.0
+    orders = range(1, min(MAX_ORDER, n_evidence) + 1)
+    shared = [_n_shared(_ngrams(evidence, order), _ngrams(span, order)) for order in orders]
+    possible = [n_evidence - order + 1 for order in orders]
+    found = BLEU.compute_bleu(shared, possible, n_evidence, n_span, max_ngram_order=len(orders))
+    return round(found.score / 100, DECIMALS)
+
+
+def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(tokens[start:] for start in range(length)), strict=False))
+
+
+def _n_shared(some: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> int:
+    common = some.keys() & others.keys()
+    return sum(map(min, map(some.__getitem__, common), map(others.__getitem__, common)))
+
+
+def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:
+    """Gives the span of the page with the highest BLEU; None where page and evidence share no token.
+
+    Of equal scores the shortest span in tokens, then the earliest place in search order, then the earliest start.
+    Where every score is zero, the best span under the longest order of n-grams that page and evidence share.
+
+    Args:
+        page: the page.
+        evidence: normal forms of the evidence's tokens.
+        max_elements: how many consecutive elements of the body a span may cross; their border is no token.
+    """
+    ids = page.ids_of(evidence)
+    top = min(MAX_ORDER, len(ids))
+    for order in range(top, 0, -1):
+        units = _units(page, ids, order=order, max_elements=max_elements)
+        if units:
+            best = _search(page, ids, units, order)
+            return TokenSpan(best.first, best.end, best.score if order == top else 0.0, order)
+    return None
+
+
+def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int) -> list[tuple[int, Unit]]:
+    """Gives the places whose spans share an n-gram of that order, with how often they do, most often first."""
+    n_shared: Counter[int] = Counter()
+    reach = page.reach(max_elements)
+    distinct = {tuple(ids[start : start + order]) for start in range(len(ids) - order + 1)}
+    for gram in distinct:
+        for position in page.occurrences(gram):
+            place, end = page.place_of(position), position + order
+            while place >= 0 and reach[place] >= end:
+                n_shared[place] += 1
+                place -= 1
+    bounds = page.bounds
+    return [
+        (count, Unit(bounds[place], bounds[place + 1], reach[place]))
+        for place, count in sorted(n_shared.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, Unit]], order: int) -> Best:
+    grams = Grams(ids, order=order, n_page_ids=len(page.vocabulary))
+    best = Best(grams)
+    n_lower = math.prod(grams.possible[:-1])
+    visited: list[Hits] = []
+    for n_shared, unit in units:
+        # At most all n-grams of lower orders are shared, and of this order what is there.
+        bound = n_lower * min(n_shared, grams.possible[-1])
+        if grams.score(bound, 1) < best.score * (1 - MARGIN):
+            break
+        hits = Hits(page.ids, unit, grams)
+        offer_short(hits, grams, best)
+        visited.append(hits)
+    for hits in visited:
+        offer_long(hits, grams, best)
+    best.settle()
+    return best

@@ -1,0 +1,1 @@
+"""Forms that datasets are published in: documents, facts, annotations and their tokens."""

@@ -1,0 +1,93 @@
+"""Paragraphs of the knowledge source that a KILT file was made for, by page id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import orjson
+
+from kbsource.errors import RecordError
+from kbsource.files import Storage, join
+from kbsource.kilt import kilt_texts
+from kbsource.lookup import KnowledgeSource
+from kbsource.release.layout import MANIFEST
+from mapping.sources.reading.base import SourceOptions
+from mapping.sources.reading.fields import text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
+
+Paragraphs = Callable[[str], list[str] | None]
+"""Page id -> paragraphs, None for an unknown page."""
+
+# A record of the released file begins with its id, so that most need not be parsed.
+_ID_IN_FRONT = re.compile(rb'\{"_id": ?"([0-9]+)", ?"wikipedia_id": ?"\1"')
+
+
+def is_release(path: str, storage: Storage) -> bool:
+    """Says whether a path is a release of this project, rather than a file with KILT's own knowledge source."""
+    return storage.exists(join(path, MANIFEST))
+
+
+def check_knowledge_source(path: str, storage: Storage) -> None:
+    """Looks at the beginning of what a KILT file is said to be made for.
+
+    Raises:
+        SetupError: it is neither a finished release nor KILT's knowledge source.
+    """
+    if is_release(path, storage):
+        KnowledgeSource.open(path, storage).close()
+        return
+    check_shape(
+        path,
+        iter_lines(storage, path),
+        lambda record: {"wikipedia_id", "text"} <= record.keys() and isinstance(record["text"], list),
+        expected="the folder of a finished release, or kilt_knowledgesource.json: one JSON object a line with"
+        " wikipedia_id and text, a list of paragraphs",
+    )
+
+
+def release_paragraphs(source: KnowledgeSource, options: SourceOptions) -> Paragraphs:
+    """Gives a look-up in a release, whose spans count paragraphs as ``options.numbering`` says."""
+
+    def paragraphs(page_id: str) -> list[str] | None:
+        page = source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
+        if page is None:
+            return None
+        return kilt_texts(page)[0] if options.numbering == "kilt" else [one.text for one in page.elements]
+
+    return paragraphs
+
+
+def id_and_paragraphs(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
+    """Gives page id and paragraphs of a record of KILT's knowledge source.
+
+    Raises:
+        RecordError: ``malformed_json``, ``missing_field``, ``wrong_type``.
+    """
+    found = _ID_IN_FRONT.match(raw.data)
+    if found:
+        return found[1].decode("ascii"), lambda: _paragraphs(_parsed(raw))
+    record = _parsed(raw)
+    return text_at(record, "wikipedia_id"), lambda: _paragraphs(record)
+
+
+def _parsed(raw: RawRecord) -> dict[str, object]:
+    try:
+        record = orjson.loads(raw.data)
+    except orjson.JSONDecodeError as error:
+        raise RecordError("malformed_json", str(error)) from error
+    if not isinstance(record, dict):
+        raise RecordError("wrong_type", "a page is an object")
+    return record
+
+
+def _paragraphs(record: dict[str, object]) -> bytes:
+    texts = record.get("text")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise RecordError("wrong_type", "'text' of a page is a list of strings")
+    return orjson.dumps(texts)
+
+
+def stored_paragraphs(text: bytes | None) -> list[str] | None:
+    """Gives the paragraphs that ``id_and_paragraphs`` stored."""
+    return None if text is None else orjson.loads(text)

@@ -1,0 +1,1 @@
+"""What all readers of datasets share: files, fields, counts, reasons."""

@@ -1,0 +1,270 @@
+"""Aligned examples as KILT writes them: one JSON object a line, fields in the published order.
+
+Source: the published files: keys of records, outputs and spans in their order, ``json.dumps`` with its defaults (blank
+after comma and colon, ASCII only), ids as strings, ``section`` with the newline that ends a heading's paragraph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbsource.kilt_names import LEAD
+from mapping.decide.policy import Decision, Policy
+from mapping.records import PARTIAL, Evidence, EvidenceKey, Example, ReleasedExample
+from mapping.search.numbering import Placed
+from mapping.sources.reading.base import EVIDENCE_SPAN, Split
+
+# What alignment says of a span; of a released span no other value of these is kept.
+_SPAN_KEYS = (
+    "wikipedia_id",
+    "title",
+    "start_paragraph_id",
+    "start_character",
+    "end_paragraph_id",
+    "end_character",
+    "bleu_score",
+    "section",
+)
+# What the published files say of a passage that annotators chose, in their order.
+_PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
+# And where they say its characters, which they do without ``meta``.
+_HIGHLIGHT_KEYS = (
+    "wikipedia_id",
+    "title",
+    "section",
+    "start_paragraph_id",
+    "start_character",
+    "end_paragraph_id",
+    "end_character",
+    "bleu_score",
+)
+ID_FILES = frozenset({"triviaqa"})
+"""Datasets whose questions are not everyone's to pass on: their files are written a second time, without inputs."""
+
+_PARTIAL_EVIDENCE = "partial_evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Choices of the form.
+
+    Attributes:
+        strips_section: ``section`` without the newline.
+    """
+
+    strips_section: bool = False
+
+
+def file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
+    """Gives the published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
+
+    >>> file_name("fever", "test")
+    'fever-test_without_answers-kilt.jsonl'
+    >>> file_name("fever", "test", with_answers=True)
+    'fever-test-kilt.jsonl'
+    """
+    return f"{stem}-{split}{_bare(split, with_answers)}-kilt.jsonl"
+
+
+def id_file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
+    """Gives the published name of a split's file without inputs; ``with_answers`` as for ``file_name``.
+
+    >>> id_file_name("triviaqa", "test")
+    'triviaqa-test_id_without_answers-kilt.jsonl'
+    """
+    return f"{stem}-{split}_id{_bare(split, with_answers)}-kilt.jsonl"
+
+
+def _bare(split: Split, with_answers: bool) -> str:
+    return "_without_answers" if split == "test" and not with_answers else ""
+
+
+def kilt_line(record: Mapping[str, Any]) -> bytes:
+    """Gives a record as a line of a KILT file."""
+    return json.dumps(record).encode("ascii") + b"\n"
+
+
+def without_input(line: bytes) -> bytes:
+    """Gives a line of a KILT file without the record's input."""
+    return kilt_line({key: value for key, value in json.loads(line).items() if key != "input"})
+
+
+def kilt_example(
+    example: Example,
+    placed: Mapping[EvidenceKey, Placed],
+    decision: Decision,
+    policy: Policy,
+    *,
+    options: WriteOptions,
+) -> dict[str, Any]:
+    """Gives the record of an example that is kept, with its outputs.
+
+    An example that was read from a KILT file keeps its keys, their order and what is not known here.
+    """
+    outputs = [
+        _output(example, index, decision, placed, policy, options) for index in _kept_outputs(example, decision, policy)
+    ]
+    if isinstance(example, ReleasedExample):
+        record = dict(example.released)
+        if outputs:
+            record["output"] = outputs
+        if example.partial:
+            record["meta"] = _moved_meta(example, placed, decision, options)
+            if not record["meta"]:
+                del record["meta"]
+        return record
+    record = {"id": example.example_id}
+    if example.input is not None:
+        record["input"] = example.input
+    if outputs:
+        record["output"] = outputs
+    meta = example.meta
+    if decision.partial:
+        spans = [
+            _span(
+                example.partial[index],
+                placed[PARTIAL, index],
+                policy,
+                options,
+                is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
+            )
+            for index in decision.partial
+        ]
+        meta = {**(meta or {}), _PARTIAL_EVIDENCE: spans}
+    if meta is not None:
+        record["meta"] = meta
+    return record
+
+
+def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[int]:
+    """Gives the outputs that are written, in their order."""
+    kept = [index for index, fate in enumerate(decision.outputs) if fate.form != "dropped"]
+    if policy.found_first:
+        kept.sort(key=lambda index: (example.outputs[index].answer is None, not decision.outputs[index].kept))
+    return kept
+
+
+def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
+    """Gives a record as test files have it: no output, and of ``meta`` only what gives no answer away.
+
+    A record that has no output is as it was published and stays as it is.
+    """
+    if "output" not in record:
+        return dict(record)
+    shown = {key: value for key, value in record.items() if key not in ("output", "meta")}
+    meta = {key: value for key, value in (record.get("meta") or {}).items() if key in policy.input_meta}
+    if meta:
+        shown["meta"] = meta
+    return shown
+
+
+def _output(
+    example: Example,
+    index: int,
+    decision: Decision,
+    placed: Mapping[EvidenceKey, Placed],
+    policy: Policy,
+    options: WriteOptions,
+) -> dict[str, Any]:
+    output, fate = example.outputs[index], decision.outputs[index]
+    answer = output.answer
+    if policy.answer_is_title and fate.kept:
+        answer = placed[index, fate.kept[0]].title
+    released: dict[str, Any] = {}
+    if isinstance(example, ReleasedExample):
+        released = example.released["output"][index]
+    spans = []
+    for place in fate.kept:
+        where, is_by_paragraph = placed[index, place], (index, place) in decision.by_paragraph
+        if released:
+            old = released["provenance"][place]
+            spans.append(_moved_span(old, where, options, is_by_paragraph=is_by_paragraph))
+        else:
+            spans.append(_span(output.evidence[place], where, policy, options, is_by_paragraph=is_by_paragraph))
+    if released:
+        result = dict(released)
+        if "answer" in released:
+            result["answer"] = answer
+        if fate.form == "answer_only":
+            result.pop("provenance", None)
+        elif output.evidence:
+            result["provenance"] = spans
+        return result
+    result = {}
+    if answer is not None:
+        result["answer"] = answer
+    if spans:
+        result["provenance"] = spans
+    if output.meta is not None:
+        result["meta"] = output.meta
+    return result
+
+
+def _span(
+    evidence: Evidence, where: Placed, policy: Policy, options: WriteOptions, *, is_by_paragraph: bool
+) -> dict[str, Any]:
+    values = _values(where, options)
+    meta = {} if evidence.meta is None else {"meta": evidence.meta}
+    if is_by_paragraph:
+        return {key: values[key] for key in _PARAGRAPH_KEYS} | meta
+    if policy.highlights is not None and EVIDENCE_SPAN in (evidence.meta or {}):
+        return {key: values[key] for key in _HIGHLIGHT_KEYS if key in values}
+    # The published order: meta stands in front of section.
+    return (
+        {key: values[key] for key in _SPAN_KEYS[:-1] if key in values}
+        | meta
+        | ({"section": values["section"]} if "section" in values else {})
+    )
+
+
+def _moved_span(
+    released: Mapping[str, Any], where: Placed, options: WriteOptions, *, is_by_paragraph: bool
+) -> dict[str, Any]:
+    """Gives a released span with new values under the keys it has."""
+    values = _values(where, options)
+    if is_by_paragraph:
+        values = {key: values[key] for key in _PARAGRAPH_KEYS}
+    moved = {}
+    for key, value in released.items():
+        if key not in _SPAN_KEYS:
+            moved[key] = value
+        elif key in values:
+            moved[key] = values[key]
+    return moved
+
+
+def _values(where: Placed, options: WriteOptions) -> dict[str, Any]:
+    values: dict[str, Any] = {"wikipedia_id": str(where.page_id), "title": where.title}
+    if where.place is not None:
+        values["start_paragraph_id"] = where.place.start_paragraph
+        values["start_character"] = where.place.start_char
+        values["end_paragraph_id"] = where.place.end_paragraph
+        values["end_character"] = where.place.end_char
+        values["bleu_score"] = where.score
+        values["section"] = _section(where.section or LEAD, options)
+    return values
+
+
+def _section(section: str, options: WriteOptions) -> str:
+    # KILT's name for the lead is no paragraph of the page, so it does not end in a newline.
+    return section if section == LEAD or options.strips_section else section + "\n"
+
+
+def _moved_meta(
+    example: ReleasedExample, placed: Mapping[EvidenceKey, Placed], decision: Decision, options: WriteOptions
+) -> dict[str, Any]:
+    meta = dict(example.meta or {})
+    spans = meta.pop(_PARTIAL_EVIDENCE)
+    moved = [
+        _moved_span(
+            spans[index],
+            placed[PARTIAL, index],
+            options,
+            is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
+        )
+        for index in decision.partial
+    ]
+    return {key: moved if key == _PARTIAL_EVIDENCE else meta[key] for key in example.meta or {} if moved or key in meta}

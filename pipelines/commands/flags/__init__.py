@@ -1,0 +1,1 @@
+"""Flags and printing that several commands share."""

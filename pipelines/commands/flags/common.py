@@ -1,0 +1,109 @@
+"""What the commands share: how each is declared, and how tables of facts are printed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_NARROWEST, _WIDEST = 40, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: as it is typed.
+        summary: one line for the list of commands.
+        description: what it does, for ``--help``.
+        examples: command lines for ``--help``.
+        add_arguments: declares its arguments.
+        run: does it and gives the exit code.
+        takes_beam_flags: further options are passed on to Beam, as ``args.beam_args``.
+    """
+
+    name: str
+    summary: str
+    description: str
+    examples: tuple[str, ...]
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    takes_beam_flags: bool = False
+
+    def add_to(self, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        """Adds the command's parser."""
+        parser = commands.add_parser(
+            self.name,
+            help=self.summary,
+            description=textwrap.fill(self.description, text_width(), break_on_hyphens=False),
+            epilog="examples:\n" + "\n".join(f"  {example}" for example in self.examples),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.add_arguments(parser)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what every long command takes: memory of a process, the runner, and the form of the summary."""
+    add = parser.add_argument
+    add(
+        "--worker-memory",
+        type=int,
+        default=4096,
+        metavar="MB",
+        help="most memory that one working process may allocate (default: %(default)s)",
+    )
+    add(
+        "--runner",
+        default="local",
+        metavar="NAME",
+        help="local: one worker; local-multi: one a core; spark, flink, dataflow: a cluster, see "
+        "docs/running.md; or a runner of Beam (default: %(default)s)",
+    )
+    add("--workers", type=int, metavar="N", help="workers for local-multi (default: one per core)")
+    add("--json", action="store_true", help="the summary as one JSON object")
+
+
+def run_flags(args: argparse.Namespace) -> list[str]:
+    """Gives the flags of Beam that the arguments of ``add_run_arguments`` stand for."""
+    from pipelines.runners.presets import beam_flags
+
+    return beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
+
+
+def input_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Gives number and text of the lines of a file, packed or not, or of the standard input for ``-``."""
+    if path == "-":
+        for number, line in enumerate(sys.stdin, start=1):
+            text = line.removeprefix("\ufeff") if number == 1 else line
+            if text.strip():
+                yield number, text
+        return
+    from mapping.sources.reading.files_in import iter_lines
+    from pipelines.stores.storage import storage_for
+
+    for raw in iter_lines(storage_for(path), path):
+        yield raw.line, raw.data.decode("utf-8", "replace")
+
+
+def text_width() -> int:
+    """Gives the most characters of a line of running text: those of the terminal, 100 where it is wider or there is
+    none, 40 where it is narrower."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+
+
+def facts_table(rows: Iterable[tuple[str, Any]]) -> str:
+    """Gives names and values in two columns; numbers with thousands separators, to the right.
+
+    >>> print(facts_table([("pages", 1200), ("title", "A")]))
+    pages  1,200
+    title  A
+    """
+    shown = [(name, f"{value:,}" if isinstance(value, int) else str(value)) for name, value in rows]
+    width = max((len(name) for name, _ in shown), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in shown)

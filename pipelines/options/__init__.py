@@ -1,0 +1,1 @@
+"""Options of each job, as plain values, and what they may be."""

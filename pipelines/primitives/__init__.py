@@ -1,0 +1,1 @@
+"""What all transforms are made of: guarded chunks, checkpoints, the shuffle, groups, tables."""

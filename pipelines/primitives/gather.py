@@ -1,0 +1,35 @@
+"""Everything at one place: what is small, or references, for what must see all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+
+from kbsource.runtime.chunks import Key
+
+
+class Gather(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(Key, value) -> one list of (Key, value) by key, each once; of nothing an empty one.
+
+    The values are JSON values or ``Stored``; all of them are in the memory of one worker.
+    """
+
+    def expand(self, values: Any) -> Any:
+        begin = values.pipeline | "always" >> beam.Create([(0, None)], reshuffle=False)
+        return (
+            (values | "together" >> beam.Map(_together), begin)
+            | beam.Flatten()
+            | "all" >> beam.GroupByKey()
+            | "in order" >> beam.MapTuple(_in_order)
+        )
+
+
+def _together(element: tuple[Key, Any]) -> tuple[int, tuple[Key, Any]]:
+    return 0, element
+
+
+def _in_order(_: int, elements: Iterable[tuple[Key, Any] | None]) -> list[tuple[Key, Any]]:
+    return sorted(((Key(*one[0]), one[1]) for one in elements if one is not None), key=itemgetter(0))

@@ -1,0 +1,206 @@
+"""Chunks mapped by a function that may hang, crash or eat memory on a row: the row is lost, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+import pyarrow as pa
+
+from kbsource.errors import SetupError, named_faults
+from kbsource.files import LocalStorage, join
+from kbsource.runtime.chunks import (
+    ChunkFunction,
+    Key,
+    Report,
+    Stored,
+    chunk_path,
+    read_chunk_report,
+    read_stored,
+    write_chunk,
+)
+from kbsource.runtime.guard import Guard, WorkerDiedError
+from pipelines.primitives.guarded_chunk import DO_CHUNK, chunk_task, packed
+from pipelines.runners.workers import WorkerDoFn
+from pipelines.stores.storage import is_local, storage_for
+
+MAX_BAD_ROWS = 25
+"""Rows of a chunk that may end the process before the job is given up: what fails so often is broken."""
+MAX_DEATHS = 10
+"""Deaths that are no row's fault, while one chunk is done, before the job is given up."""
+MAX_KILLS = 3
+"""How often a row that is alone must see its process killed from outside before that counts as the row's doing."""
+
+CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
+Chunk: TypeAlias = "Stored | pa.RecordBatch | None"
+
+
+class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(Key, rows) -> (Key, rows), each chunk in a process beside the worker.
+
+    Rows are a ``Stored`` or a record batch; None for a chunk that is known by its key alone. A row that does not end in
+    time, or ends the process, is tried again alone in a fresh process; what fails there too is told to the function as
+    a verdict when the chunk is done again. So what happens to a process from outside never changes what comes out.
+
+    Outputs:
+        ``chunks``: (Key, ``Stored``) with a folder, else (Key, record batch).
+        ``rejected``: ``BadRecord``, in no order.
+        ``counts``: (Key, dict of counts by name).
+
+    With a folder each chunk is a file there. One that is there already is taken as it is: a job that was killed goes on
+    where it was, so a folder must only be given again to the same job with the same input. Without a folder the rows
+    pass through memory, which suits what is small.
+
+    Args:
+        make: gives the ``chunks.ChunkFunction``; called once in each process, with the values of ``given``.
+            Has to be importable where workers run, as a module's function or class is, and to be pickled. Where it has
+            a method ``prepare``, that is called first, with the same values, in the process that starts the others.
+        given: side inputs (``AsSingleton`` of JSON values) that ``make`` is called with.
+        folder: takes a file for each chunk; None for none.
+        timeout_s: seconds that a row may take; None for no limit.
+        memory_bytes: memory that the process may allocate; None for no limit.
+        beats: local folder where the processes show how far they are; None for none.
+
+    Raises:
+        SetupError: what the function raises of these kinds ends the job, as rows do that fail too often.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., ChunkFunction],
+        *,
+        given: tuple[Any, ...] = (),
+        folder: str | None = None,
+        timeout_s: float | None = None,
+        memory_bytes: int | None = None,
+        beats: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._given = given
+        self._do_chunk = _DoChunk(make, folder, timeout_s, memory_bytes, beats)
+
+    def expand(self, chunks: Any) -> Any:
+        return chunks | beam.ParDo(self._do_chunk, *self._given).with_outputs(REJECTED, COUNTS, main=CHUNKS)
+
+
+class _DoChunk(WorkerDoFn):
+    def __init__(
+        self,
+        make: Callable[..., ChunkFunction],
+        folder: str | None,
+        timeout_s: float | None,
+        memory_bytes: int | None,
+        beats: str | None,
+    ) -> None:
+        super().__init__()
+        self._make, self._folder = packed(make), folder
+        self._prepare: Callable[..., None] | None = getattr(make, "prepare", None)
+        self._timeout_s, self._memory_bytes, self._beats = timeout_s, memory_bytes, beats
+        self._guard: Guard | None = None
+
+    def setup(self) -> None:
+        super().setup()
+        self._scratch = tempfile.TemporaryDirectory(prefix="kbsource-")
+        self._names = itertools.count()
+        self._done = frozenset[str]()
+        if self._folder is not None:
+            with named_faults():
+                self._done = frozenset(storage_for(self._folder).glob(join(self._folder, "*.arrow")))
+
+    def process(self, element: tuple[Key, Chunk], *given: Any) -> Iterator[Any]:
+        key, rows = element
+        with named_faults():
+            stored, report = self._stored(Key(*key), rows, given)
+            for bad in report.rejected:
+                yield beam.pvalue.TaggedOutput(REJECTED, bad)
+            yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(report.counts)))
+            yield key, stored if self._folder is not None else self._loaded(stored)
+
+    def _stored(self, key: Key, rows: Chunk, given: tuple[Any, ...]) -> tuple[Stored, Report]:
+        output = chunk_path(self._folder or self._scratch.name, key)
+        storage = storage_for(output)
+        if output not in self._done:
+            if isinstance(rows, pa.RecordBatch):
+                path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
+                rows = write_chunk([rows], rows.schema, Report(), path=path, storage=LocalStorage())
+            guard = self._guard = self._guard or self._start(given)
+            do_guarded(guard, chunk_task(self._make, given, key, rows, output, {}))
+            if rows is not None and rows.path.startswith(self._scratch.name):
+                os.remove(rows.path)
+        return read_chunk_report(output, storage)
+
+    def _loaded(self, stored: Stored) -> pa.RecordBatch:
+        """Gives the rows as one batch, and removes their file."""
+        table = pa.Table.from_batches(read_stored(stored, LocalStorage()), _schema_of(stored.path))
+        os.remove(stored.path)
+        return (
+            table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+        )
+
+    def _start(self, given: tuple[Any, ...]) -> Guard:
+        if self._prepare is not None:
+            self._prepare(*given)
+        folder = self._beats if self._beats is not None and is_local(self._beats) else self._scratch.name
+        name = f"chunks-{os.path.basename(self._scratch.name)}.beat"
+        beat_path = os.path.join(folder, name)
+        return Guard(DO_CHUNK, beat_path=beat_path, page_timeout_s=self._timeout_s, memory_bytes=self._memory_bytes)
+
+    def teardown(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
+        self._scratch.cleanup()
+
+
+def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
+    """Has a chunk done as often as it takes.
+
+    Raises:
+        SetupError: the function raised it, or too many rows, or deaths that are no row's, ended the process.
+    """
+    verdicts: dict[int, tuple[int, str]] = {}
+    n_deaths = 0
+    while True:
+        try:
+            guard.run({**task, "verdicts": verdicts})
+            return
+        except WorkerDiedError as death:
+            how = _dies_alone(guard, {**task, "verdicts": verdicts}, death.page) if death.page else None
+            if how is None:
+                n_deaths += 1
+            else:
+                verdicts[death.page] = (verdicts.get(death.page, (0, ""))[0] + 1, how)
+            where = f"chunk {'-'.join(map(str, task['key']))}"
+            if len(verdicts) > MAX_BAD_ROWS:
+                raise SetupError(
+                    f"{where}: {len(verdicts)} rows ended the process that worked on them, so what does it is broken. "
+                    f"The last one, row {death.page}: {death.kind}, {death.detail}"
+                ) from death
+            if n_deaths == MAX_DEATHS:
+                raise SetupError(
+                    f"{where}: the working process died {n_deaths} times, and not for any row; the last time of: "
+                    f"{death.kind}, {death.detail}"
+                ) from death
+
+
+def _dies_alone(guard: Guard, task: dict[str, Any], row: int) -> str | None:
+    """Gives how a row ends a fresh process that does nothing else; None when it does not."""
+    for _ in range(MAX_KILLS):
+        try:
+            guard.run({**task, "alone": row})
+            return None
+        except WorkerDiedError as death:
+            if not death.page:
+                return None
+            if not death.is_killed:
+                return death.kind
+    return "crash"
+
+
+def _schema_of(path: str) -> pa.Schema:
+    with pa.OSFile(path, "rb") as file:
+        return pa.ipc.open_file(file).schema

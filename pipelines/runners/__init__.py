@@ -1,0 +1,1 @@
+"""Where pipelines run: presets, clusters, worker processes, and how a run ends."""

@@ -1,0 +1,183 @@
+"""Presets for clusters: the flags of Beam that Spark, Flink and Dataflow need, and a look at what must be there.
+
+The heavy work is done by processes beside Beam's Python workers, and all that comes of it is in files: so the workers
+must see the dump and the output folder under the same names as the driver, and have the same kbsource installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from kbsource.errors import SetupError
+from pipelines.runners.job_server import check_java, fetch_jar, jvm_flags, launcher_flags
+from pipelines.stores.object_stores import check_reachable
+
+WORKER_COMMAND = "kbsource-worker"
+DATAFLOW_RUNNER = "DataflowRunner"
+ENVIRONMENT_CACHE_MS = 60_000
+"""How long an idle Python worker waits for the next stage; starting one takes seconds."""
+
+# Spark 3.5 runs on Java 8, 11 and 17, Beam 2.77 on 11 and newer. https://spark.apache.org/docs/3.5.0/, 2026-11-21.
+SPARK_JAVA = (11, 17)
+# Flink 1.20 and 2.x: https://nightlies.apache.org/flink/flink-docs-release-2.0/docs/deployment/java_compatibility/.
+FLINK_JAVA = (11, 17, 21)
+# What Spark and Beam reach into, which Java 17 keeps closed; Beam opens it for its job server only.
+_OPENED = ("sun.nio.ch", "java.nio", "java.util", "java.lang.invoke", "java.lang")
+# An executor whose Python worker died hands further tasks to the dead one for a while, and Spark gives up after four
+# failures: so a task that failed goes to another executor.
+_TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
+# Where it has failed on all of them the job ends, instead of waiting two minutes for another executor.
+_GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
+
+_DATAFLOW_NEEDS = {
+    "project": "the Google Cloud project",
+    "region": "where the workers run, us-central1 for instance",
+    "temp_location": "a folder gs://BUCKET/FOLDER for temporary files",
+    "sdk_container_image": "the image of docker/Dockerfile in a registry that the workers reach",
+}
+
+
+def spark_flags(given: Mapping[str, str]) -> list[str]:
+    """Gives the flags for a Spark 3.5 cluster.
+
+    Beam's job server is started beside the driver, or a running one is used where ``job_endpoint`` names it. Python
+    workers are processes that the executors start, unless another environment is given.
+
+    Args:
+        given: flags that the user gave, by name.
+
+    Raises:
+        SetupError: names what is missing and how to get it.
+    """
+    environment = _environment(given)
+    if "job_endpoint" in given:
+        return _portable(given, environment)
+    master = given.get("spark_master_url")
+    if master is None:
+        raise SetupError(
+            "--runner spark needs the cluster: give --spark_master_url=spark://HOST:PORT (local[*] tries it on this "
+            "machine), or --job_endpoint=HOST:PORT of a job server that runs already."
+        )
+    check_java(SPARK_JAVA)
+    if master.startswith("spark://"):
+        for address in master.removeprefix("spark://").split(","):
+            check_reachable(address, what="Spark master", remedy="Start it, or check host and port.")
+    elif not master.startswith("local"):
+        raise SetupError(
+            f"--spark_master_url={master}: give spark://HOST:PORT or local[*]. On YARN and Kubernetes, start the job "
+            "server with spark-submit and give --job_endpoint=HOST:PORT (docs/running.md)."
+        )
+    opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
+    return [
+        "--runner=SparkRunner",
+        "--spark_version=3",
+        *_jar_flags(given, "spark_job_server_jar", ":runners:spark:3:job-server:shadowJar"),
+        *launcher_flags(),
+        *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}", _TRY_ELSEWHERE, _GIVE_UP]),
+        *environment,
+    ]
+
+
+def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
+    """Gives the flags for a Flink cluster, or for one inside the job server where no ``flink_master`` is given.
+
+    Args:
+        given: flags that the user gave, by name.
+        n_cores: of this machine; what the one inside the job server uses.
+
+    Raises:
+        SetupError: names what is missing and how to get it.
+    """
+    environment = _environment(given)
+    if "job_endpoint" in given:
+        return _portable(given, environment)
+    check_java(FLINK_JAVA)
+    master = given.get("flink_master", "[local]")
+    local = master == "[local]"
+    if not local:
+        check_reachable(
+            master, what="Flink job manager", remedy="Start it, check host and port, or leave --flink_master out."
+        )
+    version = given.get("flink_version") or newest_flink()
+    return [
+        "--runner=FlinkRunner",
+        f"--flink_master={master}",
+        *([f"--parallelism={n_cores}"] if local and "parallelism" not in given else []),
+        *_jar_flags(given, "flink_job_server_jar", f":runners:flink:{version}:job-server:shadowJar"),
+        *launcher_flags(),
+        *jvm_flags([f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]),
+        *environment,
+    ]
+
+
+def dataflow_flags(given: Mapping[str, str]) -> list[str]:
+    """Gives the flags for Dataflow.
+
+    Args:
+        given: flags that the user gave, by name.
+
+    Raises:
+        SetupError: names what is missing and how to get it.
+    """
+    if importlib.util.find_spec("apitools") is None:
+        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[gcp]'.")
+    missing = [f"--{name}: {meaning}" for name, meaning in _DATAFLOW_NEEDS.items() if name not in given]
+    if missing:
+        raise SetupError("--runner dataflow needs " + "; ".join(missing) + ".")
+    for name in ("temp_location", "staging_location"):
+        if not given.get(name, "gs://").startswith("gs://"):
+            raise SetupError(f"--{name}={given[name]}: Dataflow takes a folder gs://BUCKET/FOLDER.")
+    flags = [f"--runner={DATAFLOW_RUNNER}", "--no_save_main_session"]
+    if "sdk_location" not in given:
+        flags.append("--sdk_location=container")
+    # One Python worker per core with one thread: each starts a process of its own for the heavy work.
+    if "number_of_worker_harness_threads" not in given:
+        flags.append("--number_of_worker_harness_threads=1")
+    return flags
+
+
+def _portable(given: Mapping[str, str], environment: list[str]) -> list[str]:
+    check_reachable(
+        given["job_endpoint"], what="job server", remedy="Start it (docs/running.md), or check host and port."
+    )
+    return ["--runner=PortableRunner", *environment]
+
+
+def _environment(given: Mapping[str, str]) -> list[str]:
+    """Gives the flags of the Python workers' environment: processes that the cluster starts, if none was given."""
+    flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={ENVIRONMENT_CACHE_MS}"]
+    kind = given.get("environment_type", "PROCESS")
+    if kind == "LOOPBACK":
+        raise SetupError(
+            "--environment_type=LOOPBACK does all the work in the driver; use --runner local-multi for that."
+        )
+    if kind != "PROCESS" or "environment_config" in given or "environment_options" in given:
+        return flags
+    command = os.path.join(os.path.dirname(sys.executable), WORKER_COMMAND)
+    if shutil.which(command) is None:
+        raise SetupError(
+            f"{command} is no program, and the cluster's workers would start it: install kbsource with pip, or name "
+            'the program with --environment_config={"command": "PATH"}.'
+        )
+    return [*flags, "--environment_type=PROCESS", f"--environment_config={json.dumps({'command': command})}"]
+
+
+def _jar_flags(given: Mapping[str, str], name: str, gradle_target: str) -> list[str]:
+    path = given.get(name)
+    if path is None:
+        return [f"--{name}={fetch_jar(gradle_target, flag=f'--{name}=PATH')}"]
+    if "://" not in path and not os.path.isfile(path):
+        raise SetupError(f"{path} does not exist; check the path given with --{name}.")
+    return []
+
+
+def newest_flink() -> str:
+    """Gives the newest version of Flink that Beam has a job server for."""
+    from apache_beam.options.pipeline_options import FlinkRunnerOptions
+
+    return str(FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS[-1])

@@ -1,0 +1,143 @@
+"""Names for ways to run a pipeline, as flags of Beam."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kbsource.errors import SetupError
+from pipelines.runners.clusters import dataflow_flags, flink_flags, spark_flags
+from pipelines.stores.storage import use_options
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+_LOCAL = ("--runner=FnApiRunner",)
+
+PRESETS = {
+    "local": "Beam's own runner on this machine, with one worker",
+    "local-multi": "the same with a process for each core, or --workers of them",
+    "spark": "a Spark 3.5 cluster: --spark_master_url, or --job_endpoint of a running job server",
+    "flink": "a Flink cluster: --flink_master or --job_endpoint; without, one inside the job server",
+    "dataflow": "Google Dataflow: --project, --region, --temp_location and --sdk_container_image",
+}
+"""Names of the presets and what they mean."""
+
+
+def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
+    """Gives the flags of Beam for a preset or for a runner that Beam itself knows.
+
+    The local presets are Beam's own runner, which ``DirectRunner`` stands for where Prism is not to be had: in this
+    process, or with a process of its own for each worker.
+
+    Args:
+        runner: name of a preset, or of one of Beam's runners.
+        workers: working processes, for ``local-multi`` only.
+        beam_args: further flags, passed on as they are.
+
+    Raises:
+        SetupError: names what is wrong and the choices.
+    """
+    quiet_beam()
+    if workers is not None and runner != "local-multi":
+        instead = "give that one" if runner == "local" else "give Beam's own flag for the number of workers"
+        raise SetupError(f"--workers is for --runner local-multi, not for {runner}; {instead}.")
+    if workers is not None and workers < 1:
+        raise SetupError(f"--workers is {workers}; give at least 1, or leave it out for one per core.")
+    if runner == "local":
+        return [*_LOCAL, *beam_args]
+    if runner == "local-multi":
+        processes = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_processing"]
+        return [*_LOCAL, *processes, *beam_args]
+    given = flags_given(beam_args)
+    if "output_executable_path" in given:
+        raise SetupError(
+            "--output_executable_path writes a pipeline down instead of running it; run it with a job server."
+        )
+    if runner == "spark":
+        return [*spark_flags(given), *beam_args]
+    if runner == "flink":
+        return [*flink_flags(given, n_cores=n_cores()), *beam_args]
+    if runner == "dataflow":
+        return [*dataflow_flags(given), *beam_args]
+    if runner not in known_runners():
+        presets = ", ".join(PRESETS)
+        raise SetupError(
+            f"--runner {runner}: no preset ({presets}) and no runner of Beam ({', '.join(known_runners())})."
+        )
+    return [f"--runner={runner}", *beam_args]
+
+
+def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
+    """Gives flags by name without their dashes; the last one counts, a flag without a value has an empty one.
+
+    >>> flags_given(["--job_name=a", "--region", "us-central1", "--streaming"])
+    {'job_name': 'a', 'region': 'us-central1', 'streaming': ''}
+    """
+    given: dict[str, str] = {}
+    name = None
+    for argument in beam_args:
+        if argument.startswith("--"):
+            name, _, value = argument[2:].partition("=")
+            given[name] = value
+        elif name is not None:
+            given[name] = argument
+    return given
+
+
+def n_cores() -> int:
+    """Gives the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def known_runners() -> list[str]:
+    """Gives the names of the runners that Beam knows."""
+    from apache_beam.options.pipeline_options import StandardOptions
+
+    return sorted({*StandardOptions.KNOWN_RUNNER_NAMES, "FnApiRunner"})
+
+
+def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
+    """Gives Beam's options for flags, and lets its file systems have them.
+
+    Raises:
+        SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    options = PipelineOptions(list(flags))
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            known = options.get_all_options()
+            given = options.get_all_options(retain_unknown_options=True)
+    except SystemExit as error:
+        reason = complaint.getvalue().strip().rpartition("error: ")[2]
+        raise SetupError(f"Beam does not take these options: {reason}") from error
+    unknown = set(given) - set(known)
+    for flag in flags:
+        name = flag.partition("=")[0]
+        if name.lstrip("-").replace("-", "_") not in unknown:
+            continue
+        raise SetupError(
+            f"Neither kbsource nor Beam has an option {name}. See the command's --help, and Beam's pipeline "
+            "options for the runner."
+        )
+    use_options(options.get_all_options(drop_default=True))
+    return options
+
+
+def quiet_beam() -> None:
+    """Silences what Beam's machinery logs below an error: none of it is for the user of a command."""
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    # What a worker raises reaches the driver too.
+    for name in ("apache_beam.runners.common", "apache_beam.runners.worker"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Parts of Beam log through the root logger.
+    logging.getLogger().setLevel(logging.ERROR)

@@ -1,0 +1,100 @@
+"""A pipeline run to its end, with the faults of its workers told as what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions
+
+from kbsource.errors import DataError, SetupError
+from pipelines.runners.clusters import DATAFLOW_RUNNER
+from pipelines.runners.local_processes import LocalProcessRunner
+from pipelines.runners.presets import pipeline_options, quiet_beam
+from pipelines.stores.storage import is_local
+
+# How Beam reports what a worker raised, and how its portable runners report a job that ended badly.
+_RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}
+_FAILED_JOB = "failed in state FAILED: "
+_WHERE = " [while running "
+
+
+def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
+    """Gives an empty pipeline.
+
+    Args:
+        flags: of Beam, from ``runners.beam_flags``.
+
+    Raises:
+        SetupError: a flag is unknown or has a bad value.
+    """
+    quiet_beam()
+    options = pipeline_options(flags)
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode != "multi_processing":
+        return beam.Pipeline(options=options)
+    direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
+    return beam.Pipeline(runner=LocalProcessRunner(), options=options)
+
+
+def check_paths(flags: Sequence[str], *paths: str) -> None:
+    """Finds files that a pipeline is to read or write where the runner's workers do not see them.
+
+    Args:
+        flags: of Beam, from ``runners.beam_flags``.
+        paths: inputs and outputs.
+
+    Raises:
+        SetupError: Dataflow would get a path of this machine.
+    """
+    if f"--runner={DATAFLOW_RUNNER}" not in flags:
+        return
+    for path in filter(is_local, paths):
+        raise SetupError(
+            f"{path} is a path of this machine, whose files Dataflow's workers do not see: put them into a bucket "
+            "and give gs://BUCKET/FOLDER, or choose another runner."
+        )
+
+
+def run_pipeline(pipeline: Any, name: str) -> None:
+    """Runs a pipeline to its end.
+
+    Args:
+        pipeline: to run.
+        name: of the job, for messages.
+
+    Raises:
+        SetupError: a worker raised it, or a DataError, and Beam has added where; or the cluster gave the job up.
+    """
+    try:
+        pipeline.run().wait_until_finish()
+    except SetupError as error:  # by Beam's own runner
+        kind = DataError if isinstance(error, DataError) else SetupError
+        raise kind(str(error).partition(_WHERE)[0]) from error
+    except RuntimeError as error:
+        # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
+        if str(error).startswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt from error
+        fault = reported_fault(str(error), name)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def reported_fault(report: str, name: str) -> SetupError | None:
+    """Gives what a runner's report on a failed job says is wrong; None where it does not say.
+
+    >>> reported_fault("Pipeline p failed in state FAILED: java.io.IOException: no space\\n\\tat org.apache", "build")
+    SetupError('The runner gave up on build: java.io.IOException: no space')
+    """
+    for mark, kind in _RAISED.items():
+        _, is_raised, message = report.partition(mark)
+        if is_raised:
+            return kind(_first_line(message))
+    _, is_failed, reason = report.partition(_FAILED_JOB)
+    return SetupError(f"The runner gave up on {name}: {_first_line(reason)}") if is_failed else None
+
+
+def _first_line(report: str) -> str:
+    return report.partition("\n")[0].partition(_WHERE)[0]

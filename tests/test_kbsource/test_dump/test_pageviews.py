@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.dump.pageviews import PageViews, Popularity, projects_of, read_pageviews
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.records import BadRecord
+from tests.support.real_data import real_path
+
+EN = projects_of("en")
+
+
+def read(path: Path, content: bytes) -> list[PageViews | BadRecord]:
+    path.write_bytes(content)
+    return list(read_pageviews(str(path), LocalStorage(), EN))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"en.wikipedia Abraham_Lincoln 307 desktop 8 F8", PageViews("Abraham Lincoln", 307, 8)),
+        (b"en.wikipedia Abraham_Lincoln null mobile-app 2 A1B1", PageViews("Abraham Lincoln", None, 2)),
+        (b"en.wikipedia Abraham_Lincoln mobile-web 5 A5", PageViews("Abraham Lincoln", None, 5)),
+        (b"en.z Abraham_Lincoln 12", PageViews("Abraham Lincoln", None, 12)),
+        (b"en.z Abraham_Lincoln 12 A12", PageViews("Abraham Lincoln", None, 12)),
+        (b"en Abraham_Lincoln 12 47377", PageViews("Abraham Lincoln", None, 12)),
+        (b"en.zero A 2 0", PageViews("A", None, 2)),
+        (b"en.m Caf%C3%A9_%22Sea%22 1 0", PageViews('Café "Sea"', None, 1)),
+        ("en.z 潮の歌 3".encode(), PageViews("潮の歌", None, 3)),
+        (b"en.z 100%_Rain 3", PageViews("100% Rain", None, 3)),
+        (b"en.z A 3\r", PageViews("A", None, 3)),
+        (b"en.wikipedia A 4294967295 desktop 999999999999999 A1", PageViews("A", 4294967295, 999_999_999_999_999)),
+    ],
+)
+def test_both_forms_are_read(line: bytes, expected: PageViews, tmp_path: Path) -> None:
+    for pack in (bytes, bz2.compress, gzip.compress):
+        assert read(tmp_path / "views", pack(line + b"\n")) == [expected]
+        assert read(tmp_path / "views", pack(line)) == [expected]
+
+
+def test_other_projects_and_comments_are_passed_over(tmp_path: Path) -> None:
+    assert read(tmp_path / "views", b"# en.z\nde.wikipedia A 1 desktop 1 A1\nen.b A 1\nende.z A 1\n") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"en.z",
+        b"en.z A",
+        b"en.z A many",
+        b"en.wikipedia A x desktop 8 F8",
+        b"en.wikipedia A 1 tv 8 F8",
+        b"en.wikipedia A 7 tv 8",
+        b"en.z  1",
+        b"en.z A -1",
+        b"en.z A " + b"9" * 5000,
+        b"en.wikipedia A 1 desktop 9999999999999999 A1",
+        b"en.wikipedia A 4294967296 desktop 1 A1",
+        b"en.wikipedia A " + b"9" * 5000 + b" desktop 1 A1",
+    ],
+)
+def test_a_line_of_another_form_is_rejected(line: bytes, tmp_path: Path) -> None:
+    (bad,) = read(tmp_path / "views", line)
+    assert isinstance(bad, BadRecord)
+    assert (bad.reason, bad.detail, bad.file) == ("malformed_line", line.decode()[:1000], "views")
+
+
+def test_offsets_are_those_of_the_lines(tmp_path: Path) -> None:
+    found = read(tmp_path / "views", b"en.z A 1\nen.z\nen.z B 2")
+    assert [one.offset for one in found if isinstance(one, BadRecord)] == [9]
+
+
+def test_damage_is_told_and_what_can_be_read_is(tmp_path: Path) -> None:
+    content = bz2.compress(b"en.z A 1\n") + bz2.compress(b"en.z B 2\n")[:-12]
+    found = read(tmp_path / "views", content)
+    assert found[0] == PageViews("A", None, 1)
+    assert {one.reason for one in found if isinstance(one, BadRecord)} == {"truncated"}
+
+
+def test_the_end_of_a_line_that_a_damage_cuts_is_no_line(tmp_path: Path) -> None:
+    streams = [bz2.compress(part) for part in (b"en.z A 1\nen.z B ", b"2\nfiu-vro.z C 3\nt", b"en.z D 4\nen.z E 5\n")]
+    broken = bytearray(streams[1])
+    broken[20] ^= 0xFF
+    found = read(tmp_path / "views", streams[0] + bytes(broken) + streams[2])
+    assert [one.title for one in found if isinstance(one, PageViews)] == ["A", "E"]
+    assert [one.reason for one in found if isinstance(one, BadRecord)] == ["damaged_block"]
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress])
+def test_a_line_without_end_is_given_up_and_the_next_one_read(pack: Any, tmp_path: Path) -> None:
+    long = b"en.z A 5 " + b"en.z " * 700_000
+    found = read(tmp_path / "views", pack(long + b"\nen.z B 1\nen.z"))
+    assert [one for one in found if isinstance(one, PageViews)] == [PageViews("B", None, 1)]
+    bad = [(one.reason, one.offset) for one in found if isinstance(one, BadRecord)]
+    assert [reason for reason, _ in bad] == ["line_too_large", "malformed_line"]
+    if pack is not bz2.compress:
+        assert [offset for _, offset in bad] == [0, len(long) + 10]
+
+
+LINE = st.sampled_from([b"en", b"en.z", b"en.wikipedia", b"ten.z", b"de.z", b""]).flatmap(
+    lambda project: st.sampled_from(
+        [b" A 1", b" B_b 2 A2", b" C 7 desktop 8 A8", b" D null mobile-app 3 A3", b" E x", b""]
+    ).map(lambda others: project + others)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(LINE, max_size=30), st.integers(1, 60), st.sampled_from([bytes, bz2.compress, gzip.compress]))
+def test_any_cut_into_streams_gives_what_the_lines_say(lines: list[bytes], step: int, pack: Any) -> None:
+    content = b"\n".join(lines)
+    parts = [content[start : start + step] for start in range(0, len(content), step)] or [content]
+    expected = []
+    for line in lines:
+        project, *fields = line.decode().split(" ")
+        if project not in EN:
+            continue
+        if len(fields) == 5:
+            page_id, views = (None if fields[1] == "null" else int(fields[1])), int(fields[3])
+        else:
+            page_id, views = None, int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else -1
+        expected.append((fields[0].replace("_", " "), page_id, views) if views >= 0 else "malformed_line")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "views"
+        path.write_bytes(b"".join(map(pack, parts)) if content else pack(b"\n"))
+        found = list(read_pageviews(str(path), LocalStorage(), EN))
+    assert [one.reason if isinstance(one, BadRecord) else tuple(one) for one in found] == expected
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="nothing"):
+        list(read_pageviews(str(tmp_path / "nothing"), LocalStorage(), EN))
+
+
+def test_popularity_sums_over_titles_that_lead_to_one_article() -> None:
+    articles = {"A": 7, "Redirect to A": 7, "B": 5000}
+    popularity = Popularity(lambda row: row.page_id or articles.get(row.title))
+    popularity.add([PageViews("A", None, 3), PageViews("Redirect to A", None, 4), PageViews("x", 5000, 1)])
+    popularity.add([PageViews("B", None, 1), PageViews("no page", None, 9)])
+    assert [popularity.views(page_id) for page_id in (7, 5000, 6, 10**9)] == [7, 2, 0, 0]
+    assert (popularity.n_views, popularity.n_elsewhere) == (9, 9)
+
+
+def test_views_of_pages_that_are_not_known_are_of_no_article() -> None:
+    popularity = Popularity(lambda row: row.page_id or {"-": 7}.get(row.title))
+    popularity.add([PageViews("-", None, 1000), PageViews("-", 7, 2)])
+    assert (popularity.views(7), popularity.n_elsewhere) == (2, 1000)
+
+
+def test_real_days_add_up() -> None:
+    folder = real_path("sql/qrank_dumps/other/pageview_complete/2023/2023-03")
+    popularity = Popularity(lambda row: row.page_id)
+    for path in sorted(folder.iterdir()):
+        rows = list(read_pageviews(str(path), LocalStorage(), projects_of("de")))
+        assert not any(isinstance(row, BadRecord) for row in rows)
+        popularity.add(row for row in rows if isinstance(row, PageViews))
+    assert popularity.views(585473) > 10
+    assert popularity.n_elsewhere > 0

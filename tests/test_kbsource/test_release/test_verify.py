@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.index.title_index import ARTICLES_SCHEMA, TITLES_SCHEMA
+from kbsource.index.title_index_build import build_title_index
+from kbsource.records import BadRecord, CellLink, Page
+from kbsource.release.columns import batch_to_pages, pages_to_batch
+from kbsource.release.findings import RULES
+from kbsource.release.manifest import Manifest, read_manifest, write_manifest
+from kbsource.release.page_checks import spans_hold
+from kbsource.release.verify import verify_release
+from kbsource.schema import REJECTED
+from tests.support.pages import synthetic_pages, title_of
+from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
+
+STORAGE = LocalStorage()
+SHARD_0 = "pages/pages-00000-of-00002.parquet"
+SHARD_1 = "pages/pages-00001-of-00002.parquet"
+REDIRECTS = "redirects/redirects-00000-of-00001.parquet"
+REJECTS = "rejected/rejected-00000-of-00001.parquet"
+TITLES = [
+    *(TitleRow(1 + 3 * number, title_of(number)) for number in range(20)),
+    redirect_to(501, "First", title_of(0), fragment="Life"),
+    redirect_to(502, "Début", "First"),
+    redirect_to(503, "Gone", "Not there"),
+    TitleRow(600, "Rejected"),
+]
+REJECTED_ROWS = [
+    BadRecord("parse", "600", "offset_law", "", "dump.xml", 5),
+    BadRecord("read", "", "bad_xml", "", "dump.xml", 9),
+]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verify")
+    pages = synthetic_pages(20, n_paragraphs=5)
+    write_release(folder, pages, titles=TITLES, rejected=REJECTED_ROWS, rows_per_shard=12)
+    return folder / "release"
+
+
+@dataclass
+class Release:
+    """A copy of a release that a test may spoil; the manifest is made to agree with what is spoilt."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Manifest:
+        return read_manifest(str(self.path), STORAGE)
+
+    def write_manifest(self, **changes: Any) -> None:
+        write_manifest(replace(self.manifest, **changes), str(self.path), STORAGE)
+
+    def accept(self, file: str, **changes: int) -> None:
+        """Puts size and hash of a changed file into the manifest."""
+        content = (self.path / file).read_bytes()
+        facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **changes}
+        manifest = self.manifest
+        tables = {
+            name: tuple(replace(entry, **facts) if entry.file == file else entry for entry in entries)
+            for name, entries in manifest.tables.items()
+        }
+        index = tuple(replace(entry, **facts) if entry.file == file else entry for entry in manifest.index)
+        self.write_manifest(tables=tables, index=index)
+
+    def spoil_pages(self, change: Callable[[list[Page]], list[Page]], file: str = SHARD_0) -> None:
+        path = self.path / file
+        (batch,) = pq.read_table(path).combine_chunks().to_batches()
+        pq.write_table(pa.Table.from_batches([pages_to_batch(change(batch_to_pages(batch)))]), path)
+        self.accept(file)
+
+    def spoil_table(self, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        table = change(pq.read_table(self.path / file))
+        pq.write_table(table, self.path / file)
+        self.accept(file)
+
+    def rules(self) -> set[tuple[str, str]]:
+        report = verify_release(str(self.path))
+        assert report.is_sound == (not report.findings)
+        return {(finding.file, finding.rule) for finding in report.findings}
+
+
+@pytest.fixture
+def release(original: Path, tmp_path: Path) -> Release:
+    shutil.copytree(original, tmp_path / "release")
+    return Release(tmp_path / "release")
+
+
+def test_a_sound_release_has_no_findings(release: Release) -> None:
+    seen: list[tuple[int, int]] = []
+    report = verify_release(str(release.path), on_progress=lambda done, total: seen.append((done, total)))
+    assert report.findings == ()
+    assert (report.n_files, report.n_pages, report.n_anchors, report.n_redirects) == (9, 20, 400, 3)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_a_changed_byte_in_any_file_is_found_and_the_file_named(original: Path, tmp_path: Path) -> None:
+    files = sorted(path.relative_to(original) for path in original.rglob("*") if path.is_file())
+    assert len(files) == 10
+    for file in files:
+        content = (original / file).read_bytes()
+        for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
+            shutil.copytree(original, tmp_path / "release")
+            spoilt = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+            (tmp_path / "release" / file).write_bytes(spoilt)
+            assert str(file) in {finding.file for finding in verify_release(str(tmp_path / "release")).findings}
+            shutil.rmtree(tmp_path / "release")
+
+
+def test_missing_added_and_shortened_files_are_named(release: Release) -> None:
+    (release.path / SHARD_0).unlink()
+    (release.path / "pages" / "more.parquet").write_bytes(b"")
+    with (release.path / "index" / "qids.arrow").open("ab") as file:
+        file.write(b"more")
+    assert release.rules() == {
+        (SHARD_0, "missing"),
+        ("pages/more.parquet", "unlisted"),
+        ("index/qids.arrow", "size"),
+    }
+
+
+def test_no_manifest_is_nothing_to_verify(release: Release) -> None:
+    (release.path / "manifest.json").unlink()
+    with pytest.raises(SetupError, match="no finished release"):
+        verify_release(str(release.path))
+
+
+def change_page(number: int, **changes: Any) -> Callable[[list[Page]], list[Page]]:
+    return lambda pages: [
+        replace(page, **{name: change(page) for name, change in changes.items()}) if n == number else page
+        for n, page in enumerate(pages)
+    ]
+
+
+def change_anchor(**changes: Any) -> Callable[[list[Page]], list[Page]]:
+    return change_page(3, anchors=lambda page: (*page.anchors[:-1], page.anchors[-1]._replace(**changes)))
+
+
+def cell_link(link: CellLink) -> Callable[[list[Page]], list[Page]]:
+    def tables(page: Page) -> tuple[object, ...]:
+        table = page.tables[0]
+        cell = table.rows[0][0]._replace(links=(link,))
+        return (table._replace(rows=((cell, *table.rows[0][1:]), *table.rows[1:])),)
+
+    return change_page(2, tables=tables)
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"),
+    [
+        ("offset_law", change_anchor(text="other")),
+        ("offset_law", change_anchor(start=0)),
+        ("offset_law", change_anchor(end=100_000)),
+        ("offset_law", change_anchor(start=-1, end=-1, text="")),
+        ("offset_law", change_anchor(element=999)),
+        ("offset_law", change_anchor(element=-1)),
+        ("offset_law", cell_link(CellLink(0, 99, "T", None, None))),
+        ("offset_law", cell_link(CellLink(3, 2, "T", None, None))),
+        ("page_law", change_page(2, anchors=lambda page: page.anchors[::-1])),
+        ("page_law", change_page(2, elements=lambda page: (page.elements[0], *page.elements))),
+        ("page_law", change_page(2, elements=lambda page: (), anchors=lambda page: ())),
+        ("page_law", change_page(2, tables=lambda page: (page.tables[0]._replace(element=99),))),
+        (
+            "page_law",
+            change_page(
+                2,
+                anchors=lambda page: (),
+                elements=lambda page: (page.elements[0], page.elements[1]._replace(text="a\nb")),
+            ),
+        ),
+        ("duplicate_qid", change_page(2, qid=lambda page: "Q1001")),
+        ("dangling_target", change_anchor(target_page_id=77)),
+        ("dangling_target", cell_link(CellLink(0, 1, "T", None, 77))),
+        ("target_title", change_anchor(target_title="Another")),
+        ("target_title", cell_link(CellLink(0, 1, "Another", None, 1))),
+        ("redirects_disagree", change_page(0, redirects=lambda page: ("First",))),
+        ("redirects_disagree", change_page(1, redirects=lambda page: ("Begun",))),
+        ("index_disagrees", change_page(2, title=lambda page: "Another")),
+        ("page_order", lambda pages: [pages[1], pages[0], *pages[2:]]),
+    ],
+)
+def test_a_broken_law_is_found_behind_sound_hashes(
+    release: Release, rule: str, spoil: Callable[[list[Page]], list[Page]]
+) -> None:
+    release.spoil_pages(spoil)
+    assert (SHARD_0, rule) in release.rules()
+
+
+def test_a_page_in_two_shards_is_found_in_the_later_one(release: Release) -> None:
+    release.spoil_pages(change_page(0, page_id=lambda page: 4), SHARD_1)
+    assert (SHARD_1, "duplicate_page_id") in release.rules()
+
+
+def test_a_lost_page_is_found_though_the_counts_agree(release: Release) -> None:
+    release.spoil_pages(lambda pages: pages[:-1])
+    manifest = release.manifest
+    counts = replace(manifest.totals, articles=19, pages_read=manifest.totals.pages_read - 1)
+    entries = (replace(manifest.tables["pages"][0], rows=11), manifest.tables["pages"][1])
+    release.write_manifest(
+        tables=manifest.tables | {"pages": entries},
+        counts={"dump.xml": counts},
+        totals=counts,
+        parse_statuses={"ok": 19},
+    )
+    assert release.rules() == {
+        ("index/pages.arrow", "index_disagrees"),
+        ("index/articles.arrow", "index_disagrees"),
+        ("index/qids.arrow", "index_disagrees"),
+    }
+
+
+def test_rows_that_the_manifest_does_not_know_are_found(release: Release) -> None:
+    release.spoil_pages(lambda pages: pages[:-1])
+    assert {(SHARD_0, "rows"), ("manifest.json", "counts")} <= release.rules()
+
+
+@pytest.mark.parametrize("file", [SHARD_0, REDIRECTS, REJECTS, "templates/templates-00000-of-00001.parquet"])
+def test_other_columns_are_found(release: Release, file: str) -> None:
+    release.spoil_table(file, lambda table: table.append_column("more", pa.nulls(table.num_rows, pa.int8())))
+    assert (file, "schema") in release.rules()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda table: table.slice(1),
+        lambda table: table.take([1, 0, 2]),
+        lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+        lambda table: table.set_column(6, table.field(6), pa.array([1, 1, 9], pa.int32())),
+    ],
+)
+def test_a_redirects_table_that_is_not_the_indexs_is_found(
+    release: Release, spoil: Callable[[pa.Table], pa.Table]
+) -> None:
+    release.spoil_table(REDIRECTS, spoil)
+    assert (REDIRECTS, "redirects_disagree") in release.rules()
+
+
+def test_other_reasons_of_rejection_are_found(release: Release) -> None:
+    reasons = pa.array(["offset_law", "offset_law"])
+    release.spoil_table(REJECTS, lambda table: table.set_column(2, REJECTED.field(2), reasons))
+    assert ("manifest.json", "counts") in release.rules()
+
+
+def test_counts_that_do_not_add_up_are_found(release: Release) -> None:
+    release.write_manifest(totals=replace(release.manifest.totals, other_namespaces=4))
+    assert release.rules() == {("manifest.json", "counts")}
+
+
+def test_an_index_of_other_titles_is_found(release: Release, tmp_path: Path) -> None:
+    titles = [*TITLES[:-1], TitleRow(700, "Never there")]
+    build_title_index(title_batches(titles), str(release.path / "index"), scratch=str(tmp_path / "scratch"))
+    release.accept("index/titles.arrow")
+    release.accept("index/articles.arrow")
+    assert release.rules() == {("index/articles.arrow", "index_disagrees")}
+
+
+@pytest.mark.parametrize(
+    ("file", "schema", "column", "value"),
+    [
+        ("index/titles.arrow", TITLES_SCHEMA, "key", np.uint64(5)),
+        ("index/titles.arrow", TITLES_SCHEMA, "final_row", np.int32(10_000)),
+        ("index/titles.arrow", TITLES_SCHEMA, "target_row", np.int32(-7)),
+        ("index/titles.arrow", TITLES_SCHEMA, "status", np.int8(9)),
+        ("index/articles.arrow", ARTICLES_SCHEMA, "row", np.int32(10_000)),
+        ("index/articles.arrow", ARTICLES_SCHEMA, "page_id", np.int64(10_000)),
+    ],
+)
+def test_an_index_that_contradicts_itself_is_found(
+    release: Release, file: str, schema: pa.Schema, column: str, value: np.generic
+) -> None:
+    table = pa.ipc.open_file((release.path / file).read_bytes()).read_all()
+    values = table[column].to_numpy().copy()
+    values[4] = value
+    number = schema.get_field_index(column)
+    with pa.ipc.new_file(str(release.path / file), schema) as writer:
+        writer.write_table(table.set_column(number, schema.field(number), pa.array(values)))
+    release.accept(file)
+    assert (file, "index_disagrees") in release.rules()
+
+
+def test_a_file_that_is_no_parquet_is_named(release: Release) -> None:
+    (release.path / SHARD_1).write_bytes(b"no parquet")
+    release.accept(SHARD_1)
+    assert (SHARD_1, "unreadable") in release.rules()
+
+
+def test_one_finding_for_many_cases_of_a_rule(release: Release) -> None:
+    release.spoil_pages(
+        lambda pages: [replace(page, anchors=tuple(a._replace(text="x") for a in page.anchors)) for page in pages]
+    )
+    (finding,) = verify_release(str(release.path)).findings
+    assert (finding.rule, finding.n_cases) == ("offset_law", 240)
+    assert "page 1" in finding.example
+    assert finding.rule in RULES
+
+
+_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(_text, min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 8), st.integers(-2, 8), _text, st.booleans()), max_size=9),
+)
+def test_spans_are_judged_as_python_slices_them(texts: list[str], spans: list[tuple[int, int, int, str, bool]]) -> None:
+    which = [number % len(texts) for number, *_ in spans]
+    claimed = [
+        texts[at][max(start, 0) : max(end, 0)] if is_true else claim
+        for at, (_, start, end, claim, is_true) in zip(which, spans, strict=True)
+    ]
+    holds = spans_hold(
+        pa.array(["skipped", *texts]).slice(1),
+        np.array(which, np.int64),
+        np.array([start for _, start, *_ in spans], np.int64),
+        np.array([end for _, _, end, *_ in spans], np.int64),
+        claimed=pa.array(["skipped", *claimed]).slice(1),
+    )
+    expected = [
+        0 <= start <= end <= len(texts[at]) and texts[at][start:end] == claim
+        for at, (_, start, end, *_), claim in zip(which, spans, claimed, strict=True)
+    ]
+    assert holds.tolist() == expected

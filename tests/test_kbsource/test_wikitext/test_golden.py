@@ -1,0 +1,42 @@
+"""Readable cases of wikitext and what a page stores of it, links read off directly and all by mwparserfromhell."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.records import Element
+from kbsource.site import Site
+from kbsource.wikitext.parse import WikitextParser
+
+CASES = tomllib.loads((Path(__file__).parents[2] / "golden" / "wikitext" / "cases.toml").read_text("utf-8"))["case"]
+
+
+def shown(element: Element) -> str:
+    if element.kind == "heading":
+        return f"h{element.level} {element.text}"
+    if element.kind == "list_item":
+        number = "" if element.ordinal is None else str(element.ordinal)
+        return f"{element.marker}{number} {element.text}"
+    return f"p {element.text}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@pytest.mark.parametrize("is_direct", [True, False], ids=["direct", "parser"])
+def test_golden_case(case: dict[str, Any], is_direct: bool) -> None:
+    parsed = WikitextParser(Site(), is_direct=is_direct).parse(case["wikitext"], title="T")
+    assert [shown(element) for element in parsed.elements[1:]] == case["elements"]
+    links = [
+        f"{anchor.text} -> {anchor.target.title}" + (f"#{anchor.target.fragment}" if anchor.target.fragment else "")
+        for anchor in parsed.anchors
+    ]
+    assert links == case.get("links", [])
+    assert list(parsed.categories) == case.get("categories", [])
+    counts = {loss.kind: loss.pieces for loss in parsed.losses}
+    for kind, pieces in case.get("losses", {}).items():
+        assert counts.get(kind) == pieces, kind
+    for anchor in parsed.anchors:
+        assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text

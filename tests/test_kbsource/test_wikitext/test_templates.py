@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from kbsource.wikitext.functions import rulebook
+from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.functions.rulebook import magic, rule_book
+from kbsource.wikitext.templates import Rendering, TemplateRenderer, normalise_template_name, split_template
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
+LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "xx")
+RENDERERS = {
+    lang: TemplateRenderer(lang, page_title="Test page", timestamp="2016-02-19T12:00:00Z") for lang in LANGUAGES
+}
+_USE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
+
+
+def _golden_cases() -> list[tuple[str, str, Rendering]]:
+    cases = []
+    for group in tomllib.loads(GOLDEN.read_text("utf-8")).values():
+        for lang, wikitext, expected, *rest in group["cases"]:
+            facts = rest[0] if rest else {}
+            rendering = Rendering(facts.get("outcome", "rendered"), expected, facts.get("is_block", False))
+            cases.append((lang, wikitext, rendering))
+    return cases
+
+
+def _render(lang: str, wikitext: str) -> Rendering:
+    """Renders the one use in a wikitext; what stands around it stays."""
+    match = _USE.search(wikitext)
+    assert match is not None
+    template = split_template(match.group(1), lang)
+    assert template is not None
+    outcome, text, is_block = RENDERERS[lang].render(template)
+    around = wikitext[: match.start()] + text + wikitext[match.end() :]
+    return Rendering(outcome, around if outcome == "rendered" else "", is_block)
+
+
+def test_golden_set_is_large_enough() -> None:
+    assert len(_golden_cases()) >= 250
+
+
+@pytest.mark.parametrize(("lang", "wikitext", "expected"), _golden_cases(), ids=lambda value: str(value)[:60])
+def test_golden(lang: str, wikitext: str, expected: Rendering) -> None:
+    assert _render(lang, wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        pytest.param("foo", Template("Foo", (), {}), id="name alone"),
+        pytest.param(" foo_bar \n", Template("Foo bar", (), {}), id="name cleaned"),
+        pytest.param("Template:foo|a", Template("Foo", ("a",), {}), id="namespace removed"),
+        pytest.param("foo| a |b=  c ", Template("Foo", (" a ",), {"b": "c"}), id="only named values are stripped"),
+        pytest.param("foo|[[a|b]]|c", Template("Foo", ("[[a|b]]", "c"), {}), id="pipe inside a link"),
+        pytest.param(
+            "foo|[[File:x|thumb|a [[b|c]] d]]|e",
+            Template("Foo", ("[[File:x|thumb|a [[b|c]] d]]", "e"), {}),
+            id="pipes inside nested links",
+        ),
+        pytest.param("foo|[[a|b", Template("Foo", ("[[a", "b"), {}), id="a link that is not closed hides no pipe"),
+        pytest.param("foo|]]a|b", Template("Foo", ("]]a", "b"), {}), id="a closer without opener"),
+        pytest.param("foo|[[a=b]]", Template("Foo", ("[[a=b]]",), {}), id="equals sign inside a link names nothing"),
+        pytest.param("foo|[[a=b]]=c", Template("Foo", (), {"[[a=b]]": "c"}), id="equals sign behind a link"),
+        pytest.param("foo|1= a |x", Template("Foo", ("a",), {}), id="a number counts over the place"),
+        pytest.param("foo|x|3=c", Template("Foo", ("x", "", "c"), {}), id="numbers leave gaps empty"),
+        pytest.param("foo|9999=c", Template("Foo", (), {"9999": "c"}), id="a far number makes no long list"),
+        pytest.param("foo|a=1|a=2", Template("Foo", (), {"a": "2"}), id="the last of a repeated name counts"),
+        pytest.param("foo|a=b=c", Template("Foo", (), {"a": "b=c"}), id="the first equals sign counts"),
+        pytest.param("#if:a=b|c=d", Template("#if", ("a=b", "c=d"), {}), id="arguments of functions have no names"),
+        pytest.param("#TAG:ref|x", Template("#tag:ref", ("x",), {}), id="tags are counted by their name"),
+        pytest.param("subst:formatnum:12", Template("formatnum:", ("12",), {}), id="substitution is no name"),
+        pytest.param("#wenn:a|b", Template("#if", ("a", "b"), {}), id="localised function"),
+        pytest.param("AKTUELLES", Template("AKTUELLES", (), {}), id="no variable"),
+        pytest.param("User:X/Y", Template("User:X/Y", (), {}), id="another namespace stays"),
+        pytest.param("", None, id="empty"),
+        pytest.param(" |a", None, id="no name"),
+        pytest.param("a<b>|c", None, id="no title"),
+        pytest.param("a\nb|c", None, id="a title has no newline"),
+    ],
+)
+def test_split_template(inner: str, expected: Template | None) -> None:
+    assert split_template(inner) == expected
+
+
+def test_names_are_upper_by_the_rules_of_the_language() -> None:
+    assert normalise_template_name("infobox", "tr") == "İnfobox"
+    assert normalise_template_name("infobox", "en") == "Infobox"
+
+
+def test_the_revision_is_now() -> None:
+    template = split_template("age|1990|1|2")
+    assert template is not None
+    renderer = RENDERERS["en"]
+    assert renderer.with_page("A", "2020-01-01T00:00:00Z").render(template).wikitext == "29"
+    assert renderer.with_page("A", "2020-01-02T00:00:00Z").render(template).wikitext == "30"
+    assert renderer.with_page("A", "").render(template).wikitext == ""
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_rule_book_loads(lang: str) -> None:
+    book = rule_book(lang)
+    assert book.find("Convert").outcome == "rendered"
+    assert book.find("Cite web").outcome == "dropped"
+    assert book.find("Infobox person").outcome == "infobox"
+    assert book.find("No such template").outcome == "unknown"
+
+
+def test_a_rule_without_its_function_is_a_set_up_error() -> None:
+    with pytest.raises(SetupError, match="no_such"):
+        rulebook._rule({"name": "X", "function": "inline.no_such"})
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_name_has_one_rule_in_a_file(lang: str) -> None:
+    data = rulebook._read(lang)
+    names = [name for entry in data.get("rule", ()) for name in (entry["name"], *entry.get("aliases", ()))]
+    names.extend(name for aliases in data.get("aliases", {}).values() for name in aliases)
+    names.extend({*data.get("drop", {}).get("names", ()), *data.get("infobox", {}).get("names", ())})
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+def _all_functions() -> list[tuple[str, str]]:
+    """Gives one name for every function and its parameters, of every language."""
+    found: dict[tuple[object, str], tuple[str, str]] = {}
+    for lang in LANGUAGES:
+        for name, rule in rule_book(lang).by_name.items():
+            if rule.function is not None:
+                found.setdefault((rule.function, f"{sorted(rule.parameters.items())}{lang}"), (lang, name))
+    return list(found.values())
+
+
+_PIECES = st.one_of(
+    st.sampled_from(
+        """0 1 -1 12 1999 2001-02-30 1,250.5 -3 1/2 1/0 2+1/2 1e999 1e-5 -0 ½ ٣ 31 13 99999999999999999999 km mi ft in
+        ftin C F stlb to - by x e6acre mpgus y yes no mdy dmy [[a|b]] ''x'' (7) +0.2 N S E [[ ]] | = January Jan Q V
+        XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split(),
+    ),
+    st.text(max_size=6),
+    st.sampled_from(["", " ", "\n", "9" * 400, "1" * 45, "January 2, 1990"]),
+)
+_NAMES = st.sampled_from(
+    """abbr disp adj sp order sigfig round frac e u ul end df mf lc since format ft in m cm text lt label code p b 1 2
+    prec nolink dab link timezone alt NS EW author title col1 spell comma lit translit âge""".split()
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(_PIECES, max_size=8), st.dictionaries(_NAMES, _PIECES, max_size=4))
+def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[str, str]) -> None:
+    for lang, name in _all_functions():
+        rendering = RENDERERS[lang].render(Template(name, tuple(positional), named))
+        assert rendering.outcome in ("rendered", "dropped")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="ab[]|={}: \n", max_size=40))
+def test_splitting_loses_no_text(inner: str) -> None:
+    template = split_template("x|" + inner)
+    assert template is not None
+    letters = sorted(character for character in inner if character in "ab")
+    seen = "".join((*template.positional, *template.named, *template.named.values()))
+    if len(template.named) == 0:
+        assert sorted(character for character in seen if character in "ab") == letters
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        pytest.param("{{convert|1" + "/1" * 100_000 + "|km}}", id="number"),
+        pytest.param("{{convert|1|" + "m/" * 100_000 + "m}}", id="quotient of units"),
+        pytest.param("{{convert|1|" + "e3" * 100_000 + "m}}", id="multiples"),
+        pytest.param("{{convert|1|km|" + "mi " * 100_000 + "}}", id="outputs"),
+        pytest.param("{{convert|1" + "|x|1" * 2_000 + "|" + "q" * 100_000 + "}}", id="unit on each"),
+        pytest.param("{{slink|" + "T" * 100_000 + "|s" * 2_000 + "}}", id="sections"),
+        pytest.param("{{#replace:" + "a" * 100_000 + "|a|" + "b" * 100_000 + "}}", id="replacement"),
+        pytest.param("{{#expr:" + "(" * 100_000 + "}}", id="brackets"),
+        pytest.param("{{spaces|999999999}}", id="repetition"),
+        pytest.param("{{padleft:1|999999999}}", id="padding"),
+        pytest.param("{{x|999999999=a}}", id="numbered argument"),
+        pytest.param("{{x|" + "[[" * 100_000 + "|a}}", id="brackets of links"),
+    ],
+)
+def test_hostile_input_gives_no_more_than_it_takes(wikitext: str) -> None:
+    template = split_template(wikitext[2:-2])
+    assert template is not None
+    assert len(template.positional) <= wikitext.count("|") + 1
+    assert len(RENDERERS["en"].render(template).wikitext) <= 2 * len(wikitext) + 1000
+
+
+def test_magic_words_name_one_thing() -> None:
+    facts = magic()
+    assert set(facts.functions.values()) <= set(facts.rules)
+    assert set(facts.variables.values()) <= set(facts.rules)

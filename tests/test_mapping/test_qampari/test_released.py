@@ -1,0 +1,365 @@
+"""Questions as QAMPARI's files have them, and the tables beside these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import LocalStorage
+from kbsource.records import BadRecord
+from kbsource.release.layout import stored_files
+from mapping.metrics.options import QampariFiles, QampariOptions
+from mapping.metrics.qampari import evaluate_qampari
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
+from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.release_files import FORMAT, Form, data_path, read_form, write_release_files
+from mapping.qampari.released import page_url, parse_qid, qid_of, record_line, released_record
+from mapping.qampari.rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
+from mapping.qampari.schema import QUESTIONS, TABLES
+from mapping.write.output import begin_output, manifest_bytes
+from mapping.write.tables import read_table, write_table
+from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
+
+QID = "7__wikidata_comp__dev"
+PROOF = ProofText("The Ullane Is long. It ends.", 12, "River Ullane", 3, 10, 38, 30, 0.875, "The Ullane is long.")
+FILM = QuestionEntity("Down River", ("Down River", "Le Fleuve"), "Down River (film)", "Q5")
+COMPOSED = Question(
+    subset=COMPOSITION,
+    key="P86__P57__Q1",
+    text="Who are the composers of films that were directed by Ann?",
+    property_ids=("P57", "P86"),
+    type_label="film",
+    entities=(QuestionEntity("Ann", ("Ann", "Ann A."), "Ann Ann", "Q1"), QuestionEntity("X", ("X",), None, None)),
+    n_answers=9,
+    n_validated=8,
+    answers=(
+        QuestionAnswer("Brack", ("Brack", "B. Rack"), "Brack (composer)", "Q2", (PROOF, PROOF), FILM),
+        QuestionAnswer("1905", ("1905",), None, None, (PROOF._replace(title="Löwe? 1%"),)),
+    ),
+)
+
+
+def _record(**options: Any) -> dict[str, Any]:
+    given_options = {"qid": QID, "page_url": partial(page_url, HOST), "with_meta": False, **options}
+    return released_record(COMPOSED, **given_options)
+
+
+def test_a_record_has_the_fields_of_released_ones_in_their_order() -> None:
+    text = "The Ullane Is long. It ends."
+    expected = {
+        "qid": QID,
+        "question_text": "Who are the composers of films that were directed by Ann?",
+        "entities": [
+            {"entity_text": "Ann", "entity_url": "https://en.wikipedia.org/wiki/Ann_Ann", "aliases": ["Ann", "Ann A."]},
+            {"entity_text": "X", "aliases": ["X"]},
+        ],
+        "answer_list": [
+            {
+                "answer_text": "Brack",
+                "aid": f"{QID}__0",
+                "aliases": ["Brack", "B. Rack"],
+                "answer_url": "https://en.wikipedia.org/wiki/Brack_(composer)",
+                "proof": [
+                    {
+                        "proof_text": text,
+                        "found_in_url": "https://en.wikipedia.org/wiki/River_Ullane",
+                        "pid": f"{QID}__0__0",
+                    },
+                    {
+                        "proof_text": text,
+                        "found_in_url": "https://en.wikipedia.org/wiki/River_Ullane",
+                        "pid": f"{QID}__0__1",
+                    },
+                ],
+            },
+            {
+                "answer_text": "1905",
+                "aid": f"{QID}__1",
+                "aliases": ["1905"],
+                "proof": [
+                    {
+                        "proof_text": text,
+                        "found_in_url": "https://en.wikipedia.org/wiki/Löwe?_1%",
+                        "pid": f"{QID}__1__0",
+                    }
+                ],
+            },
+        ],
+    }
+    assert json.dumps(_record()) == json.dumps(expected)
+
+
+def test_a_paraphrase_is_asked_in_place_of_the_text() -> None:
+    assert _record(text="Who wrote the music of Ann's films?")["question_text"] == "Who wrote the music of Ann's films?"
+
+
+def test_proofs_can_be_written_in_the_case_of_released_ones() -> None:
+    proofs = _record(is_released_case=True)["answer_list"][0]["proof"]
+    assert [one["proof_text"] for one in proofs] == ["The ullane is long. It ends."] * 2
+
+
+def test_meta_is_one_more_field() -> None:
+    record = _record(with_meta=True)
+    meta = record.pop("meta")
+    place = {
+        "page_id": 12,
+        "element": 3,
+        "start_char": 10,
+        "end_char": 38,
+        "entailment": 0.875,
+        "hypothesis": "The Ullane is long.",
+    }
+
+    assert record == _record()
+    assert meta == {
+        "key": "P86__P57__Q1",
+        "property_ids": ["P57", "P86"],
+        "type_label": "film",
+        "entity_ids": ["Q1", None],
+        "n_answers": 9,
+        "n_validated": 8,
+        "answers": [
+            {"item_id": "Q2", "via_id": "Q5", "proofs": [place, place]},
+            {"item_id": None, "via_id": None, "proofs": [place]},
+        ],
+    }
+
+
+def test_a_line_is_ascii_and_the_record_again() -> None:
+    line = record_line(_record())
+    assert line.isascii()
+    assert line.endswith(b"}\n")
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == _record()
+
+
+@given(st.integers(0, 1 << 60), st.sampled_from(SUBSETS), st.sampled_from(SPLITS))
+def test_the_parts_of_a_qid_are_found_again(n: int, subset: str, split: Any) -> None:
+    assert parse_qid(qid_of(n, subset, split)) == (n, subset, split)
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [
+        "7__wikidata_comp",
+        "07__wikidata_comp__dev",
+        "-1__wikidata_comp__dev",
+        "7__wikidata__dev",
+        "7__wikidata_comp__dev ",
+    ],
+)
+def test_what_is_no_qid_is_refused(qid: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        parse_qid(qid)
+    assert caught.value.reason == "malformed_qid"
+
+
+_texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+_names = st.lists(_texts, max_size=3).map(tuple)
+_maybe = st.none() | _texts
+_numbers = st.integers(0, (1 << 31) - 1)
+_proofs = st.builds(
+    ProofText,
+    text=_texts,
+    page_id=st.integers(0, 1 << 40),
+    title=_texts,
+    element=_numbers,
+    start_char=_numbers,
+    end_char=_numbers,
+    sentence_char=_numbers,
+    entailment=st.none() | st.floats(0, 1),
+    hypothesis=_maybe,
+)
+_entities = st.builds(QuestionEntity, text=_texts, aliases=_names, title=_maybe, item_id=_maybe)
+_answers = st.builds(
+    QuestionAnswer,
+    text=_texts,
+    aliases=_names,
+    title=_maybe,
+    item_id=_maybe,
+    proofs=st.lists(_proofs, max_size=2).map(tuple),
+    via=st.none() | _entities,
+)
+_questions = st.builds(
+    Question,
+    subset=st.sampled_from(SUBSETS),
+    key=_texts,
+    text=_texts,
+    property_ids=_names,
+    type_label=_maybe,
+    entities=st.lists(_entities, max_size=2).map(tuple),
+    n_answers=_numbers,
+    n_validated=_numbers,
+    answers=st.lists(_answers, max_size=3).map(tuple),
+)
+_drawn = st.builds(
+    DrawnQuestion,
+    question=_questions,
+    side=st.sampled_from(("train", "test", None)),
+    split=st.sampled_from((*SPLITS, None)),
+    qid=_maybe,
+    paraphrase=_maybe,
+    n_dropped=_numbers,
+)
+
+
+@given(st.lists(_drawn, max_size=5))
+def test_rows_give_the_questions_again(tmp_path_factory: pytest.TempPathFactory, given_questions: list[Any]) -> None:
+    output = str(tmp_path_factory.mktemp("rows"))
+    rows = map(question_row, given_questions)
+    entry = write_table(
+        rows,
+        "questions",
+        output=output,
+        file="questions/questions-0.parquet",
+        storage=LocalStorage(),
+        schema=QUESTIONS,
+        group_rows=2,
+    )
+
+    assert entry.rows == len(given_questions)
+    assert [question_of_row(row) for row in read_table(output, "questions", LocalStorage())] == given_questions
+
+
+def _questions_of_a_release() -> list[DrawnQuestion]:
+    names = ["Brack", "Sorn", "Tey", "Ullane", "Halvane"]
+    composed = question("P86__P57__Q2", [f"{name} Mill" for name in names], subset=COMPOSITION)
+    met = question("P50__Q2__P57__Q3", [f"{name} Falls" for name in names], subset=INTERSECTION)
+    return [
+        drawn(question("P50__Q1", names), 0, "dev"),
+        undrawn(question("P50__Q2", names)),
+        drawn(question("P50__Q3", reversed(names)), 0, "test"),
+        drawn(composed, 1, "dev"),
+        drawn(met, 0, "train"),
+    ]
+
+
+def test_each_split_has_its_questions_in_their_order(tmp_path: Path) -> None:
+    given_questions = _questions_of_a_release()
+    folder = write_qampari(tmp_path / "release", given_questions)
+    storage = LocalStorage()
+
+    qids = {
+        split: [json.loads(line)["qid"] for line in (folder / data_path(split)).read_text().splitlines()]
+        for split in SPLITS
+    }
+    assert qids == {
+        "train": ["0__wikidata_intersection__train"],
+        "dev": ["0__wikidata_simple__dev", "1__wikidata_comp__dev"],
+        "test": ["0__wikidata_simple__test"],
+    }
+    assert [question_of_row(row) for row in read_table(str(folder), "questions", storage)] == given_questions
+    queries = [query_of_row(row) for row in read_table(str(folder), "queries", storage)]
+    assert queries == queries_of(given_questions)
+
+
+def test_the_same_questions_give_the_same_bytes(tmp_path: Path) -> None:
+    folders = [write_qampari(tmp_path / name, _questions_of_a_release()) for name in ("one", "two")]
+    files = sorted(path.relative_to(folders[0]) for path in folders[0].rglob("*") if path.is_file())
+
+    assert len(files) == 6
+    for file in files:
+        assert (folders[0] / file).read_bytes() == (folders[1] / file).read_bytes()
+
+
+@pytest.mark.parametrize("form", [Form(HOST, False, False, "s"), Form("simple.wikipedia.org", True, True, "t")])
+def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
+    folder = write_qampari(tmp_path / "release", _questions_of_a_release(), form=form)
+    gold = folder / data_path("dev")
+    records = [json.loads(line) for line in gold.read_text("ascii").splitlines()]
+    predictions = [
+        {"qid": one["qid"], "predictions": [answer["aliases"][-1] for answer in one["answer_list"]]} for one in records
+    ]
+    retrieved = [
+        {
+            "qid": one["qid"],
+            "ctxs": [
+                {
+                    "id": proof["pid"],
+                    "title": proof["found_in_url"],
+                    "text": f"{proof['proof_text']} {answer['answer_text']}",
+                }
+                for answer in one["answer_list"]
+                for proof in answer["proof"]
+            ],
+        }
+        for one in records
+    ]
+    for name, lines in (("predictions", predictions), ("retrieved", retrieved)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    rejected: list[BadRecord] = []
+    files = QampariFiles(str(gold), str(tmp_path / "predictions.jsonl"), str(tmp_path / "retrieved.jsonl"))
+    scores = evaluate_qampari(files, LocalStorage(), QampariOptions(ks=(50,)), reject=rejected.append).to_json()
+
+    assert rejected == []
+    assert scores["questions"] == 2
+    assert scores["reader"] == {"recall": 1, "precision": 1, "f1": 1, "f1_above": 1, "rec_above": 1}
+    assert scores["arecall"] == {"50": 1}
+    assert scores["erecall"] == {"50": 1}
+    assert read_form(str(folder), LocalStorage())[1] == form
+
+
+def test_a_form_is_that_of_a_finished_release(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="no finished QAMPARI release"):
+        read_form(str(tmp_path), LocalStorage())
+    for manifest, said in (
+        ("[]", "not the manifest of a QAMPARI release"),
+        ("{", "not the manifest of a QAMPARI release"),
+        ('{"format": "kbsource-release-1"}', "not the manifest of a QAMPARI release"),
+        (f'{{"format": "{FORMAT}"}}', "is not as it was written; fetch it again"),
+        (manifest_bytes({}, form=FORMAT).decode(), "made by another version of kbsource"),
+        (manifest_bytes({"form": {"host": "x"}}, form=FORMAT).decode(), "made by another version of kbsource"),
+    ):
+        (tmp_path / "manifest.json").write_text(manifest)
+        with pytest.raises(SetupError, match=said):
+            read_form(str(tmp_path), LocalStorage())
+
+
+def test_every_column_has_a_meaning() -> None:
+    def check(fields: Any) -> None:
+        for field in fields:
+            assert (field.metadata or {}).get(b"description"), field.name
+            inner = getattr(field.type, "value_type", field.type)
+            if hasattr(inner, "get_field_index"):
+                check(inner)
+
+    for schema in TABLES.values():
+        check(schema)
+
+
+def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
+    storage, output = LocalStorage(), str(tmp_path / "release")
+    begin_output(output, storage)
+
+    def questions() -> Iterator[DrawnQuestion]:
+        yield drawn(question("P50__Q1", ["A", "B", "C", "D", "E"]), 0, "dev")
+        raise SetupError("no more")
+
+    with pytest.raises(SetupError, match="no more"):
+        write_release_files(
+            questions(),
+            [],
+            output=output,
+            storage=storage,
+            page_url=partial(page_url, HOST),
+            with_meta=False,
+            is_released_case=False,
+        )
+    assert stored_files(output, storage) == ["BUILDING"]
+    begin_output(output, storage)
+
+
+def test_what_an_interrupted_run_left_is_removed(tmp_path: Path) -> None:
+    storage, output = LocalStorage(), write_qampari(tmp_path / "release", _questions_of_a_release())
+    (output / "manifest.json").rename(output / "BUILDING")
+    begin_output(str(output), storage)
+
+    assert stored_files(str(output), storage) == ["BUILDING"]

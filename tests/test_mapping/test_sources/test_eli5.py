@@ -1,0 +1,364 @@
+"""ELI5: answers, the questions that annotators were shown, and the passages that they accepted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from mapping.decide.policy import POLICIES, decide
+from mapping.records import PARTIAL, Evidence, Example, Output, PageKey, ReleasedExample
+from mapping.search.numbering import Place, Placed
+from mapping.sources.reading.base import Split
+from mapping.write.kilt import WriteOptions, kilt_example
+from tests.support.dataset_sources import Reading, read_source, write_lines
+from tests.support.real_data import ROOT, real_path
+
+DEMO = ROOT / "kbsource" / "demo" / "datasets" / "eli5"
+CAMPAIGN = (DEMO / "campaign_judgements.csv", DEMO / "campaign_passages.jsonl")
+
+
+@pytest.fixture(scope="module")
+def dev() -> Reading:
+    return read_source("eli5", DEMO / "eli5_dev.jsonl", *CAMPAIGN)
+
+
+def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
+    texts = texts or ("Because.",)
+    answers = {"a_id": [str(number) for number in range(len(texts))], "text": list(texts), "score": [2] * len(texts)}
+    return {"q_id": q_id, "title": "Why?", "selftext": "", "answers": answers} | fields
+
+
+def _outputs(example: Example) -> list[tuple[str | None, dict[str, Any] | None]]:
+    return [(output.answer, output.meta) for output in example.outputs]
+
+
+def test_train_has_an_output_for_each_answer_with_its_score_and_no_provenance() -> None:
+    reading = read_source("eli5", DEMO / "eli5_train.jsonl", split="train")
+    first, second, third, last = reading.examples
+    assert first.input == "Why does a lake in the mountains freeze less often than a pond in the town?"
+    assert [meta for _, meta in _outputs(first)] == [{"score": 41}, {"score": 7}]
+    assert _outputs(second)[0][0] == (
+        "Peat. The rain runs through the moor like hot water through tea, and the colour comes with it (_URL_0_)."
+    )
+    assert _outputs(second)[0][1] is None, "the score is absent"
+    assert len(third.outputs) == 1, "an answer of blanks is none"
+    assert len(last.outputs) == 2, "equal answers are kept, as the forum has them"
+    assert not any(output.evidence for one in reading.examples for output in one.outputs)
+    assert all((one.meta, one.partial) == (None, ()) for one in reading.examples)
+
+
+def test_what_is_left_out_of_train_is_counted_by_reason() -> None:
+    reading = read_source("eli5", DEMO / "eli5_train.jsonl", split="train")
+    assert reading.tally.excluded == {"no_answer": 1}
+    assert reading.reasons == [
+        ("source", "h1aa05", "uneven_lists"),
+        ("source", "line 6", "malformed_json"),
+        ("source", "h1aa01", "duplicate_id"),
+    ]
+
+
+def test_dev_has_the_questions_that_annotators_found_a_passage_for(dev: Reading) -> None:
+    assert dev.tally.excluded == {"no_accepted_passage": 2, "not_annotated": 1}
+    assert [one.example_id for one in dev.examples] == [
+        *(f"h2bb0{number}" for number in range(1, 9)),
+        "h2bb11",
+        "h2bb13",
+    ]
+
+
+def test_passages_stand_behind_the_answers_in_outputs_without_answer(dev: Reading) -> None:
+    fifth = dev.examples[4]
+    assert [(output.answer is None, [one.page.value for one in output.evidence]) for output in fifth.outputs] == [
+        (False, []),
+        (False, []),
+        (True, ["Pell & Daughters"]),
+        (True, ["Port Sellick"]),
+    ]
+
+
+def test_partial_evidence_belongs_to_the_record(dev: Reading) -> None:
+    assert [one.page.value for one in dev.examples[0].partial] == ["The monster of Miravel", "Port Sellick"]
+
+
+def test_titles_with_slash_accent_and_underscore_stay_as_the_campaign_has_them(dev: Reading) -> None:
+    titles = [one.outputs[-1].evidence[0].page for one in dev.examples[1:4]]
+    assert titles == [PageKey("title", one) for one in ("Tin/Salt", "Élodie Vauquelin-Marr", "Kelp_weaving")]
+
+
+def test_rows_of_the_campaign_that_cannot_be_used_are_reported(dev: Reading) -> None:
+    assert [reason for stage, _, reason in dev.reasons if stage == "reference"] == [
+        "duplicate_id",
+        "unknown_passage",
+        "unknown_label",
+        "conflicting_label",
+    ]
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_without_a_campaign_every_question_is_given_with_its_answers_alone(split: Split) -> None:
+    reading = read_source("eli5", DEMO / "eli5_dev.jsonl", split=split)
+    assert (reading.tally.records, reading.tally.examples, reading.tally.evidences) == (14, 13, 0)
+    assert not reading.tally.excluded
+
+
+def test_test_questions_need_no_answers_and_others_do(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t.jsonl", [{"q_id": "a", "title": "Why?"}, _thread("b", answers=None)])
+    assert [one.outputs for one in read_source("eli5", path, split="test").examples] == [(), ()]
+    with pytest.raises(SetupError, match="q_id, title and answers"):
+        read_source("eli5", write_lines(tmp_path / "d.jsonl", [{"q_id": "a", "title": "Why?"}]))
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    answers = pa.struct({"a_id": pa.list_(pa.string()), "text": pa.list_(pa.string()), "score": pa.list_(pa.int32())})
+    schema = pa.schema({"q_id": pa.string(), "title": pa.string(), "selftext": pa.string(), "answers": answers})
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def test_lines_arrays_and_parquet_packed_or_not_are_read_alike(tmp_path: Path) -> None:
+    rows = [_thread(f"q{number}", f"answer {number}", "é—\u2028 other") for number in range(600)]
+    lines = write_lines(tmp_path / "a.jsonl", rows)
+    wanted = [(one.example_id, one.input, one.outputs) for one in read_source("eli5", lines).examples]
+    assert len(wanted) == 600
+    array = tmp_path / "a.json"
+    array.write_text(json.dumps(rows, indent=1), "utf-8")
+    packed, packed_array = tmp_path / "a.jsonl.gz", tmp_path / "a.json.bz2"
+    packed.write_bytes(gzip.compress(lines.read_bytes()))
+    packed_array.write_bytes(bz2.compress(array.read_bytes()))
+    table = tmp_path / "a.parquet"
+    pq.write_table(_table(rows), table, row_group_size=450)
+    for path in (array, packed, packed_array, table):
+        reading = read_source("eli5", path)
+        assert [(one.example_id, one.input, one.outputs) for one in reading.examples] == wanted, path.name
+    assert reading.examples[-1].line == 600
+
+
+def test_parquet_that_breaks_off_or_is_of_something_else_stops_at_once(tmp_path: Path) -> None:
+    table = tmp_path / "a.parquet"
+    pq.write_table(_table([_thread("a")]), table)
+    table.write_bytes(table.read_bytes()[:-20])
+    with pytest.raises(SetupError, match="cannot be read to its end"):
+        read_source("eli5", table)
+    pq.write_table(pa.table({"x": [1]}), table)
+    with pytest.raises(SetupError, match="ELI5 as JSON lines"):
+        read_source("eli5", table)
+    with pytest.raises(SetupError, match="no such file"):
+        read_source("eli5", tmp_path / "nowhere.parquet")
+
+
+@pytest.mark.parametrize(
+    ("bad", "key", "reason"),
+    [
+        pytest.param("{", "line 2", "malformed_json", id="no JSON"),
+        pytest.param("[]", "line 2", "wrong_type", id="a list"),
+        pytest.param({"title": "Why?"}, "line 2", "missing_field", id="no id"),
+        pytest.param({"q_id": "b", "answers": {"text": ["x"]}}, "b", "missing_field", id="no title"),
+        pytest.param(_thread("b", answers={"score": []}), "b", "missing_field", id="no texts"),
+        pytest.param(_thread("b", answers=["x"]), "b", "wrong_type", id="answers are a list"),
+        pytest.param(_thread("b", answers={"text": [1]}), "b", "wrong_type", id="an answer is a number"),
+        pytest.param(_thread("b", answers={"text": ["x"], "score": ["2"]}), "b", "wrong_type", id="score is text"),
+        pytest.param(_thread("b", answers={"text": ["x"], "score": []}), "b", "uneven_lists", id="no score for one"),
+        pytest.param(_thread("a"), "a", "duplicate_id", id="id again"),
+    ],
+)
+def test_a_bad_thread_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: Any, key: str, reason: str) -> None:
+    reading = read_source("eli5", write_lines(tmp_path / "dev.jsonl", [_thread("a"), bad, _thread("c")]))
+    assert [one.example_id for one in reading.examples] == ["a", "c"]
+    assert reading.reasons == [("source", key, reason)]
+
+
+def test_a_campaign_is_not_for_train() -> None:
+    with pytest.raises(SetupError, match="a campaign is for dev and test"):
+        read_source("eli5", DEMO / "eli5_train.jsonl", *CAMPAIGN, split="train")
+
+
+_ANSWERS = st.lists(st.tuples(st.sampled_from(["yes", "no", " ", ""]), st.integers(-5, 9)), max_size=3)
+_THREADS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["{", "[]", '{"q_id": 1}', '{"q_id": "x", "title": "t", "answers": {"text": ["a"], "score": []}}']
+        ),
+        st.tuples(st.sampled_from("abcdef"), _ANSWERS),
+    ),
+    max_size=12,
+)
+
+
+@settings(deadline=None)
+@given(
+    threads=_THREADS, shown=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3)), has_campaign=st.booleans()
+)
+def test_no_thread_is_lost_without_a_reason(
+    tmp_path_factory: pytest.TempPathFactory, threads: list[Any], shown: dict[str, int], has_campaign: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("eli5")
+    written = [
+        one
+        if isinstance(one, str)
+        else _thread(one[0], answers={"text": [text for text, _ in one[1]], "score": [score for _, score in one[1]]})
+        for one in threads
+    ]
+    records = write_lines(folder / "dev.jsonl", [_thread("first"), *written])
+    judged = [
+        {"question_id": question, "passage_id": "p", "worker_id": worker, "label": "yes" if worker < n_yes else "no"}
+        for question, n_yes in [("first", 3), *shown.items()]
+        for worker in range(3)
+    ]
+    passages = write_lines(folder / "p.jsonl", [{"passage_id": "p", "wikipedia_title": "T", "text": "x"}])
+    campaign = (passages, write_lines(folder / "j.jsonl", judged)) if has_campaign else ()
+    reading = read_source("eli5", records, *campaign)  # asserts that the counts add up
+
+    assert reading.tally.records == len(threads) + 1
+    wanted: dict[str, list[str]] = {"first": ["Because."]}
+    for one in threads:
+        answers = [] if isinstance(one, str) else [text for text, _ in one[1] if text.strip()]
+        if answers and (not has_campaign or shown.get(one[0], 0) >= 2):
+            wanted.setdefault(one[0], answers)
+    assert {
+        one.example_id: [output.answer for output in one.outputs if output.answer is not None]
+        for one in reading.examples
+    } == wanted
+    assert [sum(bool(output.evidence) for output in one.outputs) for one in reading.examples] == [has_campaign] * len(
+        wanted
+    )
+
+
+def _decided(
+    score: float | None, *, dataset: str = "eli5", is_partial: bool = False, is_accepted: bool | None = None
+) -> dict[str, Any]:
+    """Gives the record of a question with one answer and one highlight that was found with a score."""
+    evidence = Evidence(PageKey("title", "T"), "text", {"evidence_span": ["text"]})
+    outputs = (Output("a"), *(() if is_partial else (Output(None, (evidence,)),)))
+    partial = (evidence,) if is_partial else ()
+    example = Example("q", "?", outputs, None, file="f", line=1, partial=partial)
+    place = Placed("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score) if score is not None else Placed("weak", 1, "T")
+    placed = {(PARTIAL, 0) if is_partial else (1, 0): place._replace(is_accepted=is_accepted)}
+    policy = POLICIES[dataset]["dev"]
+    decision = decide(example, placed, policy)
+    assert decision.reason is None or not decision.partial
+    return {"reason": decision.reason, **kilt_example(example, placed, decision, policy, options=WriteOptions())}
+
+
+_CHARACTERS = [
+    "wikipedia_id",
+    "title",
+    "section",
+    "start_paragraph_id",
+    "start_character",
+    "end_paragraph_id",
+    "end_character",
+    "bleu_score",
+]
+_PARAGRAPHS = ["wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id", "meta"]
+
+
+@pytest.mark.parametrize(
+    ("score", "dataset", "keys"),
+    [
+        pytest.param(1.0, "eli5", _CHARACTERS, id="found"),
+        pytest.param(0.5, "eli5", _CHARACTERS, id="at the threshold"),
+        pytest.param(0.4999, "eli5", _PARAGRAPHS, id="below the threshold: its paragraph"),
+        pytest.param(1.0, "nq", _PARAGRAPHS, id="Natural Questions name paragraphs alone"),
+        pytest.param(0.1, "nq", _PARAGRAPHS, id="Natural Questions, below the threshold"),
+    ],
+)
+def test_how_a_highlight_is_written(score: float, dataset: str, keys: list[str]) -> None:
+    (_, output) = _decided(score, dataset=dataset)["output"]
+    (span,) = output["provenance"]
+    assert list(span) == keys
+    assert span.get("meta", {"evidence_span": ["text"]}) == {"evidence_span": ["text"]}
+    assert list(output) == ["provenance"]
+
+
+@pytest.mark.parametrize(("score", "dataset"), [(1.0, "eli5"), (0.1, "eli5"), (1.0, "nq"), (0.1, "nq"), (0.0, "nq")])
+def test_a_highlight_that_a_rule_does_not_take_is_dropped(score: float, dataset: str) -> None:
+    assert _decided(score, dataset=dataset, is_accepted=False)["reason"] == "not_accepted"
+    assert "meta" not in _decided(score, is_partial=True, is_accepted=False)
+
+
+@pytest.mark.parametrize(
+    ("score", "dataset", "keys"),
+    [
+        pytest.param(0.1, "eli5", _CHARACTERS, id="its characters, whatever the threshold"),
+        pytest.param(0.0, "eli5", _CHARACTERS, id="a sentence without an n-gram in common"),
+        pytest.param(0.0, "nq", _PARAGRAPHS, id="Natural Questions name paragraphs alone"),
+    ],
+)
+def test_a_highlight_that_a_rule_takes_was_found(score: float, dataset: str, keys: list[str]) -> None:
+    (_, output) = _decided(score, dataset=dataset, is_accepted=True)["output"]
+    assert [list(span) for span in output["provenance"]] == [keys]
+    (partial,) = _decided(score, is_partial=True, is_accepted=True)["meta"]["partial_evidence"]
+    assert list(partial) == _PARAGRAPHS
+
+
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [pytest.param(0.0, "below_threshold", id="no n-gram in common"), pytest.param(None, "no_match", id="no token")],
+)
+def test_a_highlight_that_is_not_in_the_page_at_all_drops_the_question(score: float | None, reason: str) -> None:
+    assert _decided(score)["reason"] == reason
+
+
+@pytest.mark.parametrize("score", [1.0, 0.1])
+def test_partial_evidence_is_written_by_paragraph(score: float) -> None:
+    record = _decided(score, is_partial=True)
+    (span,) = record["meta"]["partial_evidence"]
+    assert list(span) == _PARAGRAPHS
+
+
+@pytest.mark.parametrize("score", [0.0, None])
+def test_partial_evidence_that_is_not_in_the_page_is_left_out_and_no_meta_stays(score: float | None) -> None:
+    assert "meta" not in _decided(score, is_partial=True)
+
+
+@pytest.mark.parametrize(
+    ("score", "keys"),
+    [
+        pytest.param(
+            0.9, ["wikipedia_id", "title", "end_paragraph_id", "end_character", "bleu_score", "meta"], id="found"
+        ),
+        pytest.param(0.3, ["wikipedia_id", "title", "end_paragraph_id", "meta"], id="weak: no characters"),
+    ],
+)
+def test_a_published_record_keeps_its_keys_and_a_weak_highlight_loses_its_characters(
+    score: float, keys: list[str]
+) -> None:
+    span = {"wikipedia_id": "9", "title": "Old", "end_paragraph_id": 7, "end_character": 3, "bleu_score": 1.0}
+    span |= {"meta": {"evidence_span": ["text"]}}
+    released = {"id": "q", "input": "?", "output": [{"provenance": [span]}], "meta": {"partial_evidence": [span]}}
+    evidence = Evidence(PageKey("page_id", "9"), "text", span["meta"])  # type: ignore[arg-type]
+    outputs, meta = (Output(None, (evidence,)),), {"partial_evidence": [span]}
+    example = ReleasedExample("q", "?", outputs, meta, file="f", line=1, partial=(evidence,), released=released)
+    place = Placed("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score)
+    placed = {(0, 0): place, (PARTIAL, 0): place}
+    policy = POLICIES["eli5"]["dev"]
+    record = kilt_example(example, placed, decide(example, placed, policy), policy, options=WriteOptions())
+    for written in (record["output"][0]["provenance"], record["meta"]["partial_evidence"]):
+        assert [list(one) for one in written] == [keys]
+        assert (written[0]["wikipedia_id"], written[0]["end_paragraph_id"]) == ("1", 1)
+
+
+def test_real_answers_in_another_form_stop_at_once() -> None:
+    written = real_path("datasets/eli5/example_answers.json")
+    with pytest.raises(SetupError, match="is not what was expected: ELI5 as JSON lines"):
+        read_source("eli5", written, split="train")
+
+
+def test_real_questions_and_answers_in_the_form_of_the_dumps(tmp_path: Path) -> None:
+    real = json.loads(real_path("datasets/eli5/example_answers.json").read_text("utf-8"))
+    threads = [
+        {"q_id": name, "title": one["question"], "selftext": "", "answers": {"text": [one["human_answer"]]}}
+        for name, one in real.items()
+    ]
+    reading = read_source("eli5", write_lines(tmp_path / "train.jsonl", threads), split="train")
+    assert (reading.tally.records, reading.tally.examples) == (10, 10)
+    assert [one.outputs[0].answer for one in reading.examples] == [one["human_answer"] for one in real.values()]

@@ -1,0 +1,289 @@
+"""KILT files read with the knowledge source they were made for, and written back."""
+
+from __future__ import annotations
+
+import bz2
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.kilt import kilt_record
+from mapping.decide.policy import POLICIES, dataset_named, decide
+from mapping.records import PARTIAL, EvidenceKey, PageKey, ReleasedExample, iter_evidence, released_span
+from mapping.search.numbering import Place, Placed
+from mapping.sources.kilt import fallback_page, without_marker
+from mapping.sources.reading.base import SourceOptions
+from mapping.write.kilt import WriteOptions, kilt_example, kilt_line, without_answers
+from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
+from tests.support.pages import synthetic_pages
+from tests.support.real_data import real_path
+from tests.support.releases import TitleRow, write_release
+
+FILE = DATA / "kilt" / "nq-dev-kilt.jsonl"
+OLD = DATA / "kilt" / "knowledgesource.jsonl"
+ROWS: list[dict[str, Any]] = [json.loads(line) for line in FILE.open(encoding="utf-8")]
+
+
+@pytest.fixture(scope="module")
+def reading() -> Reading:
+    return read_source("kilt", FILE, OLD)
+
+
+def _unmoved(example: ReleasedExample) -> dict[EvidenceKey, Placed]:
+    """Gives every evidence the place it has in the record."""
+    placed = {}
+    for key, evidence in iter_evidence(example):
+        span = released_span(example, key)
+        place = None
+        if evidence.text is not None:
+            first, last = span["start_paragraph_id"], span["end_paragraph_id"]
+            place = Place(first, span.get("start_character", 0), last, span.get("end_character", 0))
+        section = span.get("section", "").removesuffix("\n") or None
+        outcome = "page_only" if evidence.text is None else "near"
+        score = span.get("bleu_score", 1.0)
+        placed[key] = Placed(outcome, int(span["wikipedia_id"]), span["title"], section, place, score=score)
+    return placed
+
+
+def _written(example: ReleasedExample, placed: dict[EvidenceKey, Placed], dataset: str) -> bytes:
+    policy = POLICIES[dataset]["dev"]
+    decision = decide(example, placed, policy)
+    assert decision.reason is None
+    return kilt_line(kilt_example(example, placed, decision, policy, options=WriteOptions()))
+
+
+def _released(reading: Reading) -> list[ReleasedExample]:
+    assert all(isinstance(one, ReleasedExample) for one in reading.examples)
+    return [one for one in reading.examples if isinstance(one, ReleasedExample)]
+
+
+def test_texts_are_read_out_of_the_old_paragraphs(reading: Reading) -> None:
+    first, second, linking = _released(reading)
+    assert texts_of(first) == [
+        ["Lake Miravel"],
+        [],
+        ["It rises in Lake Miravel, 400 metres above the sea."],
+        ["From the lake the river runs south."],
+    ]
+    assert texts_of(second) == [["Port Sellick"], ["the river"]]
+    assert texts_of(linking) == [[None]]
+    assert not reading.rejected
+
+
+def test_answers_without_provenance_and_provenance_without_answers_are_kept(reading: Reading) -> None:
+    assert [output.answer for output in reading.examples[0].outputs] == ["Lake Miravel", "a lake", None, None]
+
+
+def test_pages_are_named_by_id_and_fall_back_to_the_title(reading: Reading) -> None:
+    example = _released(reading)[0]
+    assert example.outputs[0].evidence[0].page == PageKey("page_id", "30")
+    assert fallback_page(released_span(example, (0, 0))) == PageKey("title", "River Ullane")
+    assert fallback_page({"title": "River Ullane"}) is None
+
+
+def test_the_longest_highlight_of_the_campaign_is_looked_for(reading: Reading) -> None:
+    example = _released(reading)[0]
+    assert example.outputs[3].evidence[0].text == "From the lake the river runs south."
+    assert [one.text for one in example.partial] == ["the lake"]
+    assert [key for key, _ in iter_evidence(example)] == [(0, 0), (2, 0), (3, 0), (PARTIAL, 0)]
+
+
+def test_a_file_written_back_unmoved_has_the_same_bytes(reading: Reading) -> None:
+    written = [_written(one, _unmoved(one), "nq") for one in _released(reading)[:2]]
+    written.append(_written(_released(reading)[2], _unmoved(_released(reading)[2]), "aidayago2"))
+    assert b"".join(written) == FILE.read_bytes()
+
+
+def test_moved_spans_keep_their_keys_and_order_and_get_new_values(reading: Reading) -> None:
+    example = _released(reading)[0]
+    before = copy.deepcopy(example.released)
+    placed = dict.fromkeys(_unmoved(example), Placed("near", 7, "New", "Section::::A.", Place(5, 1, 6, 2), score=0.75))
+    record = json.loads(_written(example, placed, "nq"))
+    (span,) = record["output"][2]["provenance"]
+    assert list(span) == list(before["output"][2]["provenance"][0])
+    assert span == {
+        "wikipedia_id": "7",
+        "title": "New",
+        "start_paragraph_id": 5,
+        "start_character": 1,
+        "end_paragraph_id": 6,
+        "end_character": 2,
+        "bleu_score": 0.75,
+        "meta": {"yes_no_answer": "NONE", "annotation_id": 13591449469826568799},
+        "section": "Section::::A.\n",
+    }
+    assert "start_character" not in record["output"][3]["provenance"][0]
+    assert record["meta"]["partial_evidence"][0]["title"] == "New"
+    assert example.released == before
+
+
+def test_partial_evidence_that_is_gone_is_not_written_and_does_not_save_a_record(reading: Reading) -> None:
+    example = _released(reading)[0]
+    gone = Placed("page_missing", None, None)
+    placed = _unmoved(example) | {(PARTIAL, 0): gone}
+    assert "meta" not in json.loads(_written(example, placed, "nq"))
+    only_partial = dict.fromkeys(placed, gone) | {(PARTIAL, 0): placed[0, 0]}
+    assert decide(example, only_partial, POLICIES["nq"]["dev"]).reason == "page_missing"
+
+
+def test_what_is_not_known_is_carried_over(tmp_path: Path) -> None:
+    row = {"extra": [1], **ROWS[1]}
+    row["output"] = [{"weight": 2, **row["output"][0]}]
+    row["output"][0]["provenance"] = [{"rank": 1, **row["output"][0]["provenance"][0]}]
+    (example,) = _released(read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), OLD))
+    assert _written(example, _unmoved(example), "nq") == kilt_line(row)
+
+
+def test_test_files_without_answers_stay_as_they_are(tmp_path: Path) -> None:
+    row = {"id": "1", "input": "q", "meta": {"template_questions": ["x"]}}
+    path = write_lines(tmp_path / "x.jsonl", [row])
+    (example,) = _released(read_source("kilt", path, split="test"))
+    assert example.outputs == ()
+    policy = POLICIES["nq"]["test"]
+    record = kilt_example(example, {}, decide(example, {}, policy), policy, options=WriteOptions())
+    assert without_answers(record, policy) == row
+
+
+def _span(**fields: object) -> dict[str, Any]:
+    span = copy.deepcopy(ROWS[1]["output"][0]["provenance"][0]) | fields
+    return {"id": "b", "input": "q", "output": [{"answer": "x", "provenance": [span]}]}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        pytest.param(_span(wikipedia_id="99"), "unknown_page", id="page is not there"),
+        pytest.param(_span(end_paragraph_id=2), "offsets_out_of_range", id="paragraph is not there"),
+        pytest.param(_span(start_paragraph_id=-1), "offsets_out_of_range", id="negative paragraph"),
+        pytest.param(_span(end_character=10**6), "offsets_out_of_range", id="behind the end"),
+        pytest.param(_span(start_character=5, end_character=4), "offsets_out_of_range", id="end before start"),
+    ],
+)
+def test_evidence_that_does_not_exist_is_reported_and_stays_with_empty_text(
+    tmp_path: Path, bad: dict[str, Any], reason: str
+) -> None:
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [bad]), OLD)
+    assert reading.reasons == [("evidence", "b", reason)]
+    assert texts_of(reading.examples[0]) == [[""]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        pytest.param({"id": "b", "input": "q", "output": []}, "empty_output", id="no outputs"),
+        pytest.param({"id": "b", "input": 1, "output": [{"answer": "x"}]}, "wrong_type", id="input is a number"),
+        pytest.param({"id": "b", "input": "q", "output": [{}]}, "missing_field", id="empty output"),
+        pytest.param({"id": "b", "input": "q", "output": {"answer": "x"}}, "wrong_type", id="output is no list"),
+        pytest.param({"id": "b", "input": "q", "output": [{"answer": 1}]}, "wrong_type", id="answer is a number"),
+        pytest.param({"id": "b", "input": "q", "output": [{"provenance": ["x"]}]}, "wrong_type", id="span is text"),
+        pytest.param(_span(start_character="0"), "wrong_type", id="offset is text"),
+        pytest.param(_span(wikipedia_id=None, title=None), "wrong_type", id="title is null"),
+        pytest.param(_span(meta=[]), "wrong_type", id="meta is a list"),
+        pytest.param(ROWS[1], "duplicate_id", id="id again"),
+    ],
+)
+def test_a_bad_record_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: dict[str, Any], reason: str) -> None:
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [ROWS[1], bad, ROWS[2]]), OLD)
+    assert [one.example_id for one in reading.examples] == [ROWS[1]["id"], ROWS[2]["id"]]
+    assert reading.reasons == [("source", bad["id"], reason)]
+
+
+def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -> None:
+    page = next(one for one in map(json.loads, OLD.open(encoding="utf-8")) if one["wikipedia_id"] == "30")
+    start = page["text"][1].index("sea.")
+    across = _span(wikipedia_id="30", start_paragraph_id=1, start_character=start, end_paragraph_id=2, end_character=9)
+    whole = _span(wikipedia_id="30", start_paragraph_id=4, end_paragraph_id=4) | {"id": "c"}
+    for key in ("start_character", "end_character", "bleu_score"):
+        del whole["output"][0]["provenance"][0][key]
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [across, whole]), OLD)
+    assert [texts_of(one) for one in reading.examples] == [
+        [["sea. Its water"]],
+        [["From the lake the river runs south."]],
+    ]
+
+
+def test_a_title_stands_in_for_a_missing_page_id(tmp_path: Path) -> None:
+    row = _span(wikipedia_id=None)
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), OLD)
+    assert reading.examples[0].outputs[0].evidence[0].page == PageKey("title", "Port Sellick")
+    assert reading.reasons == [("evidence", "b", "unknown_page")]
+
+
+@pytest.mark.parametrize("numbering", ["kilt", "elements"])
+def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering: Any) -> None:
+    pages = list(synthetic_pages(6))
+    write_release(tmp_path, pages, titles=[TitleRow(one.page_id, one.title) for one in pages])
+    export = write_lines(tmp_path / "old.jsonl", map(kilt_record, pages))
+    rows, expected = [], []
+    for page in pages:
+        texts = kilt_record(page)["text"] if numbering == "kilt" else [one.text for one in page.elements]
+        last = len(texts) - 1
+        span = {"wikipedia_id": str(page.page_id), "title": page.title, "start_paragraph_id": last}
+        span |= {"start_character": 3, "end_paragraph_id": last, "end_character": 20, "section": "x"}
+        rows.append({"id": page.title, "input": "q", "output": [{"answer": "x", "provenance": [span]}]})
+        expected.append([[texts[last][3:20].strip()]])
+    path = write_lines(tmp_path / "x.jsonl", rows)
+    options = SourceOptions(numbering=numbering)
+    moved = read_source("kilt", path, tmp_path / "release", options=options)
+    assert [texts_of(one) for one in moved.examples] == expected
+    if numbering == "kilt":
+        (tmp_path / "old.jsonl.bz2").write_bytes(bz2.compress(export.read_bytes()))
+        packed = read_source("kilt", path, tmp_path / "old.jsonl.bz2")
+        assert [texts_of(one) for one in packed.examples] == expected
+
+
+def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
+    for other in ("fever/dev.jsonl", "own/own.jsonl", "hotpotqa/dev.json"):
+        with pytest.raises(SetupError, match="a KILT file"):
+            read_source("kilt", DATA / other, OLD)
+    with pytest.raises(SetupError, match=r"kilt_knowledgesource\.json"):
+        read_source("kilt", FILE, FILE)
+    with pytest.raises(SetupError, match="give the release or the"):
+        read_source("kilt", FILE)
+    with pytest.raises(SetupError, match="give one"):
+        read_source("kilt", FILE, OLD, OLD)
+
+
+def test_entity_linking_needs_no_old_knowledge_source(tmp_path: Path) -> None:
+    assert not read_source("kilt", write_lines(tmp_path / "x.jsonl", [ROWS[2]])).rejected
+
+
+@pytest.mark.parametrize("stem", ["fever", "nq", "hotpotqa", "aidayago2"])
+def test_real_files_written_back_unmoved_have_the_same_bytes(tmp_path: Path, stem: str) -> None:
+    path = real_path(f"kilt/{stem}-dev-kilt.jsonl")
+    rows = [json.loads(line) for line in path.open(encoding="utf-8")]
+    ids = {span["wikipedia_id"] for row in rows for one in row["output"] for span in one.get("provenance", [])}
+    ids |= {span["wikipedia_id"] for row in rows for span in row.get("meta", {}).get("partial_evidence", [])}
+    old = [{"_id": one, "wikipedia_id": one, "text": ["text " * 2000] * 200} for one in sorted(ids)]
+    reading = read_source("kilt", path, write_lines(tmp_path / "old.jsonl", old))
+    assert not reading.rejected
+    dataset = dataset_named(path.name)
+    assert dataset == stem
+    written = b"".join(_written(one, _unmoved(one), dataset) for one in _released(reading))
+    # The excerpts lack the last newline.
+    assert written.rstrip(b"\n") == path.read_bytes().rstrip(b"\n")
+
+
+def test_real_knowledge_source_is_read(tmp_path: Path) -> None:
+    old = real_path("kilt/knowledgesource_A.jsonl")
+    row = _span(wikipedia_id="290", title="A", start_paragraph_id=1, start_character=66, end_paragraph_id=1)
+    row["output"][0]["provenance"][0]["end_character"] = 72
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), old)
+    assert texts_of(reading.examples[0]) == [["letter"]]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "text"),
+    [
+        ("BULLET::::- An item.\n", "An item."),
+        ("BULLET::::12. The twelfth\n", "The twelfth"),
+        ("No item - BULLET::::- here\n", "No item - BULLET::::- here"),
+        ("BULLET::::- \n", ""),
+    ],
+)
+def test_the_marker_of_an_item_is_no_evidence(paragraph: str, text: str) -> None:
+    assert without_marker(paragraph) == text

@@ -1,0 +1,299 @@
+"""Wizard of Wikipedia: which turns count, what stands in front of them, and whose page a sentence is of."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from mapping.records import Example
+from mapping.sources.reading.base import SourceOptions, Split
+from tests.support.dataset_sources import Reading, read_source, texts_of
+from tests.support.real_data import ROOT
+
+DEMO = ROOT / "kbsource" / "demo" / "datasets" / "wow"
+DEV, TRAIN = DEMO / "valid_topic_split.json", DEMO / "train.json"
+SENTENCE = "It rises in Lake Miravel."
+
+
+@pytest.fixture(scope="module")
+def train() -> Reading:
+    return read_source("wow", TRAIN, split="train")
+
+
+def _apprentice(text: str = "Hello?", **passages: list[str]) -> dict[str, Any]:
+    return {"speaker": "0_Apprentice", "text": text, "retrieved_passages": [passages]}
+
+
+def _wizard(text: str = "Well.", checked: Any = None, passage: Any = None, **passages: list[str]) -> dict[str, Any]:
+    turn: dict[str, Any] = {"speaker": "1_Wizard", "text": text, "retrieved_passages": [passages]}
+    turn["checked_sentence"] = {"self_River_Ullane_0": SENTENCE} if checked is None else checked
+    return turn | ({} if passage is None else {"checked_passage": passage})
+
+
+def _dialogue(*turns: Any, **fields: Any) -> dict[str, Any]:
+    return {"chosen_topic": "Topic", "chosen_topic_passage": [], "dialog": list(turns)} | fields
+
+
+def _write(path: Path, *dialogues: Any) -> Path:
+    path.write_text("[" + ",\n".join(one if isinstance(one, str) else json.dumps(one) for one in dialogues) + "]")
+    return path
+
+
+def _example(path: Path, *turns: Any, options: SourceOptions | None = None, **fields: Any) -> Example:
+    (example,) = read_source("wow", _write(path, _dialogue(*turns, **fields)), options=options).examples
+    return example
+
+
+def _title(example: Example) -> str:
+    ((evidence,),) = (output.evidence for output in example.outputs)
+    assert evidence.page.kind == "title"
+    return evidence.page.value
+
+
+def test_the_input_is_all_turns_before_and_the_answer_this_one(train: Reading) -> None:
+    first, second = train.examples[:2]
+    assert first.input == "Hello! Shall we talk about a river?\nYes please. Where does it begin?"
+    assert [output.answer for output in first.outputs] == ["In a lake, high up: it rises in Lake Miravel."]
+    assert second.input == "\n".join([first.input, str(first.outputs[0].answer), "Is there anything in that lake?"])
+    assert texts_of(first) == [["It rises in Lake Miravel, 412 metres above the sea."]]
+    assert first.meta is None
+
+
+@pytest.mark.parametrize(
+    ("name", "split"), [("train", "train"), ("valid_topic_split", "dev"), ("test_topic_split", "test")]
+)
+def test_no_input_gives_the_utterance_away(name: str, split: Split) -> None:
+    for example in read_source("wow", DEMO / f"{name}.json", split=split).examples:
+        (output,) = example.outputs
+        assert output.answer not in str(example.input).split("\n")
+
+
+def test_ids_are_unique_and_each_wizard_turn_is_used_at_most_once(train: Reading) -> None:
+    ids = [one.example_id for one in train.examples]
+    assert ids == ["train-0-2", "train-0-4", "train-1-9", "train-2-1", "train-2-3", "train-2-5"]
+    same = [one for one in train.examples if one.outputs[0].answer == "Twelve metres of kelp a day."]
+    assert [one.example_id for one in same] == ["train-1-9", "train-2-1"], "two wizards may say the same"
+    assert len({one.input for one in same}) == 2
+
+
+def test_turns_that_do_not_count_are_counted_by_reason(train: Reading) -> None:
+    assert train.tally.records == 17
+    assert train.tally.excluded == {
+        "first_turn": 1,
+        "no_answer": 1,
+        "no_passages_used": 1,
+        "no_wizard": 1,
+        "nothing_checked": 2,
+    }
+    assert train.reasons == [
+        ("source", "train-4", "unknown_speaker"),
+        ("source", "train-5", "wrong_type"),
+        ("source", "train-6", "malformed_json"),
+        ("source", "train-7-1", "wrong_type"),
+        ("source", "train-7-3", "no_title"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("checked", "reason"),
+    [
+        pytest.param({}, "nothing_checked", id="empty"),
+        pytest.param({"self_T_0": " "}, "nothing_checked", id="blank"),
+        pytest.param({"no_passages_used": "no_passages_used"}, "no_passages_used", id="none used"),
+        pytest.param({"self_T_0": "no_passages_used"}, "no_passages_used", id="none used, under another key"),
+    ],
+)
+def test_a_turn_without_a_sentence_is_left_out(tmp_path: Path, checked: dict[str, str], reason: str) -> None:
+    path = _write(tmp_path / "x.json", _dialogue(_apprentice(), _wizard(checked=checked)))
+    assert read_source("wow", path).tally.excluded == {reason: 1}
+    gone = {key: value for key, value in _wizard().items() if key != "checked_sentence"}
+    path = _write(tmp_path / "y.json", _dialogue(_apprentice(), gone))
+    assert read_source("wow", path).tally.excluded == {"nothing_checked": 1}
+
+
+def test_a_wizard_who_speaks_first_has_no_history_and_the_next_turn_has_his(tmp_path: Path) -> None:
+    path = _write(tmp_path / "x.json", _dialogue(_wizard("One."), _apprentice("Two?"), _wizard("Three.")))
+    reading = read_source("wow", path)
+    assert reading.tally.excluded == {"first_turn": 1}
+    assert [one.input for one in reading.examples] == ["One.\nTwo?"]
+
+
+HOLDS = {"River Ullane": ["A river.", SENTENCE]}
+ELSEWHERE = {"Low Water": ["An album.", SENTENCE]}
+
+
+@pytest.mark.parametrize(
+    ("passage", "key", "shown", "title"),
+    [
+        pytest.param({"p": "Low Water"}, "self_River_Ullane_0", ELSEWHERE, "Low Water", id="checked passage holds it"),
+        pytest.param({"p": "Low Water"}, "self_River_Ullane_0", HOLDS, "River Ullane", id="it does not: the key"),
+        pytest.param({"p": "Gone"}, "self_River_Ullane_0", {}, "River Ullane", id="it is not shown: the key"),
+        pytest.param({}, "self_River_Ullane_0", ELSEWHERE, "River Ullane", id="none checked: the key"),
+        pytest.param(
+            {"p": "Low Water", "q": "T"}, "self_River_Ullane_0", ELSEWHERE, "River Ullane", id="two checked: the key"
+        ),
+        pytest.param({}, "chosen_Tin/Salt_12", {}, "Tin/Salt", id="slash"),
+        pytest.param({}, "partner_Élodie_Vauquelin-Marr_3", {}, "Élodie Vauquelin-Marr", id="accent"),
+        pytest.param({}, "partner_C'est_la_mer_(film)_1", {}, "C'est la mer (film)", id="many words"),
+        pytest.param({}, "salt", ELSEWHERE, "Low Water", id="key without a title: who holds it"),
+        pytest.param({}, "self_0", ELSEWHERE, "Low Water", id="key with two parts"),
+        pytest.param({}, "self___0", ELSEWHERE, "Low Water", id="key with an empty title"),
+        pytest.param({"p": 7}, "self", ELSEWHERE, "Low Water", id="checked passage is no text"),
+    ],
+)
+def test_the_page_of_a_sentence(
+    tmp_path: Path, passage: dict[str, Any], key: str, shown: dict[str, list[str]], title: str
+) -> None:
+    apprentice = _apprentice() | {"retrieved_passages": [shown]}
+    wizard = _wizard(checked={key: SENTENCE}, passage=passage)
+    assert _title(_example(tmp_path / "x.json", apprentice, wizard)) == title
+
+
+def test_passages_of_later_turns_do_not_count_and_the_last_shown_comes_first(tmp_path: Path) -> None:
+    wizard = _wizard(checked={"": SENTENCE})
+    turns = [_apprentice(Old=[SENTENCE]), _apprentice(New=[SENTENCE]), wizard, _apprentice(Later=[SENTENCE])]
+    assert _title(_example(tmp_path / "x.json", *turns)) == "New"
+
+
+def test_the_chosen_topic_holds_its_own_passage(tmp_path: Path) -> None:
+    turns = [_apprentice(), _wizard(checked={"": SENTENCE})]
+    assert _title(_example(tmp_path / "x.json", *turns, chosen_topic_passage=[SENTENCE])) == "Topic"
+    checked = [_apprentice(), _wizard(passage={"chosen_topic_0": "Topic"})]
+    assert _title(_example(tmp_path / "y.json", *checked, chosen_topic_passage=[SENTENCE])) == "Topic"
+
+
+def test_titles_of_the_demo_are_found_in_every_way() -> None:
+    reading = read_source("wow", DEV)
+    assert [_title(one) for one in reading.examples] == [
+        "Tin/Salt",
+        "Élodie Vauquelin-Marr",
+        "Tidal harp",
+        "Tidal harp",
+        "Tin/Salt",
+        "99% Rain",
+        "C'est la mer",
+        "Cloud goat",
+        "Weather clerk",
+    ]
+
+
+def test_released_turns_answer_with_the_sentence_and_leak_the_utterance(tmp_path: Path) -> None:
+    turns = (_apprentice("One?"), _wizard("Two."))
+    example = _example(tmp_path / "x.json", *turns, options=SourceOptions(turns="released"))
+    assert (example.input, example.outputs[0].answer) == ("One?\nTwo.", SENTENCE)
+    assert (example.example_id, texts_of(example)) == ("dev-0-1", [[SENTENCE]])
+
+
+def test_dialogues_are_numbered_over_all_files_packed_or_not(tmp_path: Path) -> None:
+    dialogue = _dialogue(_apprentice(), _wizard())
+    plain = _write(tmp_path / "a.json", dialogue, '{"dialog": }', dialogue)
+    gz, bz = tmp_path / "b.json.gz", tmp_path / "c.json.bz2"
+    gz.write_bytes(gzip.compress(plain.read_bytes()))
+    bz.write_bytes(bz2.compress(plain.read_bytes()))
+    reading = read_source("wow", [plain, gz, bz])
+    assert [one.example_id for one in reading.examples] == [f"dev-{number}-1" for number in (0, 2, 3, 5, 6, 8)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "key", "reason"),
+    [
+        pytest.param("17", "dev-1", "wrong_type", id="a number"),
+        pytest.param('{"dialog": }', "dev-1", "malformed_json", id="no JSON"),
+        pytest.param({"chosen_topic": "T"}, "dev-1", "missing_field", id="no turns"),
+        pytest.param(_dialogue("hello"), "dev-1", "wrong_type", id="a turn is text"),
+        pytest.param(_dialogue({"speaker": "1_Wizard"}), "dev-1", "missing_field", id="a turn without text"),
+        pytest.param(_dialogue({"text": "x", "speaker": "1_wizard"}), "dev-1", "unknown_speaker", id="a speaker"),
+        pytest.param(
+            _dialogue(_apprentice(), _wizard(checked=["x"])), "dev-1-1", "wrong_type", id="a sentence in a list"
+        ),
+        pytest.param(_dialogue(_apprentice(), _wizard(checked={"k": 1})), "dev-1-1", "wrong_type", id="a number"),
+        pytest.param(
+            _dialogue(_apprentice(), _wizard(checked={"": "x"}), chosen_topic_passage="x"),
+            "dev-1-1",
+            "wrong_type",
+            id="a passage that is text",
+        ),
+        pytest.param(_dialogue(_apprentice(), _wizard(checked={"": "x"})), "dev-1-1", "no_title", id="no title"),
+    ],
+)
+def test_a_bad_dialogue_or_turn_is_rejected_and_the_rest_goes_on(
+    tmp_path: Path, bad: Any, key: str, reason: str
+) -> None:
+    good = _dialogue(_apprentice(), _wizard())
+    reading = read_source("wow", _write(tmp_path / "x.json", good, bad, good))
+    assert [one.example_id for one in reading.examples] == ["dev-0-1", "dev-2-1"]
+    assert reading.reasons == [("source", key, reason)]
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train.json", "dev"),
+        ("valid_random_split.json", "dev"),
+        ("test_random_split.json.gz", "test"),
+        ("valid_topic_split.json", "test"),
+        ("test_topic_split.json", "train"),
+    ],
+)
+def test_a_file_of_another_split_stops_at_once(tmp_path: Path, name: str, split: Split) -> None:
+    path = _write(tmp_path / name, _dialogue(_apprentice(), _wizard()))
+    with pytest.raises(SetupError, match=f"{split} of wow is (train|valid_topic_split|test_topic_split).json"):
+        read_source("wow", path, split=split)
+
+
+def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="dialogues of Wizard of Wikipedia"):
+        read_source("wow", _write(tmp_path / "x.json", {"dialog": "x"}))
+    (tmp_path / "lines.json").write_text("{}\n")
+    with pytest.raises(SetupError, match="is no JSON array"):
+        read_source("wow", tmp_path / "lines.json")
+
+
+_TURNS = st.lists(
+    st.tuples(
+        st.sampled_from(["0_Wizard", "1_Wizard", "Wizard", "0_Apprentice", "1_Apprentice"]),
+        st.sampled_from(["a", "b", "c", " "]),
+        st.sampled_from(
+            [{}, {"self_T_0": "s"}, {"x": "s"}, {"self_T_0": ""}, {"no_passages_used": "no_passages_used"}]
+        ),
+    ),
+    max_size=6,
+)
+_DIALOGUES = st.lists(st.one_of(st.sampled_from(['{"dialog": }', "7", "{}", '{"dialog": [{}]}']), _TURNS), max_size=6)
+
+
+@settings(deadline=None)
+@given(dialogues=_DIALOGUES)
+def test_no_turn_is_lost_without_a_reason_and_none_is_used_twice(
+    tmp_path_factory: pytest.TempPathFactory, dialogues: list[Any]
+) -> None:
+    written = [
+        one
+        if isinstance(one, str)
+        else _dialogue(*({"speaker": who, "text": text, "checked_sentence": checked} for who, text, checked in one))
+        for one in dialogues
+    ]
+    path = _write(tmp_path_factory.mktemp("wow") / "x.json", _dialogue(_apprentice(), _wizard("first")), *written)
+    reading = read_source("wow", path)  # asserts that the counts add up and that ids are unique
+
+    wanted = {"dev-0-1": ("Hello?", "first")}
+    n_records = 1
+    for number, one in enumerate(dialogues, start=1):
+        spoken = [] if isinstance(one, str) else [turn for turn in one if turn[0].endswith("Wizard")]
+        n_records += max(len(spoken), 1)
+        for turn, (who, text, checked) in enumerate([] if isinstance(one, str) else one):
+            history = [said for _, said, _ in one[:turn]]
+            is_chosen = who.endswith("Wizard") and bool(checked.get("self_T_0"))
+            if is_chosen and text.strip() and "".join(history).strip():
+                wanted[f"dev-{number}-{turn}"] = ("\n".join(history), text)
+    assert reading.tally.records == n_records
+    assert {one.example_id: (one.input, one.outputs[0].answer) for one in reading.examples} == wanted
+    assert len(reading.examples) + reading.tally.excluded.total() + len(reading.rejected) == n_records

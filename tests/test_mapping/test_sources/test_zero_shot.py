@@ -1,0 +1,184 @@
+"""Zero-Shot RE: lines, what is brought together, questions, folds and relations drawn anew."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from mapping.records import PageKey
+from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.zero_shot import drawn_relations
+from tests.support.dataset_sources import Reading, read_source
+from tests.support.real_data import ROOT
+
+DEMO = ROOT / "kbsource/demo/datasets/structured_zeroshot/relation_splits"
+LINE = ("author", "Who wrote XXX ?", "Lantern", "Lantern is a novel by Hester Amory .", "Hester Amory")
+
+
+def _read(folder: Path, *lines: tuple[str, ...] | bytes, split: Split = "dev") -> Reading:
+    path = folder / f"{split}.0"
+    path.write_bytes(
+        b"".join((line if isinstance(line, bytes) else "\t".join(line).encode()) + b"\n" for line in lines)
+    )
+    return read_source("structured_zeroshot", path, split=split, is_checked=False)
+
+
+def _answers(reading: Reading) -> list[list[tuple[str | None, str | None]]]:
+    return [[(output.answer, output.evidence[0].text) for output in one.outputs] for one in reading.examples]
+
+
+def test_a_record_is_subject_and_relation_with_its_sentences_as_evidence(tmp_path: Path) -> None:
+    (example,) = _read(tmp_path, LINE).examples
+    assert example.input == "Lantern [SEP] author"
+    ((evidence,),) = [output.evidence for output in example.outputs]
+    assert (evidence.page, evidence.text, evidence.meta) == (PageKey("title", "Lantern"), LINE[3], {})
+    assert (example.file, example.line) == ("dev.0", 1)
+
+
+def test_negative_lines_are_left_out_and_counted(tmp_path: Path) -> None:
+    reading = _read(tmp_path, LINE[:4], LINE)
+    assert reading.tally.excluded == Counter(negative=1)
+    assert len(reading.examples) == 1
+
+
+def test_an_empty_answer_after_the_last_tab_is_an_answer(tmp_path: Path) -> None:
+    reading = _read(tmp_path, (*LINE[:4], ""), b"\t".join(part.encode() for part in (*LINE[:4], "", "")) + b"\r")
+    assert _answers(reading) == [[("", LINE[3])]]
+    assert reading.tally.merged == 1
+
+
+def test_one_output_for_each_distinct_answer_and_sentence_in_order(tmp_path: Path) -> None:
+    second = ("author", "Who is behind XXX ?", "Lantern", "She wrote it at night .", "Hester Amory", "Amory")
+    other = ("author", "Who wrote XXX ?", "Kestrane", "It is by Tomas .", "Tomas")
+    reading = _read(tmp_path, LINE, other, second, (*LINE[:4], "Amory"), second)
+    assert _answers(reading) == [
+        [("Hester Amory", LINE[3]), ("Hester Amory", second[3]), ("Amory", second[3]), ("Amory", LINE[3])],
+        [("Tomas", "It is by Tomas .")],
+    ]
+    assert reading.tally.merged == 3
+
+
+def test_questions_are_all_those_about_the_relation_with_the_subject_in_them(tmp_path: Path) -> None:
+    reading = _read(
+        tmp_path,
+        LINE,
+        ("author", "XXX , who is the auther of XXX ?", "Kestrane", "It is by Tomas .", "Tomas"),
+        ("author", "XXX , who is the author of XXX ?", "Kestrane", "It is by him .", "Tomas"),
+        ("author", "Whose is XXX ?", "Lantern", "Nobody knows ."),
+        ("capital", "What is the capital of XXX ?", "Halvane", "It is Port Sellick .", "Port Sellick"),
+    )
+    assert [example.meta for example in reading.examples] == [
+        {"template_questions": ["Who wrote Lantern ?", "Lantern , who is the author of Lantern ?"]},
+        {"template_questions": ["Who wrote Kestrane ?", "Kestrane , who is the author of Kestrane ?"]},
+        {"template_questions": ["What is the capital of Halvane ?"]},
+    ]
+
+
+def test_a_line_that_cannot_be_used_is_rejected_with_its_place(tmp_path: Path) -> None:
+    reading = _read(tmp_path, LINE, LINE[:3], b"\t", b"", b"a\tXXX\tb\t\xff\tc", LINE)
+    assert reading.reasons == [
+        ("source", "line 2", "missing_column"),
+        ("source", "line 3", "missing_column"),
+        ("source", "line 5", "bad_encoding"),
+    ]
+    assert reading.rejected[0].offset == len("\t".join(LINE)) + 1
+    assert len(reading.examples) == 1
+
+
+def test_a_folder_stands_for_the_file_of_its_split_and_fold(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.0").write_bytes((DEMO / f"{split}.0").read_bytes())
+        (tmp_path / f"{split}.3.gz").write_bytes(gzip.compress((DEMO / "test.0").read_bytes()))
+    for split in ("train", "dev", "test"):
+        by_folder = read_source("structured_zeroshot", tmp_path, split=split)
+        by_file = read_source("structured_zeroshot", tmp_path / f"{split}.0", split=split)
+        assert by_folder.examples == by_file.examples
+        other = read_source("structured_zeroshot", tmp_path, split=split, options=SourceOptions(fold=3))
+        assert {one.file for one in other.examples} == {f"{split}.3.gz"}
+
+
+def test_compressed_lines_are_read_as_they_are(tmp_path: Path) -> None:
+    plain = read_source("structured_zeroshot", DEMO / "train.0", split="train")
+    (tmp_path / "train.0.bz2").write_bytes(bz2.compress((DEMO / "train.0").read_bytes()))
+    packed = read_source("structured_zeroshot", tmp_path / "train.0.bz2", split="train")
+    assert [(one.example_id, one.outputs) for one in packed.examples] == [
+        (one.example_id, one.outputs) for one in plain.examples
+    ]
+
+
+def test_the_demo_has_a_line_for_every_rule() -> None:
+    tally = read_source("structured_zeroshot", DEMO, split="train").tally
+    assert (tally.records, tally.examples, tally.merged) == (18, 11, 3)
+    assert tally.excluded == Counter(negative=2)
+    assert tally.rejected == Counter(missing_column=2)
+
+
+def test_relations_are_drawn_as_84_12_and_24_of_120_and_always_the_same_way() -> None:
+    names = [f"relation {number}" for number in range(120)]
+    parts = [drawn_relations(names, split, seed="kilt") for split in ("train", "dev", "test")]
+    assert [len(part) for part in parts] == [84, 12, 24]
+    assert frozenset.union(*parts) == frozenset(names)
+    assert [drawn_relations(names[::-1], split, seed="kilt") for split in ("train", "dev", "test")] == parts
+    assert drawn_relations(names, "dev", seed="other") != parts[1]
+
+
+def test_drawn_relations_part_all_lines_of_all_files() -> None:
+    options = SourceOptions(relation_split="random")
+    readings = {
+        split: read_source("structured_zeroshot", DEMO, split=split, options=options)
+        for split in ("train", "dev", "test")
+    }
+    inputs = {split: {str(one.input) for one in reading.examples} for split, reading in readings.items()}
+    relations = {split: {one.partition(" [SEP] ")[2] for one in all_} for split, all_ in inputs.items()}
+    assert {split: len(names) for split, names in relations.items()} == {"train": 7, "dev": 1, "test": 2}
+    assert len(frozenset.union(*map(frozenset, relations.values()))) == 10
+    original = [
+        str(one.input)
+        for split in inputs
+        for one in read_source("structured_zeroshot", DEMO, split=split).examples  # type: ignore[arg-type]
+    ]
+    assert sorted(original) == sorted(one for all_ in inputs.values() for one in all_)
+    assert all(reading.tally.excluded["other_split"] for reading in readings.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "split", "options", "message"),
+    [
+        pytest.param(DEMO / "dev.0", "train", {}, r"is of the split dev, not of train: give train\.0", id="split"),
+        pytest.param(DEMO, "dev", {"fold": 4}, r"holds 0 files dev\.4, not one", id="fold"),
+        pytest.param(DEMO.parents[1] / "trex", "dev", {}, r"holds 0 files dev\.0, not one", id="folder"),
+        pytest.param(DEMO / "none.tsv", "dev", {}, "no such file", id="absent"),
+        pytest.param(DEMO.parents[1] / "trex/wikidata.json", "dev", {}, "lines of Zero-Shot RE", id="other file"),
+    ],
+)
+def test_the_wrong_input_altogether_stops_at_once(
+    path: Path, split: Split, options: dict[str, int], message: str
+) -> None:
+    with pytest.raises(SetupError, match=message):
+        read_source("structured_zeroshot", path, split=split, options=SourceOptions(**options))
+
+
+_FIELDS = st.lists(st.sampled_from(["a", "b", "", "XXX"]), min_size=1, max_size=6).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_FIELDS, min_size=1, max_size=12))
+def test_no_line_is_lost_and_records_are_what_slow_obvious_code_makes(lines: list[tuple[str, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # Balance, unique ids and counts are asserted where it is read.
+        reading = _read(Path(folder), *lines)
+    assert reading.tally.records == sum(any(line) or len(line) > 1 for line in lines)
+    expected: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
+    for relation, _, subject, sentence, *answers in (line for line in lines if len(line) > 4):
+        expected[f"{subject} [SEP] {relation}"].update({(answer, sentence): None for answer in answers})
+    assert {one.input: pairs for one, pairs in zip(reading.examples, _answers(reading), strict=True)} == {
+        key: list(pairs) for key, pairs in expected.items()
+    }

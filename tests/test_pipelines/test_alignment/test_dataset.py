@@ -1,0 +1,448 @@
+"""The alignment from end to end, on the mini-wiki."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import DataError, SetupError
+from kbsource.files import LocalStorage
+from mapping.write.report import Counts
+from mapping.write.validate import validate_kilt
+from pipelines.alignment import cutting, rows
+from pipelines.jobs.map_dataset import MapSummary
+from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
+from tests.support.builds import contents, open_release
+from tests.support.dataset_sources import DATA
+from tests.support.demo_datasets import chunks_in_this_process
+from tests.support.moody_search import HANGS, MakeMoodySearch
+
+RECORDS = [
+    record("exact", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    record("redirect", [evidence("Lake Miravel", title="The monster of Miravel")]),
+    record("url", [evidence(None, url="https://mini.example.org/wiki/Lake_Miravel")]),
+    record("missing", [evidence("anything", title="Lake Miravl")]),
+    record("ambiguous", [evidence("lantern", title="Lantern")]),
+    record("empty", [evidence(" — ", title="Lake Miravel")]),
+    record("weak", [evidence("zebra quagga okapi gnu", title="Lake Miravel")]),
+    record("two", [evidence("x", title="Nowhere at all")], [evidence("Lake Miravel", title="Lake Miravel")]),
+    {"id": "no output", "input": "?"},
+    "{ not json",
+    {"id": "exact", "input": "again"},
+    {"id": "typo", "outputs": []},
+]
+N_BAD = 3
+
+
+@pytest.fixture(scope="module")
+def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_records(tmp_path_factory.mktemp("own") / "own.jsonl", RECORDS)
+
+
+@pytest.fixture(scope="module")
+def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPathFactory) -> MapSummary:
+    """An alignment of ``RECORDS``, in chunks of two; not to be changed."""
+    output = tmp_path_factory.mktemp("aligned") / "own"
+    release = Path(mini_build.output)  # type: ignore[attr-defined]
+    return map_mini(output, release, "jsonl", source_file, chunk_records=2)
+
+
+def outcomes(output: Path) -> dict[str, str]:
+    rows = table(output, "alignments") + table(output, "misses")
+    return {f"{row['example_id']}/{row['output']}": row["outcome"] for row in rows}
+
+
+def test_every_evidence_ends_in_one_outcome(own: MapSummary) -> None:
+    assert outcomes(Path(own.output)) == {
+        "exact/0": "exact",
+        "redirect/0": "exact",
+        "url/0": "page_only",
+        "missing/0": "page_missing",
+        "ambiguous/0": "page_ambiguous",
+        "empty/0": "empty_evidence",
+        "weak/0": "weak",
+        "two/0": "page_missing",
+        "two/1": "exact",
+    }
+
+
+def test_every_record_is_accounted_for(own: MapSummary) -> None:
+    records, counts = own.report["records"], own.report["counts"]
+
+    assert records["read"] == len(RECORDS)
+    assert records["rejected"] == {"duplicate_id": 1, "malformed_json": 1, "unknown_field": 1}
+    assert counts["dropped"] == {"empty_evidence": 1, "no_match": 1, "page_ambiguous": 1, "page_missing": 1}
+    assert [one["id"] for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl")] == [
+        "exact",
+        "redirect",
+        "url",
+        "two",
+        "no output",
+    ]
+    assert counts["written"] + sum(counts["dropped"].values()) + N_BAD == records["read"]
+    assert [
+        (row["file"], row["reason"], row["detail"].split(":")[0]) for row in table(Path(own.output), "rejected")
+    ] == [
+        ("own.jsonl", "malformed_json", "line 10"),
+        ("own.jsonl", "duplicate_id", "line 11"),
+        ("own.jsonl", "unknown_field", "line 12"),
+    ]
+
+
+def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> None:
+    source = open_release(release)
+    for row in table(Path(own.output), "alignments"):
+        if row["text"] is None:
+            continue
+        page = source.by_id(row["page_id"])
+        assert page is not None
+        assert row["start_element"] == row["end_element"]
+        assert page.elements[row["start_element"]].text[row["start_char"] : row["end_char"]] == row["text"]
+    exact = next(row for row in table(Path(own.output), "alignments") if row["example_id"] == "exact")
+    assert (exact["text"], exact["score"], exact["match"]) == ("rises in Lake Miravel", 1.0, "exact")
+    assert (exact["found_by"], exact["is_written"]) == ("title", True)
+
+
+def test_how_a_page_was_found_is_told(own: MapSummary) -> None:
+    rows = {row["example_id"]: row for row in table(Path(own.output), "alignments")}
+
+    assert (rows["redirect"]["title"], rows["redirect"]["found_by"], rows["redirect"]["hops"]) == (
+        "Lake Miravel",
+        "redirect",
+        2,
+    )
+    assert rows["url"]["found_by"] == "url"
+
+
+def test_similar_titles_are_reported_and_not_used(own: MapSummary) -> None:
+    missing = next(row for row in table(Path(own.output), "misses") if row["example_id"] == "missing")
+
+    assert missing["suggestions"][0]["title"] == "Lake Miravel"
+    assert missing["page_id"] is None
+    assert missing["evidence_text"] == "anything"
+
+
+def test_only_the_output_that_has_its_page_is_written(own: MapSummary) -> None:
+    two = next(one for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl") if one["id"] == "two")
+
+    assert len(two["output"]) == 1
+    (span,) = two["output"][0]["provenance"]
+    assert list(span) == [
+        "wikipedia_id",
+        "title",
+        "start_paragraph_id",
+        "start_character",
+        "end_paragraph_id",
+        "end_character",
+        "bleu_score",
+        "section",
+    ]
+
+
+def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
+    result = validate_kilt(
+        str(Path(own.output) / "jsonl-dev-kilt.jsonl"),
+        open_release(release),
+        LocalStorage(),
+        alignments=own.output,
+    )
+
+    assert result.findings == []
+    assert (result.records, result.spans, result.located, result.rescored) == (5, 4, 3, 3)
+
+
+def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Path) -> None:
+    manifest = own.manifest
+
+    assert json.loads((Path(own.output) / "manifest.json").read_text("utf-8")).pop("manifest_sha256")
+    wanted = json.loads((release / "manifest.json").read_text("utf-8"))["manifest_sha256"]
+    assert manifest["release"]["manifest_sha256"] == wanted
+    assert [one["name"] for one in manifest["inputs"]["records"]] == ["own.jsonl"]
+    assert [manifest[name] for name in ("dataset", "policy", "split")] == ["jsonl", "jsonl", "dev"]
+    assert manifest["code"]["tokeniser"].startswith("spacy ")
+    assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
+
+
+def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
+    own: MapSummary, source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    map_mini(tmp_path / "two", release, "jsonl", source_file, chunk_records=2, runner="local-multi", workers=2)
+
+    assert contents(tmp_path / "two") == contents(Path(own.output))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_small_chunks_give_the_same_bytes(
+    own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 1)
+    monkeypatch.setattr(cutting, "QUERIES_AT_ONCE", 1)
+    map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
+
+    assert contents(tmp_path / "out") == contents(Path(own.output))
+
+
+HOSTILE = [
+    record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    *(record(f"bad {number}", [evidence(f"Lake {number}", title="Lake Miravel")]) for number in range(5)),
+    record("other page", [evidence("lantern", title="Lantern (tool)")]),
+]
+
+
+def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_are_searched(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.transforms.align_spans.MakeSearch", MakeMoodySearch)
+    records = [
+        record("hangs", [evidence(HANGS, title="River Ullane")]),
+        record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    ]
+    source = write_records(tmp_path / "own.jsonl", records)
+    summary = map_mini(tmp_path / "out", release, "jsonl", source, evidence_timeout_s=0.5)
+
+    (missed,) = table(tmp_path / "out", "misses")
+    assert (missed["example_id"], missed["outcome"], missed["title"]) == ("hangs", "search_timeout", "River Ullane")
+    assert summary.report["counts"]["evidences"] == {"exact": 1, "search_timeout": 1}
+    assert summary.report["counts"]["dropped"] == {"search_timeout": 1}
+    assert [one["id"] for one in read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")] == ["fine"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "given_up"),
+    [
+        ({}, {}),
+        ({2: (1, "crash")}, {"bad 0": "search_crash"}),
+        ({3: (1, "error"), 5: (1, "timeout")}, {"bad 1": "search_error", "bad 3": "search_timeout"}),
+        (
+            {2: (1, "crash"), 3: (1, "crash"), 4: (1, "timeout")},
+            {
+                "bad 0": "search_crash",
+                "bad 1": "search_crash",
+                **dict.fromkeys(("bad 2", "bad 3", "bad 4"), "search_timeout"),
+            },
+        ),
+    ],
+    ids=["none", "one", "two of a page", "so many that the page is given up"],
+)
+def test_what_ended_the_process_twice_is_not_searched_again(
+    release: Path, tmp_path: Path, verdicts: dict[int, tuple[int, str]], given_up: dict[str, str]
+) -> None:
+    source = write_records(tmp_path / "own.jsonl", HOSTILE)
+    with chunks_in_this_process(verdicts):
+        map_mini(tmp_path / "out", release, "jsonl", source, split="train")
+
+    found = outcomes(tmp_path / "out")
+    assert len(found) == len(HOSTILE)
+    assert {name: one for name, one in found.items() if one.startswith("search_")} == {
+        f"{name}/0": one for name, one in given_up.items()
+    }
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_similar_title_is_taken_where_that_is_asked_for(source_file: Path, release: Path, tmp_path: Path) -> None:
+    moves = tmp_path / "moves.tsv"
+    moves.write_text("Nowhere at all\tLake Miravel\n", "utf-8")
+    map_mini(tmp_path / "out", release, "jsonl", source_file, accept_fuzzy=90.0, title_map=str(moves), split="train")
+
+    rows = {f"{row['example_id']}/{row['output']}": row for row in table(tmp_path / "out", "alignments")}
+    assert rows["missing/0"]["found_by"] == "fuzzy"
+    assert rows["missing/0"]["title"] == "Lake Miravel"
+    assert rows["two/0"]["found_by"] == "title_map"
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_title_that_is_less_similar_than_asked_for_is_not_taken(
+    source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    map_mini(tmp_path / "out", release, "jsonl", source_file, accept_fuzzy=100.0)
+
+    missed = next(row for row in table(tmp_path / "out", "misses") if row["example_id"] == "missing")
+    assert 90 < missed["suggestions"][0]["score"] < 100
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_rule_that_says_what_is_kept_has_nothing_to_say_of_a_page_without_a_text(
+    source_file: Path, release: Path, tmp_path: Path
+) -> None:
+    summary = map_mini(tmp_path / "out", release, "jsonl", source_file, accept="bleu>=0.5")
+
+    assert summary.report["dropped_by_threshold"] is None
+    rows = {row["example_id"]: row["is_written"] for row in table(tmp_path / "out", "alignments")}
+    assert (rows["url"], rows["exact"], rows["weak"]) == (True, True, False)
+
+
+def test_a_finished_alignment_is_never_overwritten(own: MapSummary, source_file: Path, release: Path) -> None:
+    before = contents(Path(own.output))
+
+    with pytest.raises(SetupError, match="never overwritten"):
+        map_mini(Path(own.output), release, "jsonl", source_file)
+
+    assert contents(Path(own.output)) == before
+
+
+def test_a_folder_with_other_files_is_refused(source_file: Path, release: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(SetupError, match=r"thesis\.tex"):
+        map_mini(tmp_path, release, "jsonl", source_file)
+
+    assert contents(tmp_path) == {"thesis.tex": b"years of work"}
+
+
+def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"3 of 12 records rejected.*own\.jsonl, line 10: .*--max-rejects to at least 0\.3"
+    ):
+        map_mini(tmp_path / "out", release, "jsonl", source_file, max_rejects=0.1)
+
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_the_wrong_file_stops_at_once_and_nothing_is_written(release: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"claim": "x"}\n', "utf-8")
+
+    with pytest.raises(SetupError, match="expected"):
+        map_mini(tmp_path / "out", release, "jsonl", wrong)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_fever_is_aligned_and_weak_claims_of_dev_are_dropped(release: Path, tmp_path: Path) -> None:
+    folder = DATA / "fever"
+    summary = map_mini(
+        tmp_path / "out",
+        release,
+        "fever",
+        folder / "dev.jsonl",
+        folder / "fever2.jsonl",
+        references=(str(folder / "wiki-pages"),),
+    )
+
+    counts = summary.report["counts"]
+    assert summary.report["records"]["excluded"] == {"not_enough_info": 1}
+    assert counts["written"] + sum(counts["dropped"].values()) == summary.report["records"]["examples"]
+    assert counts["evidences"]["near"] >= 1
+    for one in read_lines(tmp_path / "out" / "fever-dev-kilt.jsonl"):
+        for output in one["output"]:
+            assert all(span["bleu_score"] >= 0.5 for span in output["provenance"])
+    assert validate_kilt(
+        str(tmp_path / "out" / "fever-dev-kilt.jsonl"),
+        open_release(release),
+        LocalStorage(),
+        alignments=str(tmp_path / "out"),
+    ).is_valid
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) -> None:
+    folder = DATA / "kilt"
+    summary = map_mini(
+        tmp_path / "out",
+        release,
+        "kilt",
+        folder / "nq-dev-kilt.jsonl",
+        references=(str(folder / "knowledgesource.jsonl"),),
+    )
+
+    assert [summary.manifest[name] for name in ("dataset", "policy")] == ["kilt", "nq"]
+    crosswalk = table(tmp_path / "out", "crosswalk")
+    first = crosswalk[0]
+    assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)
+    assert first["new_wikipedia_id"] == "30"
+    assert first["new_title"] == "River Ullane"
+    page = open_release(release).by_id(30)
+    assert page is not None
+    rows = {(row["example_id"], row["output"], row["evidence"]): row for row in table(tmp_path / "out", "alignments")}
+    assert len(rows) == len(crosswalk)
+    for row in crosswalk:
+        assert rows[row["example_id"], row["output"], row["evidence"]]["start_character"] == row["new_start_character"]
+    assert len(read_lines(tmp_path / "out" / "nq-dev-kilt.jsonl")) == 3
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
+    summary = map_mini(tmp_path / "out", release, "jsonl", DATA / "own/own.jsonl", split="test", stem="mine")
+
+    lines = read_lines(tmp_path / "out" / "mine-test_without_answers-kilt.jsonl")
+    assert len(lines) == summary.report["counts"]["written"] > 0
+    assert all("output" not in one for one in lines)
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(
+    ("dataset", "files", "references", "split"),
+    [
+        ("hotpotqa", ["hotpotqa/dev.json"], ["hotpotqa/abstracts"], "dev"),
+        ("aidayago2", ["aida/aidayago2.tsv"], [], "train"),
+        ("wned", ["wned/wned.xml"], [], "dev"),
+        ("wned", ["wned/wned.conll"], [], "dev"),
+    ],
+)
+def test_every_dataset_goes_through_and_its_counts_add_up(
+    release: Path, tmp_path: Path, dataset: str, files: list[str], references: list[str], split: str
+) -> None:
+    summary = map_mini(
+        tmp_path / "out",
+        release,
+        dataset,
+        *(DATA / file for file in files),
+        references=tuple(str(DATA / one) for one in references),
+        split=split,
+    )
+
+    records, counts = summary.report["records"], summary.report["counts"]
+    n_lost = sum(records["rejected"].values()) + sum(records["excluded"].values()) + sum(counts["dropped"].values())
+    assert records["read"] == counts["written"] + n_lost
+    n_rows = len(table(tmp_path / "out", "alignments")) + len(table(tmp_path / "out", "misses"))
+    assert n_rows == sum(counts["evidences"].values())
+    (file,) = (tmp_path / "out").glob("*-kilt.jsonl")
+    assert len(read_lines(file)) == counts["written"]
+    assert counts["written"]
+    assert validate_kilt(str(file), open_release(release), LocalStorage()).is_valid
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_counts_that_do_not_add_up_fail_the_job(
+    release: Path, source_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Counts.add
+
+    def forget_one(self: Counts, other: Counts) -> None:
+        add(self, other)
+        self.written -= 1
+
+    monkeypatch.setattr(Counts, "add", forget_one)
+
+    with pytest.raises(DataError, match=r"12 records read, not -?\d+ written"):
+        map_mini(tmp_path / "out", release, "jsonl", source_file)
+
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("threshold", 1.5, "--threshold"),
+        ("max_elements", 0, "--max-elements"),
+        ("accept_fuzzy", 12.0, "--accept-fuzzy"),
+        ("max_rejects", 2.0, "--max-rejects"),
+        ("stem", "../mine", "--stem"),
+        ("stem", "..", "--stem"),
+        ("chunk_records", 0, "--chunk-records"),
+        ("evidence_timeout_s", 0.0, "--evidence-timeout"),
+        ("worker_memory_bytes", 1, "--worker-memory"),
+    ],
+)
+def test_options_out_of_range_name_themselves(tmp_path: Path, option: str, value: float | str, message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        map_mini(tmp_path / "out", tmp_path, "jsonl", tmp_path / "x", **{option: value})
+
+
+def test_an_unknown_dataset_is_named_with_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"squad.*fever"):
+        map_mini(tmp_path / "out", tmp_path, "squad", tmp_path / "x")

@@ -1,0 +1,128 @@
+"""An alignment that is broken off goes on where it was, and comes to the same bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from kbsource.errors import SetupError
+from pipelines.primitives import guarded_map
+from tests.support.alignments import evidence, map_mini, record, write_records
+from tests.support.builds import contents
+from tests.support.real_data import ROOT
+
+RECORDS = [
+    record("found", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    record("weak", [evidence("zebra quagga okapi gnu", title="Lake Miravel")]),
+    "{ not json",
+    record("missing", [evidence("anything", title="Lake Miravl")]),
+    record("other", [evidence("Port Sellick", title="Port Sellick")]),
+]
+N_KILLS = 6
+SEED = 7
+# Ends itself when so many files have got their names.
+KILLED = """
+import os, sys
+from pathlib import Path
+from kbsource.files import LocalStorage
+from tests.support.alignments import map_mini
+from tests.support.demo_datasets import chunks_in_this_process
+left, rename = int(sys.argv[4]), LocalStorage.rename
+def count(*paths):
+    global left
+    rename(*paths)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+LocalStorage.rename = count
+with chunks_in_this_process():
+    map_mini(Path(sys.argv[1]), Path(sys.argv[2]), "jsonl", Path(sys.argv[3]), chunk_records=2)
+print("done")
+"""
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    return write_records(tmp_path / "own.jsonl", RECORDS)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_driver_that_is_killed_again_and_again_comes_to_the_same_bytes(
+    records: Path, release: Path, tmp_path: Path
+) -> None:
+    map_mini(tmp_path / "whole", release, "jsonl", records, chunk_records=2)
+    moments = random.Random(SEED).sample(range(1, 16), N_KILLS)
+    for moment in (*moments, 0):
+        arguments = (tmp_path / "out", release, records, moment)
+        ended = subprocess.run(
+            [sys.executable, "-c", KILLED, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert not (tmp_path / "out" / "manifest.json").exists()
+
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def _searched(records: Path, release: Path, output: Path, **options: Any) -> list[tuple[int, int]]:
+    """Aligns, as far as it comes, and gives the chunks that were searched."""
+    done: list[tuple[int, int]] = []
+    do_guarded = guarded_map.do_guarded
+
+    def count(guard: Any, task: dict[str, Any]) -> None:
+        do_guarded(guard, task)
+        done.append(tuple(task["key"]))
+
+    with mock.patch.object(guarded_map, "do_guarded", count):
+        map_mini(output, release, "jsonl", records, chunk_records=2, **options)
+    return done
+
+
+def _fail(*_: Any, **__: Any) -> Mapping[str, Any]:
+    raise SetupError("pulled the plug")
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(("changed", "is_searched"), [({}, False), ({"threshold": 0.4}, True)])
+def test_what_was_searched_is_not_searched_again_for_the_same_job_alone(
+    records: Path, release: Path, tmp_path: Path, changed: dict[str, Any], is_searched: bool
+) -> None:
+    with (
+        mock.patch("pipelines.transforms.write_alignment.merge_chunk", _fail),
+        pytest.raises(SetupError, match="pulled the plug"),
+    ):
+        map_mini(tmp_path / "out", release, "jsonl", records, chunk_records=2)
+
+    assert bool(_searched(records, release, tmp_path / "out", **changed)) == is_searched
+
+    map_mini(tmp_path / "whole", release, "jsonl", records, chunk_records=2, **changed)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_only_the_process_that_searches_loads_the_library_of_the_tokeniser(
+    records: Path, release: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.support.alignments import map_mini\n"
+        "map_mini(*map(Path, sys.argv[1:3]), 'jsonl', Path(sys.argv[3]))\n"
+        "sys.exit('spacy' in sys.modules)"
+    )
+    arguments = map(str, (tmp_path / "out", release, records))
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, check=False)
+
+    assert ended.returncode == 0

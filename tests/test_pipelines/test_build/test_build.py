@@ -1,0 +1,257 @@
+"""The build from end to end, on the mini-wiki with its broken page in the middle."""
+
+from __future__ import annotations
+
+import bz2
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import DataError, SetupError
+from kbsource.release.verify import verify_release
+from pipelines.jobs.build_inputs import BadDumpError
+from pipelines.stores.dump_files import range_size
+from tests.support import mini_wiki
+from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.moody_parser import LOST, MOODS
+from tests.support.real_data import ROOT
+
+
+def test_every_page_is_accounted_for(release: Path) -> None:
+    manifest = open_release(release).manifest
+
+    assert manifest.totals.pages_read == mini_wiki.N_PAGES
+    assert manifest.totals.articles == len(rows(release, "pages")) == mini_wiki.N_ARTICLES
+    assert manifest.totals.redirects == len(rows(release, "redirects")) == mini_wiki.N_REDIRECTS
+    assert manifest.totals.other_namespaces == mini_wiki.N_OTHER_NAMESPACES
+    assert manifest.totals.rejected == {"malformed_xml": 1, "text_deleted": 1}
+    assert {int(row["key"]) for row in rows(release, "rejected")} == set(mini_wiki.REJECTED_PAGE_IDS)
+    assert manifest.counts == {mini_wiki.MULTISTREAM.name: manifest.totals}
+    assert manifest.parse_statuses == {"ok": mini_wiki.N_ARTICLES}
+
+
+def test_the_release_is_sound(release: Path) -> None:
+    report = verify_release(str(release))
+
+    assert report.findings == ()
+    assert report.n_pages == mini_wiki.N_ARTICLES
+
+
+def test_nothing_of_the_work_is_left(release: Path) -> None:
+    assert {path.name for path in release.iterdir()} == {
+        "index",
+        "manifest.json",
+        "pages",
+        "redirects",
+        "rejected",
+        "templates",
+    }
+
+
+def test_redirects_lead_where_they_should(release: Path) -> None:
+    found = rows(release, "redirects")
+
+    assert Counter(row["status"] for row in found) == mini_wiki.N_REDIRECTS_BY_STATUS
+    for row in found:
+        fact = mini_wiki.REDIRECTS[row["title"]]
+        assert (row["status"], row["final_title"]) == (fact.status, fact.final_title), row["title"]
+
+
+def test_pages_have_their_items_and_marks(release: Path) -> None:
+    for page in open_release(release):
+        assert page.qid == mini_wiki.expected_qid(page.page_id)
+        assert page.is_disambiguation == (page.page_id in mini_wiki.DISAMBIGUATION_PAGE_IDS)
+
+
+def test_two_workers_write_the_same_bytes_as_one(release: Path, tmp_path: Path) -> None:
+    # Ranges of 10 kB give several tasks of each kind to share.
+    build_mini(tmp_path / "one", range_bytes=10_000)
+    build_mini(tmp_path / "two", range_bytes=10_000, runner="local-multi", workers=2)
+
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert rows(tmp_path / "one", "pages") == rows(release, "pages")
+
+
+def test_plain_xml_and_multistream_give_the_same_rows(release: Path, tmp_path: Path) -> None:
+    build_mini(tmp_path / "xml", dump=mini_wiki.XML, range_bytes=50_000)
+
+    for table in ("pages", "redirects", "templates"):
+        assert rows(tmp_path / "xml", table) == rows(release, table)
+
+
+def test_pages_that_hang_or_crash_the_parser_are_extracted_in_the_simplest_way(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    build_mini(
+        release,
+        parser="tests.support.moody_parser:MoodyParser",
+        page_timeout_s=0.5,
+    )
+
+    statuses = {page.title: page.parse_status for page in open_release(release)}
+    expected = {
+        "Port Sellick": "fallback_timeout",
+        "Lake Miravel": "fallback_crash",
+        "Heron": "fallback_error",
+    }
+    assert {title: status for title, status in statuses.items() if status != "ok"} == expected
+    assert set(MOODS) - set(statuses) == {LOST}
+    assert [row["reason"] for row in rows(release, "rejected") if row["stage"] == "parse"] == ["page_crash"]
+    assert verify_release(str(release)).findings == ()
+    texts = {page.title: [element.text for element in page.elements] for page in open_release(release)}
+    assert sum(map(len, texts["Port Sellick"])) > 1000
+
+
+def stop_in_the_middle(output: Path, pipe: Path, how: signal.Signals) -> int:
+    """Sends a signal to a build that is in the middle of the pages; gives its exit code once its worker has ended."""
+    os.mkfifo(pipe)
+    code = (
+        "import sys; from pathlib import Path; from tests.support.builds import build_mini; "
+        "build_mini(Path(sys.argv[1]), parser='tests.support.moody_parser:WaitingParser', page_timeout_s=600.0)"
+    )
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(output)],
+            cwd=ROOT,
+            env={**os.environ, "KBSOURCE_TEST_PIPE": str(pipe), "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs may not have it
+        ) as driver,
+        pipe.open("rb") as worker,  # opens when the worker has come to the waiting page
+    ):
+        driver.send_signal(how)
+        assert worker.read() == b""  # ends when the worker has ended
+        return driver.wait()
+
+
+def test_a_killed_build_leaves_no_release_and_the_next_one_starts_clean(release: Path, tmp_path: Path) -> None:
+    output = tmp_path / "release"
+
+    assert stop_in_the_middle(output, tmp_path / "pipe", signal.SIGKILL) == -signal.SIGKILL
+
+    assert not (output / "manifest.json").exists()
+    assert (output / "_staging").exists()
+    build_mini(output)
+    assert contents(output) == contents(release)
+
+
+def test_an_interrupted_build_ends_at_once_with_its_worker(tmp_path: Path) -> None:
+    output = tmp_path / "release"
+
+    assert stop_in_the_middle(output, tmp_path / "pipe", signal.SIGINT) == -signal.SIGINT
+
+    assert not (output / "manifest.json").exists()
+
+
+def test_a_finished_release_is_never_overwritten(release: Path) -> None:
+    before = contents(release)
+
+    with pytest.raises(SetupError, match="never overwritten"):
+        build_mini(release)
+
+    assert contents(release) == before
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(SetupError, match=r"thesis\.tex"):  # before the dump is looked at, which may take long
+        build_mini(tmp_path, dump=tmp_path / "no such dump.xml")
+
+    assert contents(tmp_path) == {"thesis.tex": b"years of work"}
+
+
+def test_rejects_above_the_ceiling_fail_and_name_reasons_and_remedy(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"2 of 103 pages rejected.*malformed_xml.*--max-rejects to at least 0\.02"):
+        build_mini(tmp_path / "release", max_rejects=0.001)
+
+    assert not (tmp_path / "release" / "manifest.json").exists()
+
+
+@pytest.fixture
+def truncated(tmp_path: Path) -> Path:
+    path = tmp_path / "wiki-20260101-pages-articles.xml.bz2"
+    path.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
+    return path
+
+
+def test_a_truncated_dump_fails_before_anything_is_written(truncated: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadDumpError) as caught:
+        build_mini(tmp_path / "release", dump=truncated)
+
+    assert [finding.code for finding in caught.value.findings] == ["truncated_dump"]
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_truncated_dump_is_built_when_that_is_allowed(release: Path, truncated: Path, tmp_path: Path) -> None:
+    build_mini(tmp_path / "release", dump=truncated, allow_truncated=True, max_rejects=0.1)
+
+    found = [page.page_id for page in open_release(tmp_path / "release")]
+    whole = [page.page_id for page in open_release(release)]
+    assert found == whole[: len(found)]
+    assert len(found) > 20
+    assert "truncated_dump" in {row["reason"] for row in rows(tmp_path / "release", "rejected")}
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
+def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: Path) -> None:
+    build_mini(tmp_path / "release", limit_pages=30)
+
+    source = open_release(tmp_path / "release")
+    assert source.manifest.totals.pages_read == 30
+    found = [page.page_id for page in source]
+    assert found == [page.page_id for page in open_release(release)][: len(found)]
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
+def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
+    dump = tmp_path / "wiki.xml"
+    dump.write_text(
+        "<mediawiki><page><title>A</title><ns>0</ns><id>1</id><revision><id>2</id>"
+        "<timestamp>2026-01-01T00:00:00Z</timestamp><text>B [[A]]</text></revision></page></mediawiki>",
+        "utf-8",
+    )
+
+    build_mini(tmp_path / "release", dump=dump, page_props=None)
+
+    assert [page.title for page in open_release(tmp_path / "release")] == ["A"]
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
+def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) -> None:
+    titles = tmp_path / "titles.txt"
+    titles.write_text("halvane_Isles\nLake Miravel\n\nNo such page\n", "utf-8")
+
+    summary = build_mini(tmp_path / "release", only_titles=str(titles))
+
+    assert [page.title for page in open_release(tmp_path / "release")] == ["Halvane Isles", "Lake Miravel"]
+    assert {row["title"] for row in rows(tmp_path / "release", "redirects")} >= {"Halvane", "Miravel"}
+    assert summary.titles_not_found == ("No such page",)
+    assert summary.manifest.findings["not_selected"] > 50
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
+def test_a_page_given_twice_is_released_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "wiki-1.xml.bz2", tmp_path / "wiki-2.xml.bz2"
+    first.write_bytes(mini_wiki.MULTISTREAM.read_bytes())
+    second.write_bytes(bz2.compress(mini_wiki.XML.read_bytes()))
+
+    build_mini(tmp_path / "release", dump=str(tmp_path / "wiki-*.xml.bz2"), max_rejects=1.0)
+
+    manifest = open_release(tmp_path / "release").manifest
+    assert manifest.totals.articles == mini_wiki.N_ARTICLES
+    assert manifest.totals.rejected["duplicate_page_id"] == mini_wiki.N_ARTICLES + mini_wiki.N_REDIRECTS
+    assert manifest.counts[second.name].articles == 0
+    assert verify_release(str(tmp_path / "release")).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "expected"),
+    [(50_000, 1 << 20), (64 << 20, 2 << 20), (22 << 30, 32 << 20)],
+)
+def test_ranges_suit_the_size_of_the_dump(n_bytes: int, expected: int) -> None:
+    assert range_size(n_bytes) == expected

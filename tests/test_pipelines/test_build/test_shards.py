@@ -1,0 +1,92 @@
+"""Shards: how chunks are grouped, and what their reports sum up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.errors import DataError
+from kbsource.pages.assembly import check_rejects, dump_date
+from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, merge_templates, plan_shards
+from kbsource.runtime.chunks import Key, Stored
+from kbsource.schema import TEMPLATES
+
+MB = 1 << 20
+
+
+def chunks_of(sizes: list[int]) -> list[tuple[Key, Stored]]:
+    return [(Key(0, n), Stored("a.arrow", n, 1, 1, size)) for n, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("total", "n_shards"),
+    [(0, 1), (1 * MB, 1), (20 * MB, 2), (60 * MB, 7), (200 * MB, 16), (4000 * MB, 16), (80_000 * MB, 200)],
+)
+def test_the_number_of_shards_suits_the_amount_of_text(total: int, n_shards: int) -> None:
+    assert len(plan_shards(chunks_of([4 * MB] * (total // (4 * MB))))) == n_shards
+
+
+@given(st.lists(st.integers(1, 50 * MB), max_size=200))
+def test_every_chunk_is_in_one_shard_in_order_and_shards_are_about_as_large_as_each_other(sizes: list[int]) -> None:
+    chunks = chunks_of(sizes)
+
+    shards = plan_shards(chunks)
+
+    assert [chunk for shard in shards for chunk in shard.chunks] == chunks
+    assert [shard.number for shard in shards] == list(range(len(shards)))
+    assert {shard.n_shards for shard in shards} == {len(shards)}
+    assert all(shard.chunks for shard in shards) or not chunks
+    assert all(
+        sum(stored.n_bytes for _, stored in shard.chunks) <= max(SHARD_BYTES, 2 * MIN_SHARD_BYTES) + 50 * MB
+        for shard in shards
+    )
+
+
+def test_template_tables_are_summed_up_and_sorted() -> None:
+    def table(*rows: tuple[str, str, int, int]) -> pa.Table:
+        return pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=TEMPLATES.names).cast(TEMPLATES)
+
+    merged = merge_templates(
+        iter([table(("b", "unknown", 2, 1), ("a", "rendered", 1, 1)), table(("b", "unknown", 3, 2))])
+    )
+
+    assert [tuple(row.values()) for row in merged.to_pylist()] == [("a", "rendered", 1, 1), ("b", "unknown", 5, 3)]
+    assert merged.schema == TEMPLATES
+    assert merge_templates(iter([])).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("rejected", "n_pages", "share"),
+    [({}, 0, 0.0), ({}, 100, 0.0), ({"page_cut": 1}, 1000, 0.001), ({"truncated_dump": 1, "page_cut": 1}, 100, 0.01)],
+)
+def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, share: float) -> None:
+    check_rejects(Counter(rejected), n_pages, max_share=share, allow_truncated=True)
+
+
+@pytest.mark.parametrize(
+    ("rejected", "message"),
+    [
+        ({"page_cut": 3, "page_law": 1}, r"4 of 1000 pages rejected, 0\.400%.*3 page_cut, 1 page_law.*at least 0\.005"),
+        ({"truncated_dump": 1}, "break off before their end.*--allow-truncated"),
+    ],
+)
+def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_rejects(Counter(rejected), 1000, max_share=0.001, allow_truncated=False)
+
+
+@pytest.mark.parametrize(
+    ("files", "date"),
+    [
+        (["enwiki-20261001-pages-articles.xml.bz2"], "20261001"),
+        (["enwiki-2026-10-01-p1p2.xml.bz2", "enwiki-2026-10-01-p3p4.xml.bz2"], "2026-10-01"),
+        (["a-20260101-x.xml", "b-20260201-x.xml"], None),
+        (["wiki.xml"], None),
+    ],
+)
+def test_the_date_of_a_dump_is_in_its_names(files: list[str], date: str | None) -> None:
+    assert dump_date(files) == date

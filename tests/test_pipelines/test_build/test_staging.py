@@ -1,0 +1,185 @@
+"""Pass one: what is staged, what is counted, what is rejected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.pages import staging
+from kbsource.pages.staging import (
+    RedirectReader,
+    Scan,
+    ScanReport,
+    Selection,
+    part_path,
+    raw_pages,
+    read_batches,
+    read_report,
+    stage_scan,
+)
+from kbsource.records import BadRecord, RawPage
+from kbsource.runtime.chunks import Stored, read_stored
+from kbsource.site import Site
+
+SITE = Site(lang="de", namespaces={0: "", 14: "Kategorie"})
+STORAGE = LocalStorage()
+
+
+def page(page_id: int, title: str, text: str = "Text.", **values: Any) -> RawPage:
+    given = {
+        "page_id": page_id,
+        "namespace": 0,
+        "title": title,
+        "redirect_title": None,
+        "revision_id": page_id + 1000,
+        "parent_revision_id": None,
+        "timestamp": "2026-01-01T00:00:00Z",
+        "model": "wikitext",
+        "text": text,
+        "file": "dump.xml",
+        "offset": 10 * page_id,
+    }
+    return RawPage(**{**given, **values})
+
+
+def bad(key: str, reason: str) -> BadRecord:
+    return BadRecord("read", key, reason, "detail", "dump.xml", 7)
+
+
+RECORDS: list[RawPage | BadRecord] = [
+    page(1, "Alpha", "Ä" * 10),
+    page(2, "Kategorie:Alles", namespace=14),
+    page(3, "Beta", "#WEITERLEITUNG [[alpha#Ende]]"),
+    bad("4", "malformed_xml"),
+    page(5, "Gamma", parent_revision_id=77),
+    page(6, "Delta", '{"a": 1}', model="json"),
+    bad("", "damaged_block"),
+    bad("7", "no_revision_as_of"),
+]
+
+
+def scan(folder: Path, records: list[RawPage | BadRecord], **selection: Any) -> ScanReport:
+    pages = Scan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
+    return stage_scan(pages, STORAGE, staging=str(folder), part=3, file="dump.xml")
+
+
+def read(chunk: Stored) -> list[tuple[int, RawPage]]:
+    return [row for batch in read_stored(chunk, STORAGE) for row in raw_pages(batch)]
+
+
+def staged(report: ScanReport) -> list[RawPage]:
+    return [raw for chunk in report.chunks for _, raw in read(chunk)]
+
+
+def table(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [row for batch in read_batches(STORAGE, part_path(str(folder), kind, 3)) for row in batch.to_pylist()]
+
+
+def test_every_record_is_counted_once(tmp_path: Path) -> None:
+    report = scan(tmp_path, RECORDS)
+
+    assert (report.n_articles, report.n_redirects, report.n_other, report.n_unselected) == (2, 1, 1, 1)
+    assert report.rejected == {"content_model": 1, "damaged_block": 1, "malformed_xml": 1}
+    assert report.n_pages == len(RECORDS)
+    assert read_report(STORAGE, str(tmp_path), 3) == report
+
+
+def test_articles_come_back_as_they_were_read(tmp_path: Path) -> None:
+    report = scan(tmp_path, RECORDS)
+
+    assert staged(report) == [RECORDS[0], RECORDS[4]]
+    assert report.chunks[0].n_bytes >= 20 + 5
+
+
+def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_path: Path) -> None:
+    report = scan(tmp_path, RECORDS)
+
+    titles = table(tmp_path, "titles")
+    assert [(row["page_id"], row["title"], row["is_redirect"]) for row in titles] == [
+        (1, "Alpha", False),
+        (3, "Beta", True),
+        (5, "Gamma", False),
+    ]
+    assert [row["target_title"] for row in titles] == [None, "Alpha", None]
+    assert titles[1]["target_fragment"] == "Ende"
+    sources = {row["page_id"]: row["source"] for row in titles}
+    assert [source for chunk in report.chunks for source, _ in read(chunk)] == [sources[1], sources[5]]
+    assert sources[1] >> 32 == 3
+
+
+def test_rejected_records_are_written(tmp_path: Path) -> None:
+    scan(tmp_path, RECORDS)
+
+    assert [(row["key"], row["reason"]) for row in table(tmp_path, "rejected")] == [
+        ("4", "malformed_xml"),
+        ("6", "content_model"),
+        ("", "damaged_block"),
+    ]
+
+
+def test_chunks_of_any_size_hold_the_same_articles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records: list[RawPage | BadRecord] = [page(n, f"P{n}", "x" * n) for n in range(1, 40)]
+    monkeypatch.setattr(staging, "CHUNK_CHARS", 100)
+
+    report = scan(tmp_path, records)
+
+    assert staged(report) == records
+    assert len(report.chunks) > 5
+    assert read(report.chunks[2])[0][1] == records[sum(chunk.n_rows for chunk in report.chunks[:2])]
+
+
+def test_scanning_again_writes_the_same_bytes(tmp_path: Path) -> None:
+    scan(tmp_path, RECORDS)
+    first = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    scan(tmp_path, RECORDS)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == first
+
+
+def test_a_limit_stops_after_that_many_records(tmp_path: Path) -> None:
+    report = scan(tmp_path, RECORDS, max_pages=4)
+
+    assert (report.n_pages, report.n_articles, report.n_redirects) == (4, 1, 1)
+
+
+def test_only_wanted_titles_and_what_leads_to_them_are_kept(tmp_path: Path) -> None:
+    report = scan(tmp_path, RECORDS, titles=frozenset({"Alpha"}))
+
+    assert [raw.title for raw in staged(report)] == ["Alpha"]
+    assert (report.n_articles, report.n_redirects, report.n_unselected) == (1, 1, 3)
+
+
+def test_a_range_that_failed_leaves_no_report(tmp_path: Path) -> None:
+    def records() -> Any:
+        yield RECORDS[0]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError):
+        scan(tmp_path, records())
+
+    with pytest.raises(SetupError, match="range 3 of the dump was not finished"):
+        read_report(STORAGE, str(tmp_path), 3)
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "element", "expected"),
+    [
+        ("Text.", None, None),
+        ("#REDIRECT [[Ziel]]", None, ("Ziel", 0, None)),
+        ("#redirect [[ziel#A b]]", None, ("Ziel", 0, "A b")),
+        ("#WEITERLEITUNG [[Ziel]]", "Ziel", ("Ziel", 0, None)),
+        ("no magic word, but the dump says so", "Ziel", ("Ziel", 0, None)),
+        ("#REDIRECT [[Ziel#Teil]]", "Ziel", ("Ziel", 0, "Teil")),
+        ("#REDIRECT [[:Kategorie:X]]", "Kategorie:X", ("Kategorie:X", 14, None)),
+        ("#REDIRECT [[category:x]]", None, ("Kategorie:X", 14, None)),
+    ],
+)
+def test_redirects_are_told_by_element_or_magic_word(
+    text: str, element: str | None, expected: tuple[str | None, int | None, str | None] | None
+) -> None:
+    assert RedirectReader(SITE).read(page(1, "A", text, redirect_title=element)) == expected

@@ -1,0 +1,154 @@
+"""The configuration of ``kbsource map --all``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import SetupError
+from pipelines.commands.flags.map_config import Entry, read_config
+from pipelines.commands.flags.map_flags import PATHS, SPLITS, add_dataset_flags, map_options
+from pipelines.options.map import MapOptions
+
+
+def _read(path: Path, text: str) -> list[Entry]:
+    path.write_text(text, "utf-8")
+    return read_config(str(path))
+
+
+def _options(entry: Entry) -> MapOptions:
+    return map_options(
+        entry.dataset, entry.flags, kb="kb", output="out", split=entry.split, scratch=None, worker_memory_mb=4096
+    )
+
+
+def test_options_nearer_to_the_split_count_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    train, dev, test, odd = _read(
+        tmp_path / "datasets.yaml",
+        """
+options: {threshold: 0.4, max-elements: 2}
+datasets:
+  fever:
+    wiki-pages: wiki
+    threshold: 0.5
+    splits:
+      train: {input: [a.jsonl, /b.jsonl], threshold: 0.0, strip-section: true}
+      dev:
+        input: gs://bucket/dev.jsonl
+      test: {input: t.jsonl, labels: t-labels.jsonl}
+  released-window:
+    dataset: aidayago2
+    window: released
+    splits: {dev: {input: aida.tsv}}
+""",
+    )
+
+    assert [(one.name, one.dataset, one.split) for one in (train, dev, test, odd)] == [
+        ("fever", "fever", "train"),
+        ("fever", "fever", "dev"),
+        ("fever", "fever", "test"),
+        ("released-window", "aidayago2", "dev"),
+    ]
+    options = _options(train)
+    assert options.inputs == (f"{tmp_path}/a.jsonl", "/b.jsonl")
+    assert options.references == (f"{tmp_path}/wiki",)
+    assert (options.threshold, options.max_elements, options.strips_section) == (0.0, 2, True)
+    assert _options(dev).inputs == ("gs://bucket/dev.jsonl",)
+    assert (_options(dev).threshold, _options(dev).strips_section) == (0.5, False)
+    assert _options(test).labels == (f"{tmp_path}/t-labels.jsonl",)
+    assert (_options(odd).source.window, _options(odd).threshold) == ("released", 0.4)
+
+
+def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
+    (entry,) = _read(tmp_path / "c.yaml", "datasets: {jsonl: {splits: {dev: {input: a}}}}")
+
+    assert _options(entry) == MapOptions("jsonl", "kb", (f"{tmp_path}/a",), "out", "dev")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("datasets:\n  fever:\n    treshold: 1\n", 3, ("no 'treshold'", "threshold", "splits")),
+        ("datasets:\n  fever:\n    splits:\n      dev:\n        window: x\n", 5, ("invalid choice", "released")),
+        ("datasets:\n  fever:\n    splits:\n      dev: {threshold: high}\n", 4, ("threshold", "high")),
+        ("datasets:\n  fever:\n    splits:\n      validation: {input: x}\n", 4, ("'validation'", "train, dev, test")),
+        ("datasets:\n  fevr:\n    splits: {dev: {input: x}}\n", 2, ("'fevr'", "fever, ")),
+        ("datasets:\n  a/b:\n    dataset: fever\n    splits: {dev: {input: x}}\n", 2, ("'a/b'", "folder")),
+        ("datasets:\n  fever: {wiki-pages: x}\n", 2, ("no 'splits'",)),
+        ("datasets:\n  fever:\n    splits: {dev: {input: x}, dev: {input: y}}\n", 3, ("twice",)),
+        ("datasets:\n  fever:\n    splits:\n      dev: {input: x, keep-meta: maybe}\n", 4, ("true or false", "maybe")),
+        ("datasets:\n  fever:\n    splits:\n      dev: {input: x, stem: [a, b]}\n", 4, ("'stem'", "value")),
+        ("datasets:\n  fever:\n    splits:\n      dev: {input: }\n", 4, ("'input'", "value")),
+        ("datasets:\n  fever:\n    splits: dev\n", 3, ("name: value",)),
+        ("options:\n  threshold: 0.5\n  kb: x\ndatasets: {jsonl: {splits: {dev: {input: x}}}}\n", 3, ("no 'kb'",)),
+        ("data: {}\n", 1, ("no 'data'", "options, datasets")),
+        ("options: {threshold: 0.5}\n", 1, ("no 'datasets'",)),
+        ("datasets: {}\n", 1, ("names none",)),
+        ("- fever\n", 1, ("name: value",)),
+    ],
+)
+def test_what_means_nothing_is_refused_with_its_line_and_what_is_allowed(
+    tmp_path: Path, text: str, line: int, said: tuple[str, ...]
+) -> None:
+    with pytest.raises(SetupError) as caught:
+        _read(tmp_path / "c.yaml", text)
+
+    message = str(caught.value)
+    assert f"c.yaml, line {line}: " in message
+    for part in said:
+        assert part in message
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "empty"), ("a: [", "no YAML"), ("a: \x00", "no YAML")])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SetupError, match=said):
+        _read(tmp_path / "c.yaml", text)
+
+
+def test_tags_make_no_objects(tmp_path: Path) -> None:
+    (entry,) = _read(
+        tmp_path / "c.yaml", "datasets: {jsonl: {splits: {dev: {input: !!python/object/apply:os.getcwd x}}}}"
+    )
+
+    assert entry.flags["input"] == [f"{tmp_path}/x"]
+
+
+def test_a_model_is_a_folder_beside_the_file_or_a_name_on_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "models" / "nli").mkdir(parents=True)
+    text = "datasets: {{fever: {{splits: {{dev: {{input: a, verify: {}}}}}}}}}"
+
+    (here,) = _read(tmp_path / "c.yaml", text.format("models/nli"))
+    (there,) = _read(tmp_path / "c.yaml", text.format("someone/nli"))
+
+    assert (here.flags["verify"], there.flags["verify"]) == (f"{tmp_path}/models/nli", "someone/nli")
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="no such file"):
+        read_config(str(tmp_path / "none.yaml"))
+
+
+def test_every_flag_that_names_files_says_so_and_none_has_a_default() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_dataset_flags(parser)
+
+    assert {action.dest for action in parser._actions if action.metavar in PATHS} >= {
+        "input",
+        "labels",
+        "wiki_pages",
+        "abstracts",
+        "raw_text",
+        "from_kb",
+        "title_map",
+    }
+    assert {action.default for action in parser._actions} == {None}
+    assert not {action.dest for action in parser._actions} & set(SPLITS)
+
+
+def test_every_choice_takes_only_its_own_datasets(tmp_path: Path) -> None:
+    (entry,) = _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
+
+    with pytest.raises(SetupError, match="--window is for"):
+        _options(entry)

@@ -1,0 +1,71 @@
+"""What is shown of long work."""
+
+from __future__ import annotations
+
+import doctest
+import io
+from pathlib import Path
+
+import pytest
+
+from kbsource.runtime.beat import Beat
+from pipelines import progress
+from pipelines.commands.flags import common
+from pipelines.progress import Done, Progress, beats_in, progress_line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("module", [progress, common])
+def test_the_examples_in_the_documentation(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_work_that_has_not_begun_has_no_time_left() -> None:
+    line = progress_line("scan", Done(0, 1000), elapsed_s=1)
+
+    assert line == "scan: 0 bytes of 1.0 kB (0 %), time left unknown"
+
+
+def test_more_than_all_is_shown_as_all() -> None:
+    assert "1.0 kB of 1.0 kB (100 %)" in progress_line("scan", Done(2000, 1000), elapsed_s=1)
+
+
+def test_a_log_gets_plain_lines() -> None:
+    log = io.StringIO()
+
+    with Progress(log).stage("pages", lambda: Done(10, 10, 1234)):
+        pass
+
+    assert log.getvalue() == "pages: 1,234 pages in 0:00\n"
+
+
+def test_a_terminal_gets_a_clean_line() -> None:
+    terminal = Terminal()
+
+    with Progress(terminal).stage("pages", lambda: Done(10, 10, 1234)):
+        pass
+
+    assert terminal.getvalue().endswith("\r\x1b[Kpages: 1,234 pages in 0:00\n")
+
+
+def test_a_stage_that_fails_is_not_said_to_be_done() -> None:
+    log = io.StringIO()
+
+    with pytest.raises(ValueError), Progress(log).stage("pages", lambda: Done(0, 10)):
+        raise ValueError
+
+    assert log.getvalue() == ""
+
+
+def test_beats_in_one_kind_are_summed_up_and_not_forgotten(tmp_path: Path) -> None:
+    for name, pages in (("scan-1", 3), ("scan-2", 4), ("chunks-1", 9)):
+        Beat.create(str(tmp_path / f"{name}.beat")).done(pages=pages, n_bytes=10 * pages)
+    poll = beats_in(str(tmp_path), "scan-")
+
+    assert poll()[2:] == (7, 70)
+    (tmp_path / "scan-1.beat").unlink()
+    assert poll()[2:] == (7, 70)

@@ -1,0 +1,397 @@
+"""``kbsource verify`` for what is no release of pages or of Wikidata: alignments and QAMPARI."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage, sha256_of
+from mapping.qampari.questions import COMPOSITION
+from mapping.qampari.records import Question
+from mapping.qampari.release_files import data_path
+from mapping.qampari.rows import DrawnQuestion, question_row
+from mapping.qampari.schema import QUESTIONS
+from mapping.verify_output import RULES, is_output, verify_output
+from mapping.write.output import ALL_FORMAT, manifest_bytes
+from mapping.write.tables import table_path, write_table
+from pipelines.cli import main
+from tests.support.alignments import evidence, map_mini, record, write_records
+from tests.support.pages import title_of
+from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
+from tests.support.releases import TitleRow, write_release
+
+NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Halvane")
+TABLE = table_path("questions", 0, 1)
+DEV = data_path("dev")
+
+
+def _questions() -> list[DrawnQuestion]:
+    return [
+        drawn(question("P50__Q1", NAMES), 0, "dev"),
+        drawn(question("P50__Q2", NAMES, subset=COMPOSITION), 1, "dev"),
+        undrawn(question("P50__Q3", NAMES)),
+        drawn(question("P50__Q4", NAMES), 0, "test"),
+        drawn(question("P50__Q5", NAMES), 0, "train"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kb")
+    write_release(folder, PAGES, titles=[TitleRow(one.page_id, one.title) for one in PAGES])
+    return folder / "release"
+
+
+@pytest.fixture
+def qampari(tmp_path: Path) -> Path:
+    return write_qampari(tmp_path / "qampari", _questions())
+
+
+def _seal(folder: Path, **changed: Any) -> None:
+    """Makes a manifest fit the files as they are now, so that only the laws are broken."""
+    values = json.loads((folder / "manifest.json").read_text()) | changed
+    del values["manifest_sha256"]
+    for entry in values["files"]:
+        path = folder / entry["file"]
+        if path.exists():
+            entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
+            if path.suffix == ".jsonl":
+                entry["rows"] = path.read_bytes().count(b"\n")
+    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))
+
+
+def _rewrite_table(folder: Path, questions: list[DrawnQuestion]) -> None:
+    storage = LocalStorage()
+    write_table(
+        map(question_row, questions), "questions", output=str(folder), file=TABLE, storage=storage, schema=QUESTIONS
+    )
+    values = json.loads((folder / "manifest.json").read_text())
+    for entry in values["files"]:
+        if entry["file"] == TABLE:
+            entry["rows"] = len(questions)
+    _seal(folder, files=values["files"])
+
+
+def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) -> None:
+    path = folder / file
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    change(records)
+    path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in records))
+    _seal(folder)
+
+
+def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
+    report = verify_output(str(folder), kb=None if kb is None else str(kb))
+    assert report.is_sound == (not report.findings)
+    return {(one.file, one.rule) for one in report.findings}
+
+
+def test_a_whole_release_is_sound(qampari: Path, kb: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    report = verify_output(str(qampari), kb=str(kb), on_progress=lambda *one: seen.append(one))
+
+    assert report.findings == ()
+    assert report.is_sound
+    assert report.n_files == 5
+    assert report.n_bytes == sum(path.stat().st_size for path in qampari.rglob("*.*") if path.name != "manifest.json")
+    assert (report.n_questions, report.n_answers, report.n_proofs, report.has_texts) == (5, 25, 30, True)
+    assert report.n_rows == 5 + 6 + 4
+    assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
+
+
+def test_without_questions_a_release_is_sound(tmp_path: Path, kb: Path) -> None:
+    report = verify_output(str(write_qampari(tmp_path / "empty", [])), kb=str(kb))
+    assert report.is_sound
+    assert report.n_questions == 0
+
+
+def test_a_manifest_is_what_was_written(qampari: Path) -> None:
+    manifest = qampari / "manifest.json"
+    content = manifest.read_text()
+    for changed in (content.replace('"with_meta": false', '"with_meta": true'), content[:-5]):
+        assert changed != content
+        manifest.write_text(changed)
+        assert is_output(str(qampari))
+        assert _broken(qampari) == {("manifest.json", "manifest")}
+
+
+def test_a_manifest_says_how_the_files_are_written(qampari: Path) -> None:
+    _seal(qampari, form={"host": "en.wikipedia.org"})
+    assert _broken(qampari) == {("manifest.json", "manifest")}
+
+
+def _lose(folder: Path) -> None:
+    (folder / DEV).unlink()
+
+
+def _add(folder: Path) -> None:
+    (folder / "notes.txt").write_text("x")
+
+
+def _lengthen(folder: Path) -> None:
+    with (folder / DEV).open("a") as file:
+        file.write(" ")
+
+
+def _change(folder: Path) -> None:
+    content = (folder / DEV).read_text()
+    (folder / DEV).write_text(content.replace("Brack", "Black"))
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (_lose, (DEV, "missing")),
+        (_add, ("notes.txt", "unlisted")),
+        (_lengthen, (DEV, "size")),
+        (_change, (DEV, "sha256")),
+    ],
+)
+def test_every_file_is_what_was_written(
+    qampari: Path, change: Callable[[Path], None], finding: tuple[str, str]
+) -> None:
+    change(qampari)
+    assert _broken(qampari) == {finding}
+
+
+def test_a_release_has_all_of_its_files(qampari: Path) -> None:
+    (qampari / DEV).unlink()
+    files = json.loads((qampari / "manifest.json").read_text())["files"]
+    _seal(qampari, files=[one for one in files if one["file"] != DEV])
+    assert _broken(qampari) == {(DEV, "missing")}
+
+
+def test_rows_are_as_many_as_the_manifest_says(qampari: Path) -> None:
+    files = json.loads((qampari / "manifest.json").read_text())["files"]
+    _seal(qampari, files=[{**one, "rows": 9} if one["file"] == TABLE else one for one in files])
+    assert _broken(qampari) == {(TABLE, "rows")}
+
+
+def test_columns_are_those_of_the_schema(qampari: Path) -> None:
+    queries = table_path("queries", 0, 1)
+    shutil.copy(qampari / queries, qampari / TABLE)
+    _seal(qampari)
+    assert (TABLE, "schema") in _broken(qampari)
+    (qampari / TABLE).write_bytes(b"no table")
+    _seal(qampari)
+    assert (TABLE, "unreadable") in _broken(qampari)
+
+
+def _set(path: tuple[Any, ...], value: Any) -> Callable[[list[Any]], None]:
+    def change(records: list[Any]) -> None:
+        inside: Any = records
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = value
+
+    return change
+
+
+ANSWER = (0, "answer_list", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "example"),
+    [
+        (_set((0,), "{"), "line 1"),
+        (_set((0, "qid"), "0__wikidata_simple__development"), "is not <number>__<subset>__<split>"),
+        (_set((0, "qid"), "0__wikidata_simple__test"), "in the file of dev"),
+        (_set((*ANSWER, "aid"), "0__wikidata_simple__dev__0"), "answer 1 of 0__wikidata_simple__dev has the aid"),
+        (_set((*ANSWER, "proof", 0, "pid"), "0__wikidata_simple__dev__1__1"), "has the pid"),
+        (_set((*ANSWER, "proof", 0, "proof_text"), ""), "has no text or no address"),
+        (_set((*ANSWER, "proof"), []), "0__wikidata_simple__dev__1 has no proof"),
+        (_set((0, "answer_list"), []), "has no answers"),
+        (_set((*ANSWER, "aliases"), ["Sorn the Great", "Sorn"]), "the aliases of 'Sorn' do not begin with it"),
+        (_set((0, "entities", 0, "aliases"), []), "the aliases of 'Lake Miravel' do not begin with it"),
+    ],
+)
+def test_released_questions_are_built_as_such(qampari: Path, change: Callable[[list[Any]], None], example: str) -> None:
+    _edit_lines(qampari, DEV, change)
+    findings = {one.rule: one for one in verify_output(str(qampari)).findings}
+
+    assert set(findings) == {"record_law", "not_released"}
+    assert example in findings["record_law"].example
+    assert findings["record_law"].n_cases == 1
+
+
+def test_numbers_and_ids_of_questions_are_unique(qampari: Path) -> None:
+    _edit_lines(qampari, DEV, lambda records: records.append(records[0]))
+    assert _broken(qampari) == {(DEV, "duplicate_question")}
+
+
+def test_a_number_is_unique_within_a_split(tmp_path: Path) -> None:
+    questions = _questions()
+    questions[1] = drawn(questions[1].question, 0, "dev")
+    folder = write_qampari(tmp_path / "qampari", questions)
+    assert _broken(folder) == {(DEV, "duplicate_question"), (DEV, "not_released")}
+
+
+def test_a_drawn_question_stands_in_the_file_of_its_split(qampari: Path) -> None:
+    _edit_lines(qampari, DEV, lambda records: records.pop())
+    assert _broken(qampari) == {(DEV, "not_released")}
+
+
+def test_a_released_question_was_drawn(qampari: Path) -> None:
+    questions = _questions()
+    questions[0] = undrawn(questions[0].question)
+    _rewrite_table(qampari, questions)
+    assert _broken(qampari) == {(DEV, "not_drawn")}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((0, "question_text"), "What else?"),
+        ((*ANSWER, "answer_url"), "https://de.wikipedia.org/wiki/Sorn"),
+        ((*ANSWER, "proof", 0, "proof_text"), "The Sorn is short."),
+        ((0, "meta"), {}),
+    ],
+)
+def test_a_released_question_is_what_the_table_says(qampari: Path, path: tuple[Any, ...], value: Any) -> None:
+    _edit_lines(qampari, DEV, _set(path, value))
+    assert _broken(qampari) == {(DEV, "released_differs")}
+
+
+def _first(**changed: Any) -> Question:
+    return _questions()[0].question._replace(**changed)
+
+
+def _with_proof(**changed: Any) -> Question:
+    answers = _first().answers
+    proof = answers[0].proofs[0]._replace(**changed)
+    return _first(answers=(answers[0]._replace(proofs=(proof,)), *answers[1:]))
+
+
+@pytest.mark.parametrize(
+    ("odd", "example"),
+    [
+        (undrawn(_first(subset="wikidata")), "no such subset"),
+        (undrawn(_first())._replace(split="dev"), "a split without a qid"),
+        (undrawn(_first())._replace(split="dev", qid="0__wikidata_comp__dev"), "names another subset or split"),
+        (undrawn(_first())._replace(split="dev", qid="first"), "is not <number>__<subset>__<split>"),
+        (drawn(_first(), 0, "dev")._replace(side="train"), "side train in dev"),
+        (drawn(_first(n_validated=4), 0, "dev"), "more answers than are validated"),
+        (drawn(_first(), 0, "dev")._replace(n_dropped=1), "more answers than are validated"),
+        (drawn(_first(n_answers=4), 0, "dev"), "more validated than there are"),
+        (undrawn(_first(entities=(_first().entities[0]._replace(aliases=()),))), "do not begin with it"),
+        (undrawn(_first(subset=COMPOSITION)), "1 proofs of 'Brack'"),
+        (undrawn(_with_proof(start_char=40)), "without a sentence"),
+        (undrawn(_with_proof(text="The Ullane.")), "of another length than its span"),
+    ],
+)
+def test_rows_of_questions_are_built_as_such(qampari: Path, odd: DrawnQuestion, example: str) -> None:
+    _rewrite_table(qampari, [odd, *_questions()[1:]])
+    findings = {(one.file, one.rule): one for one in verify_output(str(qampari)).findings}
+
+    assert example in findings[TABLE, "question_law"].example
+
+
+def test_a_query_has_one_question(qampari: Path) -> None:
+    questions = _questions()
+    _rewrite_table(qampari, [*questions, questions[2]])
+    assert _broken(qampari) == {(TABLE, "duplicate_question")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "example"),
+    [
+        ({"page_id": 1_000}, "no page 1000"),
+        ({"title": "Other"}, f"page {PAGES[0].page_id} is {title_of(0)!r}, not 'Other'"),
+        ({"element": 99}, "has no element 99"),
+        ({"start_char": 1, "end_char": 41, "sentence_char": 1}, "has another text there"),
+    ],
+)
+def test_proofs_stand_on_their_pages(tmp_path: Path, kb: Path, changed: dict[str, Any], example: str) -> None:
+    folder = write_qampari(tmp_path / "odd", [drawn(_with_proof(**changed), 0, "dev")])
+
+    assert _broken(folder) == set()
+    (finding,) = verify_output(str(folder), kb=str(kb)).findings
+    assert (finding.file, finding.rule, finding.n_cases) == (TABLE, "proof_differs", 1)
+    assert example in finding.example
+
+
+def test_proofs_are_compared_with_the_release_that_they_are_from(tmp_path: Path, kb: Path) -> None:
+    manifest_sha256 = json.loads((kb / "manifest.json").read_text())["manifest_sha256"]
+    right = write_qampari(tmp_path / "right", [], facts={"release": {"manifest_sha256": manifest_sha256}})
+    other = write_qampari(tmp_path / "other", [], facts={"release": {"manifest_sha256": "0" * 64}})
+
+    assert verify_output(str(right), kb=str(kb)).is_sound
+    with pytest.raises(SetupError, match="made from another release"):
+        verify_output(str(other), kb=str(kb))
+
+
+def test_the_command_says_what_was_checked(
+    qampari: Path, kb: Path, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(qampari), "--kb", str(kb)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Sound: 5 files, ")
+    assert out.endswith(" 15 rows, 5 questions, 25 answers, 30 proofs with their texts checked.\n")
+    _edit_lines(qampari, DEV, lambda records: records.pop())
+    assert main(["verify", str(qampari)]) == 1
+    out = capsys.readouterr().out
+    assert f"{DEV}: {RULES['not_released']} (not_released, 1 cases): 1__wikidata_comp__dev\n" in out
+    assert "NOT sound: 5 files, " in out
+    assert "30 proofs checked" in out
+    assert main(["verify", str(qampari), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["ok"], said["n_proofs"], said["has_texts"]) == (False, 30, False)
+    assert main(["verify", str(release), "--kb", str(kb)]) == 2
+    assert "--kb is for QAMPARI releases" in capsys.readouterr().err
+    assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
+    assert "nowhere: no such folder" in capsys.readouterr().err
+
+
+@pytest.fixture
+def aligned(tmp_path: Path, release: Path) -> Path:
+    page = "Lake Miravel"
+    lines = [record("1", [evidence("a lake", title=page)]), record("2", [evidence("no such text", title="No page")])]
+    map_mini(tmp_path / "all" / "own" / "dev", release, "jsonl", write_records(tmp_path / "own.jsonl", lines))
+    return tmp_path / "all" / "own" / "dev"
+
+
+def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(aligned)]) == 0
+    assert capsys.readouterr().out.startswith("Sound: ")
+    assert main(["verify", str(aligned), "--kb", "somewhere"]) == 2
+    assert "whose proofs are texts of pages" in capsys.readouterr().err
+    file = "misses/misses-00000-of-00001.parquet"
+    shutil.copy(aligned / "rejected" / "rejected-00000-of-00001.parquet", aligned / file)
+    assert _broken(aligned) in ({(file, "size")}, {(file, "sha256")})
+    _seal(aligned)
+    assert _broken(aligned) == {(file, "schema")}
+
+
+def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path) -> None:
+    folder = aligned.parents[1]
+    (folder / "report.txt").write_text("done\n")
+    sha256 = json.loads((aligned / "manifest.json").read_text())["manifest_sha256"]
+    path = str(folder / "report.txt")
+    values = {
+        "alignments": [{"folder": "own/dev", "manifest_sha256": sha256}],
+        "files": [{"file": "report.txt", "bytes": 5, "sha256": sha256_of(LocalStorage(), path)}],
+    }
+    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=ALL_FORMAT))
+    report = verify_output(str(folder))
+    inner = verify_output(str(aligned))
+
+    assert report.findings == inner.findings == ()
+    assert (report.n_files, report.n_rows) == (inner.n_files + 2, inner.n_rows)
+    (aligned / "report.json").write_text("{}")
+    (aligned / "stray").write_text("x")
+    assert _broken(folder) == {("own/dev/report.json", "size"), ("own/dev/stray", "unlisted")}
+    _seal(aligned)
+    assert _broken(folder) == {("own/dev/manifest.json", "manifest"), ("own/dev/stray", "unlisted")}
+    (aligned / "manifest.json").write_text("{}")
+    assert _broken(folder) == {("own/dev/manifest.json", "manifest")}
+
+
+def test_no_other_folder_is_checked_as_one(release: Path, tmp_path: Path) -> None:
+    assert not is_output(str(release))
+    assert not is_output(str(tmp_path))

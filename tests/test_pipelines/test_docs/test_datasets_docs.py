@@ -1,0 +1,91 @@
+"""docs/datasets.md says what the code does."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mapping.sources import SOURCES
+from mapping.sources.reading.base import SourceOptions
+from pipelines.cli import COMMANDS, make_parser
+from pipelines.commands.flags.map_config import read_config
+from pipelines.commands.flags.map_flags import add_dataset_flags
+from tests.support.real_data import ROOT
+
+PAGE = (ROOT / "docs" / "datasets.md").read_text("utf-8")
+DATASETS = sorted(set(SOURCES) - {"kilt", "jsonl"})
+SECTIONS = dict(re.findall(r"^\| \[([^\]]+)\]\(#[\w-]+\) \| ([^|]+) \|", PAGE, re.MULTILINE))
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def _section(name: str) -> str:
+    return re.split(r"^## ", PAGE.split(f"\n## {name}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_every_dataset_has_a_section() -> None:
+    assert sorted(re.findall(r"`(\w+)`", " ".join(SECTIONS.values()))) == DATASETS
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_says_where_the_files_are_their_licence_the_command_what_is_written_and_what_differs(
+    name: str,
+) -> None:
+    section = _section(name)
+
+    for part in ("Files", "Licence", "What is written", "How it differs from the published files"):
+        assert f"**{part}.**" in section, part
+    for dataset in re.findall(r"`(\w+)`", SECTIONS[name]):
+        assert f"kbsource map {dataset} --kb RELEASE" in section
+
+
+def test_every_command_line_is_one_that_the_command_takes() -> None:
+    blocks = [text for language, text in _BLOCK.findall(PAGE) if not language]
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+
+    assert len(lines) > len(DATASETS)
+    for line in lines:
+        assert line.startswith("kbsource ")
+        make_parser().parse_args(shlex.split(line, comments=True)[1:])
+
+
+def test_the_configuration_is_one_that_is_read(tmp_path: Path) -> None:
+    (text,) = (text for language, text in _BLOCK.findall(PAGE) if language == "yaml")
+    path = tmp_path / "datasets.yaml"
+    path.write_text(text, "utf-8")
+
+    assert [(one.dataset, one.split) for one in read_config(str(path))] == [
+        ("fever", "train"),
+        ("fever", "dev"),
+        ("fever", "test"),
+        ("aidayago2", "dev"),
+    ]
+
+
+def test_every_choice_of_a_reader_is_explained_and_every_flag_that_is_named_there_is() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_dataset_flags(parser)
+    of_readers = {name for name in SourceOptions.__dataclass_fields__ if name not in ("scratch", "numbering")}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE))
+
+    for action in parser._actions:
+        if action.dest in of_readers:
+            assert named & set(action.option_strings), action.dest
+    of_any = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    for command in COMMANDS:
+        command.add_arguments(of_any)
+    assert named <= {option for action in of_any._actions for option in action.option_strings}
+
+
+@pytest.mark.parametrize("name", ["dataset_rules.md", "qampari_rules.md"])
+def test_every_rule_names_tests_that_there_are(name: str) -> None:
+    rules = [line for line in (ROOT / "docs" / name).read_text("utf-8").splitlines() if "`test_" in line]
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    defined = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+
+    assert len(rules) > 100
+    for rule in rules:
+        assert set(re.findall(r"`(test_\w+)`", rule)) <= defined, rule

@@ -1,0 +1,143 @@
+"""The commands, options, code and links that the documents show are those of the code."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kbsource.files import LocalStorage
+from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
+from kbsource.release.manifest import Manifest, read_manifest
+from pipelines.cli import COMMANDS, main, make_parser
+from pipelines.commands.flags.common import Command
+from tests.support.real_data import ROOT
+
+README, MANUAL = ROOT / "README.md", ROOT / "docs" / "manual.md"
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "kbsource" / "demo" / "README.md")
+IN_THE_MANUAL = (
+    "check-dump",
+    "build",
+    "wikidata",
+    "verify",
+    "show",
+    "export-kilt",
+    "passages",
+    "qampari-contexts",
+    "evaluate",
+)
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def blocks(path: Path, language: str) -> Iterator[str]:
+    for found in _BLOCK.finditer(path.read_text("utf-8")):
+        if found[1] == language:
+            yield found[2]
+
+
+def command_lines(path: Path) -> list[str]:
+    """Gives the command lines of a document; synopses, which hold brackets or dots, are none."""
+    lines = [line for block in blocks(path, "") for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.startswith("kbsource ") and not re.search(r" \[|…", line)]
+
+
+def options_of(command: Command) -> list[str]:
+    parser = argparse.ArgumentParser(add_help=False)
+    command.add_arguments(parser)
+    return [option for action in parser._actions for option in action.option_strings]
+
+
+@pytest.mark.parametrize("path", [README, MANUAL], ids=lambda path: path.name)
+def test_every_command_line_is_one_that_the_command_takes(path: Path) -> None:
+    lines = command_lines(path)
+
+    assert lines
+    for line in lines:
+        make_parser().parse_args(shlex.split(line, comments=True)[1:])
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one.name in IN_THE_MANUAL], ids=lambda one: one.name)
+def test_the_manual_has_every_option_of_a_command_and_no_other(command: Command) -> None:
+    section = MANUAL.read_text("utf-8").split(f"### kbsource {command.name}\n", 1)[1]
+    section = re.split(r"^##", section, maxsplit=1, flags=re.MULTILINE)[0]
+    listed = set(re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE))
+    shown = set(_OPTION.findall(section)) - {"--db", "--collection", "--file"}  # of mongoimport
+
+    assert set(options_of(command)) <= shown
+    assert listed <= set(options_of(command))
+    assert shown <= {option for one in COMMANDS for option in options_of(one)}
+
+
+def test_every_command_is_named_in_the_manual() -> None:
+    text = MANUAL.read_text("utf-8")
+
+    for command in COMMANDS:
+        assert re.search(rf"`(kbsource )?{command.name}`", text) or f"### kbsource {command.name}\n" in text
+
+
+def test_the_code_of_the_readme_runs(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(README, "python")
+    exec(compile(code.replace("releases/miniwiki-20260101", str(release)), README.name, "exec"), {})
+
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f"# {first}" in code
+
+
+def test_the_code_of_the_manual_runs(release: Path) -> None:
+    codes = [code for code in blocks(MANUAL, "python") if "from datasets" not in code]
+
+    assert len(codes) >= 2
+    for code in codes:
+        exec(compile(code.replace("releases/enwiki-20261001", str(release)), MANUAL.name, "exec"), {})
+
+
+def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = (block for block in blocks(ROOT / "docs" / "alignment.md", "") if block.startswith("$ kbsource "))
+    command, shown = example.removeprefix("$ kbsource ").split("\n", 1)
+
+    assert main(shlex.split(command.replace("releases/miniwiki-20260101", str(release)))) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_every_key_of_the_manifest_is_explained(release: Path) -> None:
+    section = MANUAL.read_text("utf-8").split("## The manifest\n", 1)[1].split("\n## ", 1)[0]
+
+    for name in (*Manifest.__dataclass_fields__, "manifest_sha256"):
+        assert f"`{name}`" in section, name
+
+
+def test_every_count_of_the_manifest_is_explained(release: Path) -> None:
+    section = MANUAL.read_text("utf-8").split("## Counts\n", 1)[1].split("\n## ", 1)[0]
+
+    for name in read_manifest(str(release), LocalStorage()).findings:
+        family = re.sub(r"^(loss|redirects)_.*", r"\1_…", name)
+        assert f"`{family}`" in section, name
+
+
+def test_every_place_in_a_release_is_explained(release: Path) -> None:
+    text = README.read_text("utf-8")
+    places = {path.name for path in release.iterdir()}
+
+    assert INDEX in places
+    for name in (*(f"{place}/" for place in places - {MANIFEST}), MANIFEST, BUILDING, f"{STAGING}/"):
+        assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in _LINK.findall(re.sub(r"`[^`\n]*`", "", path.read_text("utf-8"))):
+        if "://" in target:
+            continue
+        file, _, section = target.partition("#")
+        page = (path.parent / file).resolve() if file else path
+        assert page.exists(), target
+        if section:
+            headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in anchors, target

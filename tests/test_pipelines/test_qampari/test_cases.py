@@ -1,0 +1,327 @@
+"""QAMPARI of a small world, case by case, and of a random one, against slow and obvious code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.runtime import regroup
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
+from mapping.qampari.records import Question
+from mapping.qampari.relations import load_relations
+from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
+from mapping.qampari.selection import OUTCOMES, AnswerFilter
+from pipelines.jobs.qampari import QampariSummary
+from pipelines.primitives import group_map
+from pipelines.qampari import facts, plan, simple
+from pipelines.transforms import read_table
+from tests.support.builds import contents, rows
+from tests.support.entities import snak
+from tests.support.qampari_oracle import Oracle
+from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_job
+
+CASES: dict[str, Any] = {"answer_filter": AnswerFilter(3, 5, 0.8), "most_subjects": 7}
+RANDOM: dict[str, Any] = {"answer_filter": AnswerFilter(3, 14, 0.5), "most_subjects": 26}
+
+
+def _books(maker: Maker, numbers: range, author: str, *claims: str, n_said: int | None = None) -> None:
+    """Adds books by an author with pages, of which so many say so."""
+    for place, number in enumerate(numbers):
+        says = n_said is None or place < n_said
+        page = [f"Book {number} was written by {author}." if says else "It is a book."]
+        maker.add(f"Q{number}", f"Book {number}", *claims, page=page)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    maker = Maker()
+    maker.add("Q1", "film")
+    maker.add("Q2", "painting")
+    # Q3 has neither label nor page; Q4 and on are authors and directors.
+    _books(maker, range(100, 104), "Q3", "P50 Q3")
+    maker.add("Q4", "Ada Many")
+    _books(maker, range(110, 118), "Ada Many", "P50 Q4")
+    maker.add("Q5", "Bea Much")
+    _books(maker, range(120, 127), "Bea Much", "P50 Q5")
+    maker.add("Q6", "Cleo More")
+    _books(maker, range(130, 136), "Cleo More", "P50 Q6")
+    maker.add("Q7", "Dora Few")
+    _books(maker, range(140, 145), "Dora Few", "P50 Q7", n_said=3)
+    maker.add("Q8", "Edda Untyped")
+    maker.add("Q155", "Another film", "P31 Q1")
+    _books(maker, range(150, 154), "Edda Untyped", "P57 Q8", "P31 Q9")
+    maker.add("Q10", "Fay Past", page=["Book 160, Book 161, Book 162, Book 163, Book 164 and Book 165 are by her."])
+    for number, claim in enumerate(("P50 Q10", "+P50 Q10", "P50 Q10", "-P50 Q10", "P50 Q10 ended", "P50 Q11"), 160):
+        maker.add(f"Q{number}", f"Book {number}", claim)
+    # Two books of one name, and a language that two books share; values of every kind.
+    maker.add("Q12", "Gil Same")
+    maker.add("Q31", "Elvish", page=["The language of Morning."])
+    maker.add("Q32", "Dwarvish")
+    maker.add("Q33", "Entish")
+    for number, title, claims, said in (
+        (
+            170,
+            "Morning (novel)",
+            ("P407 Q31", "P577 1954", "P1082 1250", "P1476 Dawn"),
+            "in 1954, in 1,250 parts: Dawn",
+        ),
+        (
+            171,
+            "Morning (poem)",
+            ("P407 Q31", "P407 Q32", "P577 1937", "P1082 12", "P1476 Dusk"),
+            "1937, Dwarvish, Dusk",
+        ),
+        (172, "Noon", ("P407 Q33", "P407 Q31 ended", "P577 1066", "P577 1067", "P1476 Day"), "in Entish, of 1066: Day"),
+    ):
+        label = title.split(" (")[0]
+        page = [f"{label} was written by Gil Same {said}."]
+        maker.add(f"Q{number}", label, "P50 Q12", *claims, title=title, page=page)
+    # Twelve pairs of book and language with three languages: more pairs than a question may have answers.
+    maker.add("Q13", "Hal Polyglot")
+    for number in range(180, 184):
+        page = [f"Book {number} was written by Hal Polyglot in Elvish, Dwarvish and Entish."]
+        maker.add(f"Q{number}", f"Book {number}", "P50 Q13", "P407 Q31", "P407 Q32", "P407 Q33", page=page)
+    return maker.write(tmp_path_factory.mktemp("cases"))
+
+
+@pytest.fixture(scope="module")
+def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+    return run_job(options_for(world, tmp_path_factory.mktemp("made") / "release", **CASES))
+
+
+@pytest.fixture(scope="module")
+def outcomes(made: QampariSummary) -> dict[str, str]:
+    return {row["key"]: row["outcome"] for row in rows(Path(made.output), "queries")}
+
+
+@pytest.fixture(scope="module")
+def questions(made: QampariSummary) -> dict[str, Question]:
+    return _questions(Path(made.output))
+
+
+def _questions(output: Path) -> dict[str, Question]:
+    return {one["key"]: question_of_row(one).question for one in rows(output, "questions")}
+
+
+def test_what_has_neither_label_nor_page_is_not_asked_about(outcomes: dict[str, str]) -> None:
+    assert outcomes["P50__Q3"] == "entity_unnamed"
+
+
+def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: QampariSummary) -> None:
+    assert "P50__Q4" not in outcomes
+    assert made.report["skipped"]["too_many_subjects"] == 1
+
+
+def test_more_answers_than_the_filter_could_keep_and_more_than_it_keeps(outcomes: dict[str, str]) -> None:
+    # Of seven 5 are less than 0.8; of six they are enough, but all six are validated.
+    assert (outcomes["P50__Q5"], outcomes["P50__Q6"]) == ("too_many_answers", "too_many_validated")
+
+
+def test_too_small_a_share_with_a_sentence_is_left_out_before_any_model(made: QampariSummary) -> None:
+    (row,) = (row for row in rows(Path(made.output), "queries") if row["key"] == "P50__Q7")
+    assert (row["n_answers"], row["n_with_page"], row["n_aligned"], row["n_validated"]) == (5, 5, 3, None)
+    assert row["outcome"] == "too_few_found"
+
+
+def test_a_typed_relation_whose_subjects_have_no_type_makes_no_query(
+    outcomes: dict[str, str], made: QampariSummary
+) -> None:
+    assert not any(key.startswith("P57__") for key in outcomes)
+    assert made.report["skipped"]["no_type"] == 1
+
+
+def test_deprecated_and_ended_statements_do_not_count_and_preferred_ones_hide_none(
+    questions: dict[str, Question],
+) -> None:
+    assert [one.item_id for one in questions["P50__Q10"].answers] == ["Q160", "Q161", "Q162"]
+    # Q31 is a language of Q172 no more.
+    assert {one.item_id: one.via and one.via.item_id for one in questions["P407__P50__Q12"].answers}["Q31"] == "Q170"
+    assert len(questions["P407__P50__Q12"].answers) == 3
+    assert questions["P407__P50__Q12"].n_answers == 4
+
+
+def test_answers_of_one_name_stay_apart(questions: dict[str, Question]) -> None:
+    answers = questions["P50__Q12"].answers
+    assert [(one.text, one.title) for one in answers] == [
+        ("Morning", "Morning (novel)"),
+        ("Morning", "Morning (poem)"),
+        ("Noon", "Noon"),
+    ]
+    assert [one.proofs[0].title for one in answers] == [one.title for one in answers]
+
+
+def test_years_and_texts_are_values_and_of_years_the_first_counts(questions: dict[str, Question]) -> None:
+    assert [one.text for one in questions["P577__P50__Q12"].answers] == ["1954", "1937", "1066"]
+    assert [one.text for one in questions["P1476__P50__Q12"].answers] == ["Dawn", "Dusk", "Day"]
+    assert {one.item_id for one in questions["P577__P50__Q12"].answers} == {None}
+    assert "P1082__P50__Q12" not in questions  # two sizes are less than three
+
+
+def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
+    world: World, questions: dict[str, Question], tmp_path: Path
+) -> None:
+    run_job(options_for(world, tmp_path / "all", all_proofs=True, **CASES))
+    every = _questions(tmp_path / "all")
+
+    (elvish,) = (one for one in questions["P407__P50__Q12"].answers if one.item_id == "Q31")
+    (of_both,) = (one for one in every["P407__P50__Q12"].answers if one.item_id == "Q31")
+    assert [one.title for one in elvish.proofs] == ["Morning (novel)", "Elvish"]
+    assert of_both.proofs[:2] == elvish.proofs
+    assert [one.title for one in of_both.proofs[2:]] == ["Morning (poem)", "Elvish"]
+    assert of_both.via == elvish.via
+    assert {key: [one.item_id for one in every[key].answers] for key in every} == {
+        key: [one.item_id for one in questions[key].answers] for key in questions
+    }
+
+
+def test_a_composition_may_have_more_pairs_than_answers(questions: dict[str, Question]) -> None:
+    found = questions["P407__P50__Q13"]
+    assert ([one.text for one in found.answers], found.n_answers) == (["Elvish", "Dwarvish", "Entish"], 12)
+
+
+def test_relations_that_are_not_enabled_make_nothing(outcomes: dict[str, str]) -> None:
+    assert not any(key.startswith(("P27__", "P58__")) for key in outcomes)
+
+
+def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q7", "Alone", "P50 Q8", page=["Nobody wrote it."])
+    world = maker.write(tmp_path / "world")
+
+    summary = run_job(options_for(world, tmp_path / "release"))
+
+    assert rows(tmp_path / "release", "questions") == rows(tmp_path / "release", "queries") == []
+    assert {
+        (tmp_path / "release" / "qampari_data" / f"{one}_data.jsonl").stat().st_size for one in ("train", "dev", "test")
+    } == {0}
+    assert summary.report["funnel"] == {}
+
+
+def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q4", "Ann Author")
+    for number, (amount, said) in enumerate(
+        (("1250", "1,250"), ("1250.0", "1,250"), ("1250.00", "1250"), ("300", "300"), ("300.5", "300.5")), 101
+    ):
+        page = [f"Book {number} was written by Ann Author. It has {said} parts."]
+        maker.add(f"Q{number}", f"Book {number}", "P50 Q4", f"P1082 {amount}", page=page)
+    world = maker.write(tmp_path)
+
+    run_job(options_for(world, tmp_path / "three", answer_filter=AnswerFilter(3)))
+    run_job(options_for(world, tmp_path / "four", answer_filter=AnswerFilter(4)))
+    run_job(options_for(world, tmp_path / "all", answer_filter=AnswerFilter(3), all_proofs=True))
+
+    asked = _questions(tmp_path / "three")["P1082__P50__Q4"]
+    assert [one.text for one in asked.answers] == ["1250", "300", "300.5"]
+    assert asked.n_validated == 5
+    assert [len(one.proofs) for one in _questions(tmp_path / "all")["P1082__P50__Q4"].answers] == [6, 2, 2]
+    # Not even considered: with three distinct values four can never be validated.
+    assert [row["key"] for row in rows(tmp_path / "four", "queries")] == ["P50__Q4"]
+
+
+def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.add("Q4", "Ann Author")
+    for number in range(101, 106):
+        page = [f"Book {number} was written by Ann Author in {1800 + number}."]
+        maker.add(f"Q{number}", f"Book {number}", "P50 Q4", f"P577 {1800 + number}", page=page)
+    for property_id in ("P407", "P577", "P1082"):
+        maker.claim("Q101", snak(property_id, "string", "string", "long ago"))
+    world = maker.write(tmp_path)
+
+    run_job(options_for(world, tmp_path / "made"))
+
+    assert [one.text for one in _questions(tmp_path / "made")["P577__P50__Q4"].answers] == [
+        str(year) for year in range(1901, 1906)
+    ]
+
+
+def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Path) -> None:
+    maker = Maker(without=("P407", "P577"))
+    maker.add("Q4", "Ann Author")
+    for number in range(101, 106):
+        page = [f"Book {number} was written by Ann Author in {1800 + number}. It is in Tongue {number - 60}."]
+        claims = "P50 Q4", f"P577 {1800 + number}", f"P407 Q{number - 60}"
+        maker.add(f"Q{number}", f"Book {number}", *claims, page=page)
+        maker.add(f"Q{number - 60}", f"Tongue {number - 60}")
+    maker.claim("Q105", snak("P577", "string", "string", "long ago"))
+
+    run_job(options_for(maker.write(tmp_path), tmp_path / "made"))
+
+    found = _questions(tmp_path / "made")
+    assert [one.item_id for one in found["P407__P50__Q4"].answers] == ["Q41", "Q42", "Q43", "Q44", "Q45"]
+    assert [one.text for one in found["P577__P50__Q4"].answers] == ["1901", "1902", "1903", "1904", "1905"]
+
+
+# --- a random world ---
+
+
+@pytest.fixture(scope="module")
+def random_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return random_maker(1).write(tmp_path_factory.mktemp("random"))
+
+
+@pytest.fixture(scope="module")
+def random_release(random_world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+    return run_job(options_for(random_world, tmp_path_factory.mktemp("made") / "release", **RANDOM))
+
+
+def _considered(output: Path) -> dict[tuple[str, str], QueryRow]:
+    return {(row["subset"], row["key"]): query_of_row(row) for row in rows(output, "queries")}
+
+
+@pytest.mark.parametrize(("all_proofs", "n_before"), [(False, 2), (True, 0)])
+def test_a_random_world_as_slow_and_obvious_code_has_it(
+    random_world: World, tmp_path: Path, all_proofs: bool, n_before: int
+) -> None:
+    given = {**RANDOM, "all_proofs": all_proofs, "sentences_before": n_before}
+    expected = Oracle(random_world.wikidata, random_world.kb, load_relations(str(random_world.relations)), **given)
+
+    summary = run_job(options_for(random_world, tmp_path / "release", **given))
+
+    assert _considered(tmp_path / "release") == expected.queries
+    assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions
+    assert summary.report["skipped"] == dict(expected.skipped)
+    for kind, counts in expected.facts.items():
+        assert {name: summary.report["facts"][kind][name] for name in counts} == counts
+    assert {one.subset for one in expected.questions} == {SIMPLE, COMPOSITION, INTERSECTION}
+    assert Counter(one.outcome for one in expected.queries.values()).keys() <= OUTCOMES.keys()
+
+
+def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: QampariSummary) -> None:
+    expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **CASES)
+
+    assert _considered(Path(made.output)) == expected.queries
+    assert [question_of_row(row).question for row in rows(Path(made.output), "questions")] == expected.questions
+
+
+def test_the_same_bytes_however_facts_and_pages_are_cut(
+    random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_GROUP_ROWS", 50)
+    monkeypatch.setattr(plan, "_BUCKET_PAGES", 20)
+    monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
+    monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
+    monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(group_map, "COLUMN_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(facts, "_LOOKS_AT_ONCE", 4)
+    monkeypatch.setattr(simple, "_SUBJECTS_AT_ONCE", 6)
+
+    run_job(options_for(random_world, tmp_path / "release", **RANDOM))
+
+    assert contents(tmp_path / "release") == contents(Path(random_release.output))
+
+
+@pytest.mark.parametrize(("seed", "n_awkward"), [(2, 0), (3, 4), (4, 8)])
+def test_other_random_worlds(seed: int, n_awkward: int, tmp_path: Path) -> None:
+    world = random_maker(seed, n_works=120, n_awkward=n_awkward).write(tmp_path / "world")
+    expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **RANDOM)
+
+    run_job(options_for(world, tmp_path / "release", **RANDOM))
+
+    assert _considered(tmp_path / "release") == expected.queries
+    assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions
+    assert expected.questions

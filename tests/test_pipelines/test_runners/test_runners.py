@@ -1,0 +1,334 @@
+"""Presets, what they need, and flags that Beam would pass over in silence."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from apache_beam.utils.subprocess_server import JavaJarServer
+
+from kbsource.errors import SetupError
+from pipelines.cli import make_parser
+from pipelines.runners import clusters
+from pipelines.runners.job_server import check_java, fetch_jar
+from pipelines.runners.presets import PRESETS, beam_flags, n_cores, pipeline_options, quiet_beam
+from pipelines.stores.object_stores import check_reachable
+from tests.support.real_data import ROOT
+
+BEAM_LOCAL = ["--runner=FnApiRunner"]
+PROCESSES = "--direct_running_mode=multi_processing"
+CLOUD = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", "--sdk_container_image=i"]
+
+
+@pytest.mark.parametrize(
+    ("runner", "workers", "beam_args", "expected"),
+    [
+        ("local", None, (), ["--runner=FnApiRunner"]),
+        ("local", None, ("--job_name=x",), ["--runner=FnApiRunner", "--job_name=x"]),
+        ("local-multi", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
+        ("local-multi", None, (), [*BEAM_LOCAL, f"--direct_num_workers={n_cores()}", PROCESSES]),
+        ("local-multi", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
+        ("SparkRunner", None, ("--spark_version=3",), ["--runner=SparkRunner", "--spark_version=3"]),
+    ],
+)
+def test_a_name_becomes_flags_of_beam(
+    runner: str, workers: int | None, beam_args: tuple[str, ...], expected: list[str]
+) -> None:
+    flags = beam_flags(runner, workers=workers, beam_args=beam_args)
+
+    assert flags == expected
+
+
+def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
+    options = pipeline_options(beam_flags("local-multi", workers=3, beam_args=())).get_all_options()
+
+    assert (options["direct_num_workers"], options["direct_running_mode"]) == (3, "multi_processing")
+
+
+@pytest.mark.parametrize(
+    ("runner", "workers", "beam_args", "message"),
+    [
+        (
+            "spark-local",
+            None,
+            [],
+            r"spark-local: no preset \(local, local-multi, spark, flink, dataflow\) and no runner",
+        ),
+        ("local", 2, [], "--workers is for --runner local-multi, not for local; give that one"),
+        ("local-multi", 0, [], "--workers is 0"),
+        ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
+        ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
+        ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
+        ("spark", None, ["--spark_master_url=spark://nowhere"], "no address of Spark master; write HOST:PORT"),
+        ("spark", None, ["--environment_type=LOOPBACK"], "does all the work in the driver"),
+        (
+            "spark",
+            None,
+            ["--spark_master_url=local[1]", "--spark_job_server_jar=none.jar"],
+            r"none\.jar does not exist; check the path given with --spark_job_server_jar",
+        ),
+        ("dataflow", None, [], "--project: .*--region: .*--temp_location: .*--sdk_container_image: "),
+        ("dataflow", None, [*CLOUD, "--temp_location=/tmp"], "--temp_location=/tmp: Dataflow takes a folder gs://"),
+    ],
+)
+def test_a_wrong_choice_is_named(
+    runner: str, workers: int | None, beam_args: list[str], message: str, java_17: Path, google: None
+) -> None:
+    with pytest.raises(SetupError, match=message):
+        beam_flags(runner, workers=workers, beam_args=beam_args)
+
+
+@pytest.fixture
+def listening() -> Iterator[str]:
+    """Address where something listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def silent(listening: str) -> str:
+    """Address where nothing listens: a port that was just given up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.write_text(
+        f'#!/bin/sh\nif [ "$1" = -version ]; then echo \'openjdk version "{version}"\' >&2; exit; fi\nexec "$@"\n'
+    )
+    java.chmod(0o755)
+    return java
+
+
+@pytest.fixture
+def java_17(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Java 17 by its own account, in JAVA_HOME."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    return fake_java(tmp_path / "java", "17.0.15")
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes what Beam needs for Google Cloud look installed."""
+    find = clusters.importlib.util.find_spec
+    monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: find("json" if name == "apitools" else name))
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    path = tmp_path / "job-server.jar"
+    path.write_bytes(b"")
+    return path
+
+
+@pytest.mark.usefixtures("java_17")
+def test_spark_gets_workers_as_processes_and_an_open_java(jar: Path, listening: str) -> None:
+    given = [f"--spark_master_url=spark://{listening}", f"--spark_job_server_jar={jar}"]
+    given.append("--job_server_jvm_properties=-Dspark.executor.memory=4g")
+
+    options = pipeline_options(beam_flags("spark", workers=None, beam_args=given)).get_all_options(drop_default=True)
+
+    assert options["runner"] == "SparkRunner"
+    assert options["environment_type"] == "PROCESS"
+    worker = Path(json.loads(options["environment_config"])["command"])
+    assert worker == Path(sys.executable).parent / "kbsource-worker"
+    launcher, *jvm = [options["job_server_java_launcher"], *options["job_server_jvm_properties"]]
+    assert [launcher, *jvm[:2]] == [sys.executable, "-m", "pipelines.runners.job_server"]
+    assert jvm[2].startswith("-Dspark.executor.extraJavaOptions=--add-opens=java.base/sun.nio.ch=ALL-UNNAMED ")
+    give_up = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
+    assert jvm[3:] == ["-Dspark.excludeOnFailure.enabled=true", give_up, "-Dspark.executor.memory=4g"]
+
+
+@pytest.mark.usefixtures("java_17")
+def test_flink_runs_inside_the_job_server_unless_a_cluster_is_given(jar: Path, listening: str) -> None:
+    local = pipeline_options(beam_flags("flink", workers=None, beam_args=[f"--flink_job_server_jar={jar}"]))
+    remote = [f"--flink_job_server_jar={jar}", f"--flink_master={listening}", "--parallelism=9"]
+    cluster = pipeline_options(beam_flags("flink", workers=None, beam_args=remote))
+
+    assert (local.get_all_options()["flink_master"], local.get_all_options()["parallelism"]) == ("[local]", n_cores())
+    assert (cluster.get_all_options()["flink_master"], cluster.get_all_options()["parallelism"]) == (listening, 9)
+
+
+@pytest.mark.parametrize("runner", ["spark", "flink"])
+def test_a_running_job_server_needs_no_java(runner: str, listening: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    given = [f"--job_endpoint={listening}", "--environment_type=EXTERNAL", "--environment_config=localhost:50000"]
+
+    flags = beam_flags(runner, workers=None, beam_args=given)
+
+    assert flags == ["--runner=PortableRunner", "--environment_cache_millis=60000", *given]
+
+
+@pytest.mark.parametrize(
+    ("runner", "flag", "message"),
+    [
+        ("spark", "--spark_master_url=spark://{}", "No Spark master answers at"),
+        ("spark", "--job_endpoint={}", "No job server answers at"),
+        ("flink", "--flink_master={}", "No Flink job manager answers at"),
+    ],
+)
+@pytest.mark.usefixtures("java_17")
+def test_a_cluster_that_does_not_answer_is_named(runner: str, flag: str, message: str, silent: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        beam_flags(runner, workers=None, beam_args=[flag.format(silent)])
+
+
+@pytest.mark.usefixtures("google")
+def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
+    assert beam_flags("dataflow", workers=None, beam_args=CLOUD) == [
+        "--runner=DataflowRunner",
+        "--no_save_main_session",
+        "--sdk_location=container",
+        "--number_of_worker_harness_threads=1",
+        *CLOUD,
+    ]
+
+
+def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: None)
+
+    with pytest.raises(SetupError, match=r"pip install 'kbsource\[gcp\]'"):
+        beam_flags("dataflow", workers=None, beam_args=CLOUD)
+
+
+@pytest.mark.parametrize(("text", "version"), [("17.0.15", 17), ("11.0.2", 11), ("1.8.0_392", 8)])
+def test_javas_version_is_read(text: str, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java = fake_java(tmp_path, text)
+
+    assert check_java([version]) == version
+    with pytest.raises(SetupError, match=rf"{java} is Java {version}; this runner needs 21 or 25"):
+        check_java([21, 25])
+
+
+def test_a_missing_java_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+    with pytest.raises(SetupError, match=r"No Java: /nowhere/bin/java .*openjdk"):
+        check_java([17])
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:none", ""])
+def test_what_is_no_address_is_named(address: str) -> None:
+    with pytest.raises(SetupError, match="is no address of a thing; write HOST:PORT"):
+        check_reachable(address, what="a thing", remedy="")
+
+
+class FakeCentral:
+    """Serves the files of Maven Central that a test gives, by the end of their name."""
+
+    def __init__(self, **files: bytes) -> None:
+        self._files = files
+        self.asked: list[str] = []
+
+    def __call__(self, url: str) -> io.BytesIO:
+        self.asked.append(url)
+        content = self._files.get(url.rpartition(".")[2])
+        if content is None:
+            raise urllib.error.HTTPError(url, 404, "Not Found", None, None)  # type: ignore[arg-type]
+        return io.BytesIO(content)
+
+
+TARGET = ":runners:spark:3:job-server:shadowJar"
+
+
+def test_a_job_server_is_fetched_once_and_its_sum_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JavaJarServer, "JAR_CACHE", str(tmp_path / "cache"))
+    central = FakeCentral(jar=b"program", sha1=hashlib.sha1(b"program").hexdigest().encode())
+    monkeypatch.setattr(urllib.request, "urlopen", central)
+
+    paths = [fetch_jar(TARGET, flag="--x=PATH") for _ in range(2)]
+
+    assert [Path(path).read_bytes() for path in paths] == [b"program"] * 2
+    assert [url.rpartition("/")[2] for url in central.asked] == [
+        "beam-runners-spark-3-job-server-2.77.0.jar.sha1",
+        "beam-runners-spark-3-job-server-2.77.0.jar",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, r"cannot be fetched \(.*404.*\)\. Fetch it elsewhere and give its path with --x=PATH"),
+        ({"jar": b"prog", "sha1": b"0" * 40}, "arrived damaged: its SHA-1 is .*, not 0000"),
+    ],
+)
+def test_a_job_server_that_cannot_be_had_is_named(
+    files: dict[str, bytes], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JavaJarServer, "JAR_CACHE", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "urlopen", FakeCentral(**files))
+
+    with pytest.raises(SetupError, match=message):
+        fetch_jar(TARGET, flag="--x=PATH")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_job_server_ends_with_the_driver_that_started_it(java_17: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    server = [
+        sys.executable,
+        "-m",
+        "pipelines.runners.job_server",
+        "sh",
+        "-c",
+        f"exec 3> {pipe}; exec tail -f /dev/null",
+    ]
+    driver = f"import subprocess; subprocess.Popen({server!r}).wait()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    with (
+        subprocess.Popen([sys.executable, "-c", driver], env=environment) as process,
+        pipe.open("rb") as open_as_long_as_the_server_lives,
+    ):
+        process.send_signal(signal.SIGKILL)
+
+        assert open_as_long_as_the_server_lives.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--limit-page=5", "an option --limit-page"),
+        ("--nonsense", "an option --nonsense"),
+        ("--direct_num_workers=many", "direct_num_workers: invalid int value: 'many'"),
+    ],
+)
+def test_a_flag_that_nobody_knows_is_an_error(flag: str, message: str) -> None:
+    quiet_beam()
+    with pytest.raises(SetupError, match=message):
+        pipeline_options(["--runner=FnApiRunner", flag])
+
+
+def test_the_document_shows_flags_that_kbsource_and_beam_know() -> None:
+    text = (ROOT / "docs" / "running.md").read_text("utf-8").replace("\\\n", " ")
+    lines = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("kbsource ") and "…" not in line]
+
+    assert len(lines) > 3
+    for line in lines:
+        args, beam_args = make_parser().parse_known_args(line)
+        assert args.runner in PRESETS
+        pipeline_options(["--runner=FnApiRunner", *beam_args])
+
+
+def test_flags_of_beam_reach_it() -> None:
+    options = pipeline_options(["--runner=FnApiRunner", "--job_name=wiki"])
+
+    assert options.get_all_options(drop_default=True) == {"runner": "FnApiRunner", "job_name": "wiki"}

@@ -1,0 +1,115 @@
+"""The folder of a job: locked while a run is alive, kept for the same job, cleared for another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from pipelines.jobs import outputs
+from pipelines.jobs.outputs import Output
+
+HOLD = """
+import sys
+from kbsource.files import LocalStorage
+from pipelines.jobs.outputs import Output
+with Output(sys.argv[1], LocalStorage(), job={"a": 1}, owned=["pages"]):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def output(folder: Path, job: int = 1) -> Output:
+    return Output(str(folder), LocalStorage(), job={"a": job}, owned=["pages"])
+
+
+def leave(folder: Path, job: int = 1) -> None:
+    """Leaves what a run does that is killed."""
+    with output(folder, job) as out:
+        Path(out.staging).mkdir(exist_ok=True)
+        Path(out.staging, "scan.json").write_text("done")
+        (folder / "pages").mkdir(exist_ok=True)
+        (folder / "pages" / "0.parquet").write_text("whole")
+        (folder / "pages" / "1.parquet.tmp").write_text("half")
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_same_job_finds_what_was_done_and_nothing_half_written(tmp_path: Path) -> None:
+    leave(tmp_path)
+
+    with output(tmp_path) as out:
+        assert out.is_resumed
+        assert files(tmp_path) == ["BUILDING", "_staging/scan.json", "pages/0.parquet"]
+
+
+def test_another_job_finds_nothing(tmp_path: Path) -> None:
+    leave(tmp_path)
+
+    with output(tmp_path, job=2) as out:
+        assert not out.is_resumed
+        assert files(tmp_path) == ["BUILDING"]
+
+
+def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "locked\n"
+    with pytest.raises(SetupError, match="another run is writing it"), output(tmp_path):
+        pass
+    holder.kill()
+    holder.wait()
+
+    with output(tmp_path) as out:
+        assert out.is_resumed
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.json"])
+def test_what_is_not_ours_stays_and_stops_the_job(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+
+    with pytest.raises(SetupError, match="choose an"), output(tmp_path):
+        pass
+
+    assert files(tmp_path) == [name]
+
+
+def test_in_a_bucket_a_mark_that_is_renewed_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "is_local", lambda _: False)
+    monkeypatch.setattr(outputs, "BEAT_S", 0.02)
+    monkeypatch.setattr(outputs, "SILENCE_S", 0.3)
+
+    with output(tmp_path), pytest.raises(SetupError, match="another run is writing it"), output(tmp_path):
+        pass
+    with output(tmp_path) as out:
+        assert out.is_resumed
+
+
+def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared_by_path(tmp_path: Path) -> None:
+    for name in ("nq/dev", "nq/test"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "report.json").write_text(name)
+
+    def locked(job: int) -> Output:
+        return Output(str(tmp_path), LocalStorage(), job={"a": job}, owned=["nq/test/report.json"], kept=["nq/dev"])
+
+    with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):
+        pass
+    (tmp_path / "nq/test/report.json").unlink()
+    with locked(1):
+        (tmp_path / "nq/test/report.json").write_text("half of all")
+    with locked(1):
+        assert files(tmp_path) == ["BUILDING", "nq/dev/report.json", "nq/test/report.json"]
+    with locked(2):
+        assert files(tmp_path) == ["BUILDING", "nq/dev/report.json"]
+    (tmp_path / "nq/test/mine.txt").write_text("years of work")
+    with pytest.raises(SetupError, match=r"neither empty.*nq/test/mine\.txt"), locked(3):
+        pass

@@ -1,0 +1,398 @@
+"""The command that makes a release of Wikidata, end to end."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import json
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines.jobs.wikidata as job
+from kbsource.errors import DataError, SetupError
+from kbsource.files import LocalStorage
+from kbsource.release.manifest import InputFile, read_manifest
+from kbsource.wikidata.manifest import EntityCounts, read_wikidata_manifest
+from kbsource.wikidata.verify import verify_wikidata
+from pipelines.cli import main
+from pipelines.runners.running import run_pipeline
+from tests.support.builds import contents, rows
+from tests.support.entities import array, item, item_snak, make, snak, statement, terms
+from tests.support.moody_reader import MoodyReader
+from tests.support.real_data import real_path
+
+BROKEN = b'{"type":"item","id":"Q7","labels":{"en":{"lang'
+ENTITIES: list[Any] = [
+    item("Q5", item_snak("P279", "Q4"), item_snak("P31", "Q3"), sitelinks={"enwiki": {"title": "Five"}}),
+    item("Q4", item_snak("P279", "Q2"), item_snak("P279", "Q5")),
+    BROKEN,
+    {"type": "property", "id": "P31", "datatype": "wikibase-item", "labels": terms(mul="is a"), "claims": []},
+    {"type": "lexeme", "id": "L1"},
+    item("Q9", claims={"P279": [statement(item_snak("P279", "Q8"), rank="deprecated")]}, lastrevid=3),
+    item("Q9", labels=[], lastrevid=4),
+    item("Q9", lastrevid=4),
+    *(item(f"Q{number}", item_snak("P31", "Q5")) for number in range(100, 140)),
+]
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("dump") / "wikidata-20261001-all.json.bz2"
+    content = array(ENTITIES)
+    path.write_bytes(b"".join(bz2.compress(content[start : start + 1500]) for start in range(0, len(content), 1500)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def release(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("wikidata") / "release"
+    make(dump, output=output, max_rejects=0.1, range_bytes=500)
+    return output
+
+
+@pytest.fixture(scope="module")
+def whole(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same release from one range, one file a table."""
+    output = tmp_path_factory.mktemp("whole") / "release"
+    make(dump, output=output, max_rejects=0.1)
+    return output
+
+
+def test_every_line_is_an_entity_or_counted_as_something_else(release: Path, dump: Path) -> None:
+    manifest = read_wikidata_manifest(str(release), LocalStorage())
+    expected = EntityCounts(48, 43, 1, 1, {"duplicate_entity": 2, "malformed_json": 1})
+    assert manifest.totals == expected
+    assert manifest.counts == {dump.name: expected}
+    assert (manifest.date, manifest.findings["type_lexeme"]) == ("20261001", 1)
+
+
+def test_a_broken_line_in_the_middle_is_a_row_with_file_and_offset(release: Path, dump: Path) -> None:
+    broken = [row for row in rows(release, "rejected") if row["reason"] == "malformed_json"]
+    assert [(row["stage"], row["key"], row["file"]) for row in broken] == [("parse", "Q7", dump.name)]
+    # The offset is that of the block: its stream's head has four bytes.
+    stream = dump.read_bytes()[broken[0]["offset"] - 4 :]
+    assert b'"Q7"' in bz2.BZ2Decompressor().decompress(stream)
+
+
+def test_of_an_entity_that_comes_twice_the_newest_revision_stays(release: Path) -> None:
+    found = [row for row in rows(release, "items") if row["item_id"] == "Q9"]
+    assert [(row["revision_id"], row["label"]) for row in found] == [(4, None)]
+    assert "Q8" not in {row["value"] for row in rows(release, "statements")}
+
+
+def test_classes_are_closed_over_p279(release: Path) -> None:
+    found = {(row["class_id"], row["superclass_id"]): row["distance"] for row in rows(release, "classes")}
+    assert found == {
+        ("Q2", "Q2"): 0,
+        ("Q3", "Q3"): 0,
+        ("Q4", "Q4"): 0,
+        ("Q4", "Q2"): 1,
+        ("Q4", "Q5"): 1,
+        ("Q5", "Q5"): 0,
+        ("Q5", "Q4"): 1,
+        ("Q5", "Q2"): 2,
+    }
+
+
+def test_tables_hold_what_the_lines_say(release: Path) -> None:
+    assert rows(release, "sitelinks") == [{"item_id": "Q5", "site": "enwiki", "title": "Five"}]
+    (prop,) = rows(release, "properties")
+    assert (prop["property_id"], prop["datatype"], prop["label"], prop["label_language"]) == (
+        "P31",
+        "wikibase-item",
+        "is a",
+        "mul",
+    )
+    assert [(row["property_id"], row["value"]) for row in rows(release, "statements") if row["entity_id"] == "Q5"] == [
+        ("P279", "Q4"),
+        ("P31", "Q3"),
+    ]
+
+
+def test_the_same_bytes_for_any_number_of_workers(release: Path, dump: Path, tmp_path: Path) -> None:
+    make(dump, output=tmp_path / "again", runner="local-multi", workers=2, max_rejects=0.1, range_bytes=500)
+    assert contents(tmp_path / "again") == contents(release)
+
+
+def test_other_cuts_give_the_same_rows(release: Path, whole: Path) -> None:
+    assert len(list((whole / "items").iterdir())) < len(list((release / "items").iterdir()))
+    for table in ("items", "properties", "sitelinks", "statements", "classes", "rejected"):
+        assert rows(whole, table) == rows(release, table)
+
+
+def test_a_finished_release_is_sound_and_never_overwritten(release: Path, dump: Path) -> None:
+    assert verify_wikidata(str(release)).findings == ()
+    before = contents(release)
+    with pytest.raises(SetupError, match="never overwritten"):
+        make(dump, output=release)
+    assert contents(release) == before
+
+
+def test_what_fails_leaves_no_release_and_the_next_run_starts_clean(release: Path, dump: Path, tmp_path: Path) -> None:
+    output = tmp_path / "release"
+    with pytest.raises(DataError, match=r"3 of 48 lines rejected.*malformed_json"):
+        make(dump, output=output, range_bytes=500)
+    assert not (output / "manifest.json").exists()
+    assert (output / "_staging").exists()
+    make(dump, output=output, max_rejects=0.1, range_bytes=500)
+    assert contents(output) == contents(release)
+
+
+def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
+    release: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "release"
+
+    def die(*_: Any, **__: Any) -> None:
+        raise SetupError("killed")
+
+    def chunks() -> dict[Path, int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "write_rejected", die)
+            with pytest.raises(SetupError, match="killed"):
+                make(dump, output=output, max_rejects=0.1, range_bytes=500)
+        return {path: path.stat().st_mtime_ns for path in (output / "_staging" / job.READ).iterdir()}
+
+    before = chunks()
+    assert any((output / "items").iterdir())
+    lost = min(before)
+    lost.unlink()
+    after = chunks()
+    assert {path for path in before if after[path] != before[path]} == {lost}
+
+    make(dump, output=output, max_rejects=0.1, range_bytes=500)
+    assert contents(output) == contents(release)
+
+
+@pytest.mark.parametrize("is_once", [True, False], ids=["from outside", "for its sake"])
+def test_only_an_entity_that_ends_the_process_alone_is_lost(
+    is_once: bool, whole: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = str(tmp_path / "killed") if is_once else None
+    monkeypatch.setattr(job, "EntityReader", partial(MoodyReader, b'"Q117"', mark))
+    output = tmp_path / "release"
+    make(dump, output=output, max_rejects=0.1)
+    if is_once:
+        assert contents(output) == contents(whole)
+        return
+    lost = [row["key"] for row in rows(output, "rejected") if row["reason"] == "entity_crash"]
+    items = [row["item_id"] for row in rows(whole, "items")]
+    assert lost == ["Q117"]
+    assert [row["item_id"] for row in rows(output, "items")] == [one for one in items if one != "Q117"]
+
+
+def _grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"\n")
+
+
+def _change(path: Path) -> None:
+    content, times = path.read_bytes(), path.stat()
+    path.write_bytes(content.replace(b"Q1", b"Q3"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def _replace(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes()[:-1] + b" ")
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [_grow, _change, _replace])
+def test_a_dump_that_changes_while_it_is_read_makes_no_release(
+    change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes(array([item("Q1"), item("Q2")]))
+
+    def run(pipeline: Any, name: str) -> None:
+        change(path)
+        run_pipeline(pipeline, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "run_pipeline", run)
+        with pytest.raises(DataError, match=r"dump\.json changed while it was read"):
+            make(path, output=tmp_path / "release")
+    assert not (tmp_path / "release" / "manifest.json").exists()
+    (found,) = make(path, output=tmp_path / "release").manifest.inputs
+    assert found == InputFile(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def test_a_truncated_dump_needs_leave(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_bytes(array(ENTITIES[:2])[:-3])
+    with pytest.raises(DataError, match="--allow-truncated"):
+        make(dump, output=tmp_path / "release")
+    summary = make(dump, output=tmp_path / "release", allow_truncated=True)
+    assert (summary.manifest.totals.items, summary.manifest.totals.rejected) == (2, {"truncated_dump": 1})
+    assert verify_wikidata(str(tmp_path / "release")).findings == ()
+
+
+def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.ndjson"
+    claims = {"P1": [statement(item_snak("P1", "Q2"), qualifiers={"P9": [item_snak("P9", "Q3")]})]}
+    links = {"enwiki": {"title": "Sea"}, "dewiki": {"title": "Meer"}}
+    dump.write_bytes(array([item("Q1", labels=terms(en="sea", de="Meer"), sitelinks=links, claims=claims)]))
+
+    make(dump, output=tmp_path / "r", languages=("de",), sites=("dewiki",), qualifiers=None)
+
+    (found,) = rows(tmp_path / "r", "items")
+    assert (found["label"], found["n_sitelinks"], found["n_statements"]) == ("Meer", 2, 1)
+    assert [row["title"] for row in rows(tmp_path / "r", "sitelinks")] == ["Meer"]
+    assert [one["value"] for one in rows(tmp_path / "r", "statements")[0]["qualifiers"]] == ["Q3"]
+    assert verify_wikidata(str(tmp_path / "r")).findings == ()
+
+
+def test_a_dump_without_entities_makes_a_sound_release(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_bytes(b"[\n]\n")
+    make(dump, output=tmp_path / "release")
+    assert verify_wikidata(str(tmp_path / "release")).findings == ()
+    assert rows(tmp_path / "release", "items") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"languages": ("EN",)}, "--languages"),
+        ({"languages": ()}, "--languages"),
+        ({"sites": ("en wiki",)}, "--sites"),
+        ({"qualifiers": ("580",)}, "--qualifiers"),
+        ({"max_rejects": 2.0}, "--max-rejects"),
+        ({"worker_memory_bytes": 1}, "--worker-memory"),
+        ({"range_bytes": 0}, "--range-bytes"),
+    ],
+)
+def test_options_that_cannot_be_are_named(options: dict[str, Any], named: str, dump: Path, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=named):
+        make(dump, output=tmp_path / "release", **options)
+
+
+def _rewrite(release: Path, table: str, change: Any) -> None:
+    """Changes a table and makes the manifest fit, so that only the laws can tell."""
+    path = sorted((release / table).iterdir())[0]
+    pq.write_table(change(pq.read_table(path)), path)
+    manifest = json.loads((release / "manifest.json").read_bytes())
+    content = path.read_bytes()
+    manifest["tables"][table][0] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    del manifest["manifest_sha256"]
+
+    def canonical(value: Any) -> bytes:
+        return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
+
+    digest = hashlib.sha256(canonical(manifest)).hexdigest()
+    (release / "manifest.json").write_bytes(canonical({**manifest, "manifest_sha256": digest}))
+
+
+def _set(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """Gives the table with another value in the first row of a column."""
+    at = table.schema.get_field_index(column)
+    values = [value, *table[column].to_pylist()[1:]]
+    return table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "rule"),
+    [
+        ("items", "item_id", "Q4", "duplicate_entity"),
+        ("items", "item_id", "X4", "entity_law"),
+        ("items", "item_id", "Q4294967296", "entity_law"),
+        ("items", "label", None, "entity_law"),
+        ("items", "n_statements", 7, "counts"),
+        ("sitelinks", "item_id", "Q6", "counts"),
+        ("sitelinks", "title", "", "entity_law"),
+        ("statements", "entity_id", "Q100", "counts"),
+        ("statements", "rank", "best", "entity_law"),
+        ("statements", "snak", "novalue", "entity_law"),
+        ("statements", "value_type", "number", "entity_law"),
+        ("statements", "value", "5", "entity_law"),
+        ("statements", "value", "Q1-F1", "entity_law"),
+        ("statements", "value", "Q99999999999", "entity_law"),
+        ("statements", "value", "Q77", "classes_disagree"),
+        ("statements", "entity_id", "Q4294967296", "entity_law"),
+        ("statements", "year", 1900, "entity_law"),
+        ("classes", "distance", 3, "classes_disagree"),
+        ("rejected", "reason", "bad_luck", "counts"),
+    ],
+)
+def test_verify_finds_rows_that_were_changed(
+    whole: Path, tmp_path: Path, table: str, column: str, value: Any, rule: str
+) -> None:
+    copy = shutil.copytree(whole, tmp_path / "release")
+    _rewrite(copy, table, lambda read: _set(read, column, value))
+    assert rule in {finding.rule for finding in verify_wikidata(str(copy)).findings}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("month", 13), ("day", 0), ("precision", 15), ("latitude", float("nan")), ("longitude", -361.0)],
+)
+def test_verify_finds_parts_of_values_that_cannot_be(column: str, value: float, tmp_path: Path) -> None:
+    year = {
+        "time": "+1952-03-11T00:00:00Z",
+        "precision": 11,
+        "calendarmodel": "http://www.wikidata.org/entity/Q1985727",
+    }
+    place = {"latitude": 1.5, "longitude": 2.5, "globe": "http://www.wikidata.org/entity/Q2"}
+    given = ("time", year) if column in ("month", "day", "precision") else ("globecoordinate", place)
+    dump = tmp_path / "dump.json"
+    dump.write_bytes(array([item("Q1", snak("P1", "any", *given))]))
+    make(dump, output=tmp_path / "release")
+    _rewrite(tmp_path / "release", "statements", lambda read: _set(read, column, value))
+    found = verify_wikidata(str(tmp_path / "release")).findings
+    assert [finding.rule for finding in found] == ["entity_law"]
+    assert f"{column} not from" in found[0].example
+
+
+def test_verify_finds_files_that_are_missing_changed_or_more(release: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(release, tmp_path / "release")
+    first, second, *_ = sorted((copy / "items").iterdir())
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-1] + b"!")
+    (copy / "notes.txt").write_text("mine")
+    found = {(finding.file, finding.rule) for finding in verify_wikidata(str(copy)).findings}
+    assert {(f"items/{first.name}", "missing"), (f"items/{second.name}", "sha256"), ("notes.txt", "unlisted")} <= found
+
+
+def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = str(tmp_path / "release")
+    assert main(["wikidata", "--dump", str(dump), "--output", output, "--max-rejects", "0.1", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["counts"]["items"], made["rows"]["classes"]) == (43, 8)
+    assert main(["verify", output]) == 0
+    assert "44 entities" in capsys.readouterr().out
+    assert main(["wikidata", "--dump", str(dump), "--output", output]) == 2
+    with pytest.raises(SetupError, match="kbsource-wikidata-1"):
+        read_manifest(output, LocalStorage())
+
+
+def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:
+    ndjson, bzip2, mock = (
+        real_path(f"wikidata/{name}")
+        for name in (
+            "wikibase-dump-filter_entities.ndjson.gz",
+            "qrank_twenty_entities.json.bz2",
+            "wdtk_mock-dump-with-bugs.json",
+        )
+    )
+    release = tmp_path / "release"
+    summary = make(ndjson, bzip2, mock, output=release, allow_truncated=True, max_rejects=0.1, qualifiers=None)
+    # The first file lacks its closing bracket, and the last one has eight of its items again.
+    assert summary.manifest.counts == {
+        ndjson.name: EntityCounts(50, 49, 0, 0, {"truncated_dump": 1}),
+        bzip2.name: EntityCounts(20, 20, 0, 0, {}),
+        mock.name: EntityCounts(101, 47, 46, 0, {"duplicate_entity": 8}),
+    }
+    assert verify_wikidata(str(release)).findings == ()
+    found = rows(release, "statements")
+    types = {"entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", None}
+    assert {row["value_type"] for row in found} == types
+    assert {row["snak"] for row in found} == {"value", "somevalue", "novalue"}
+    assert any(row["year"] is not None and row["year"] < 0 for row in found)
