@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 
+PIPE = "\x00"  # a pipe that came out of a template and separates no arguments, until the braces are done
 TRAIL_STOP = "\x01"  # directly after ]] where something was cut: no link trail begins here
 CUT = "\x02"  # something was cut here; keeps quotes and brackets on both sides apart
 HEADING = "\x03"  # begins a heading line; the level as a digit follows
 LIST = "\x04"  # around the prefix of a list line
-FRAGMENT = "\n\x05\n"  # between the body and the fragments (cells, infobox values) walked with it
+EQUALS = "\x05"  # an equals sign that came out of a template and names no argument, until the braces are done
 PLACE = "\x06"  # a line of its own: "\x06T3" or "\x06I0", the place of a table or an infobox
+FRAGMENT = f"\n{PLACE}F\n"  # between the body and the fragments (cells, infobox values) walked with it
 PRE = "\x07"  # begins a line of preformatted text
-# Until the braces are done, and before any line is marked, the same characters serve for what came out of a template:
-PIPE = HEADING  # a pipe that is no argument separator
-EQUALS = LIST  # an equals sign that names no argument
 
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split

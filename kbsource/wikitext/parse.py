@@ -42,9 +42,11 @@ from kbsource.wikitext.walk import Link, Walker
 
 _FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
-_AFTER_PLACE = re.compile(f"({PLACE}[TI][0-9]+\n) +")
+_PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
+# The newlines around a template's argument are stripped off, so a mark may end up within a line.
+_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
@@ -134,6 +136,8 @@ class WikitextParser:
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
         text = tidy(strip_quotes(mark_lines(text)))
+        if PRE in text:
+            text = _STRAY_PRE.sub("", text)
         walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
         shown, links = walked.text, walked.links
@@ -196,7 +200,7 @@ class _Page:
         if EQUALS in text:
             text = text.replace(EQUALS, "=")
         if PLACE in text:
-            text = _AFTER_PLACE.sub(r"\1", text)
+            text = _PLACE_TO_SETTLE.sub(_own_line, text)
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
@@ -303,6 +307,12 @@ class _Page:
             return True
         names = self._facts.disambiguation_templates
         return any(name in names for name, _ in self.templates)
+
+
+def _own_line(place: re.Match[str]) -> str:
+    """Gives a place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
+    is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
+    return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
 
 
 def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:

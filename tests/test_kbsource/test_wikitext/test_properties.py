@@ -51,6 +51,9 @@ def check_laws(parsed: ParsedText) -> None:
 @example("{{Infobox|a= {{Infobox|b=c}} }}")
 @example("{{Infobox|a= == [[b]] == }}")
 @example("a [[ == File:a.jpg| <div> ]] b")
+@example("[[[[{{nowrap|<pre></pre>}}")
+@example("a {{nowrap|<pre>=</pre>}} b")
+@example("a {{nowrap|{{Infobox|a=b}}}} b")
 @example("a [[ == File:a.jpg|b <div> <div> c]] d")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
