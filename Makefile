@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark-test nli-environment nli-test check bench docs clean
+.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
 	@echo "make test        the whole test suite"
+	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
@@ -59,6 +60,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
+
+# A failure prints the blob that repeats it: @reproduce_failure(...) above the test.
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile fuzz
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"

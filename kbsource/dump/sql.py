@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from kbsource.dump.bzip2 import Damage
-from kbsource.dump.sql_literals import SqlValue, literal_text, literal_value
 from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord
+
+SqlValue = int | float | bytes | None
 
 _PAGE_PROPS = ("pp_page", "pp_propname", "pp_value")
 
@@ -39,6 +40,9 @@ _INSERT = re.compile(
 _DATABASE = re.compile(rb"^-- Host: .*?\bDatabase: (\S+)\s*$", re.MULTILINE)
 # Source: the heads of published dumps, of 1 to 3 KB with the CREATE TABLE.
 _HEAD_BYTES = 1 << 16
+_ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
+# Source: table "Special Character Escape Sequences" of https://dev.mysql.com/doc/refman/8.0/en/string-literals.html
+_ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
 # Where a row may begin again behind a broken one.
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
@@ -67,7 +71,7 @@ def read_rows(
             yield rows
             continue
         for row in rows:
-            yield tuple(map(literal_value, row))
+            yield tuple(map(_literal_value, row))
 
 
 def page_props_database(path: str, storage: ReadableStorage) -> str | None:
@@ -97,12 +101,12 @@ def read_page_props(
             continue
         for written_id, written_name, written_value in rows:
             if written_name not in known:
-                found = literal_text(written_name)
+                found = _literal_text(written_name)
                 known[written_name] = found if names is None or found in names else None
             name = known[written_name]
             if name is None and names is not None:
                 continue
-            value = literal_text(written_value)
+            value = _literal_text(written_value)
             if name is not None and value is not None and written_id.isdigit():
                 yield int(written_id), name, value
             else:
@@ -295,3 +299,35 @@ class _SqlReader:
 
 def _shown(buffer: bytes, position: int) -> str:
     return buffer[position : position + 200].decode("utf-8", "replace")
+
+
+def _literal_text(written: bytes) -> str | None:
+    """Gives the text of a string as written, None when it is no string."""
+    if written[0] == 39 and b"\\" not in written:  # by far the most
+        return written[1:-1].decode("utf-8", "surrogateescape").replace("''", "'")
+    value = _literal_value(written)
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
+
+
+def _literal_value(written: bytes) -> SqlValue:
+    """Gives what a literal as written stands for: a number as int or float, NULL as None, a string as its bytes."""
+    first = written[0]
+    if first == 39:  # '
+        text = written[1:-1]
+        return text if b"\\" not in text and b"''" not in text else _ESCAPE.sub(_unescaped, text)
+    if first == 78:  # NULL
+        return None
+    if first == 95:  # _binary '…'
+        return _literal_value(written[written.index(b"'") :])
+    if written[:2] == b"0x":
+        digits = written[2:].decode("ascii")
+        return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+    try:
+        return int(written)
+    except ValueError:
+        return float(written)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    character: bytes | None = found[1]
+    return b"'" if character is None else _ESCAPES.get(character, character)

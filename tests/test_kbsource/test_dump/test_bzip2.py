@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kbsource.dump.bzip2 import BLOCK_MAGIC, END_MAGIC, Block, Damage, find_magics, iter_blocks, read_tail
 from tests.support.dumps import block_with_chance_magic, flip, one_stream
+from tests.support.examples import examples
 
 _random = random.Random(20)
 CHUNKS = [bytes(_random.choices(b"abcdefgh <>\n", k=size)) for size in (300, 1, 700, 45, 1200, 333)]
@@ -76,7 +77,7 @@ def test_blocks_of_900_kB_at_any_bit_give_what_bz2_gives() -> None:
         st.tuples(st.just("insert"), st.integers(10, 1 << 16)),
     ),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_ranges_together_give_what_one_reading_gives(
     form: str, cuts: list[int], damage: tuple[str, int] | None
 ) -> None:
@@ -174,7 +175,7 @@ def slow_magics(data: bytes) -> list[tuple[int, bool]]:
 
 
 @given(pieces=st.lists(st.one_of(st.binary(max_size=9), st.integers(0, 15)), max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_magics_are_found_as_a_search_bit_by_bit_finds_them(pieces: list[bytes | int]) -> None:
     bits = ""
     for piece in pieces:

@@ -14,6 +14,7 @@ from kbsource.dump.pageviews import PageViews, Popularity, projects_of, read_pag
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
+from tests.support.examples import examples
 from tests.support.real_data import real_path
 
 EN = projects_of("en")
@@ -113,7 +114,7 @@ LINE = st.sampled_from([b"en", b"en.z", b"en.wikipedia", b"ten.z", b"de.z", b""]
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(LINE, max_size=30), st.integers(1, 60), st.sampled_from([bytes, bz2.compress, gzip.compress]))
 def test_any_cut_into_streams_gives_what_the_lines_say(lines: list[bytes], step: int, pack: Any) -> None:
     content = b"\n".join(lines)

@@ -12,6 +12,7 @@ from kbsource.errors import RecordError
 from kbsource.records import RawPage
 from kbsource.site import Site
 from tests.support.dumps import NAMESPACES, page_xml
+from tests.support.examples import examples
 
 SITE = Site(namespaces=NAMESPACES)
 PLAIN = page_xml(12, "Zürich & <co>", "PLACE", redirect="A &amp; 'b'#c").strip()
@@ -215,7 +216,7 @@ def agree(data: bytes) -> bool:
         st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 12), st.sampled_from([*_TOKENS, b""])), max_size=3
     )
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 def test_the_fast_way_agrees_with_lxml_on_edited_pages(edits: list[tuple[int, int, bytes]]) -> None:
     data = PLAIN
     for place, n_removed, token in edits:
@@ -228,7 +229,7 @@ def test_the_fast_way_agrees_with_lxml_on_edited_pages(edits: list[tuple[int, in
     text=st.lists(st.sampled_from(_TOKENS), max_size=4),
     tail=st.lists(st.sampled_from(_TOKENS), max_size=2),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 def test_the_fast_way_agrees_with_lxml_on_composed_pages(
     head: list[bytes], text: list[bytes], tail: list[bytes]
 ) -> None:

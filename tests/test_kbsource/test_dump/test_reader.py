@@ -27,6 +27,7 @@ from tests.support.dumps import (
     page_xml,
     revision_xml,
 )
+from tests.support.examples import examples
 
 HISTORY = "".join(
     revision_xml(f"version {number} " * number, revision_id=number, timestamp=f"20{number:02}-01-01T00:00:00Z")
@@ -133,7 +134,7 @@ def test_every_form_gives_the_same_pages_and_rejects(form: str, read_bytes: int 
         st.tuples(st.just("append"), st.integers(1, 40)),
     ),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120))
 def test_the_ranges_of_any_split_give_what_one_range_gives(
     form: str,
     cuts: list[int],

@@ -13,6 +13,7 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from tests.support.dumps import MemoryStorage
+from tests.support.examples import examples
 from tests.support.real_data import real_path
 
 CREATE = b"""-- MySQL dump
@@ -153,7 +154,7 @@ def written(value: SqlValue) -> bytes:
     statements=st.integers(1, 4),
     read_bytes=st.sampled_from([None, 40, 200]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_whatever_is_written_is_read(
     table: list[tuple[SqlValue, ...]], statements: int, read_bytes: int | None
 ) -> None:

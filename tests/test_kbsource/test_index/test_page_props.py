@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -62,7 +62,6 @@ def test_an_impossible_page_id_stops_the_job(tmp_path: Path) -> None:
         build_page_props([(-1, "disambiguation", "")], str(tmp_path), scratch=str(tmp_path))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 6)), unique=True, max_size=20))
 def test_no_item_has_two_pages_and_the_lowest_claim_wins(claims: list[tuple[int, int]]) -> None:
     rows = [(page_id, "wikibase_item", f"Q{number}") for page_id, number in claims]
@@ -135,7 +134,6 @@ def settle(claims: list[tuple[int, int]]) -> dict[int, int]:
     return {page: min(qid for qid in won if won[qid] == page) for page in won.values()}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12),

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kbsource.index.title_index
@@ -258,7 +258,6 @@ def slow_resolve(title: str, titles: dict[str, TitleRow]) -> Resolution:
         title = row.target_title
 
 
-@settings(deadline=None)
 @given(st.lists(title_rows(), max_size=25), st.integers(1, 5))
 def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: int) -> None:
     titles = slow_index(rows)

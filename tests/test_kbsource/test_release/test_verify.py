@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -315,7 +315,6 @@ def test_one_finding_for_many_cases_of_a_rule(release: Release) -> None:
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
-@settings(deadline=None)
 @given(
     st.lists(_text, min_size=1, max_size=5),
     st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 8), st.integers(-2, 8), _text, st.booleans()), max_size=9),

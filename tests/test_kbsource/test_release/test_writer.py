@@ -22,6 +22,7 @@ from kbsource.release.columns import (
 from kbsource.release.laws import check_page
 from kbsource.release.writer import GROUP_CHARS, PageGroups, TableFile, write_small_table
 from kbsource.schema import PAGES, REJECTED
+from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
 STORAGE = LocalStorage()
@@ -29,7 +30,7 @@ FILE = "pages/pages-00000-of-00001.parquet"
 PAGE = next(synthetic_pages(1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(pages(), max_size=3))
 def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     batch = pages_to_batch(some)
@@ -38,7 +39,7 @@ def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     assert batch_to_pages(batch.slice(1)) == some[1:]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(pages(), max_size=3))
 def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:
     rows = [dict(zip(PAGES.names, row, strict=True)) for row in map(_plain, some)]
@@ -58,7 +59,7 @@ def _dictionary(value: object) -> object:
     return [_dictionary(one) for one in value] if isinstance(value, tuple) else value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(pages())
 def test_pages_that_keep_the_laws_pass(page: Page) -> None:
     check_page(page)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
@@ -24,7 +24,6 @@ keys = st.integers(0, 5) | st.integers((1 << 64) - 5, (1 << 64) - 1) | st.intege
 
 
 @pytest.mark.usefixtures("little")
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(keys, max_size=9), max_size=12))
 def test_ranges_hold_every_row_once_and_all_of_a_key(tmp_path: Path, given: list[list[int]]) -> None:
     with SortedRuns(str(tmp_path / "runs"), SCHEMA, by="key") as runs:

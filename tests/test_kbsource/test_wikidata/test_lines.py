@@ -17,6 +17,7 @@ from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.wikidata.lines import Line, expand_dumps, plan_lines, read_ahead, read_lines
 from tests.support.entities import array
+from tests.support.examples import examples
 
 LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}']
 
@@ -78,7 +79,7 @@ def test_offsets_are_those_of_the_first_bytes(tmp_path: Path) -> None:
     assert [one.offset for one in read(path)] == [content.index(line) for line in LINES]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.binary(max_size=12).map(lambda raw: b'{"id":"Q1","x":"' + raw.hex().encode() + b'"}'), max_size=25),
     st.integers(1, 200),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kbsource.site import Site
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
+from tests.support.examples import examples
 
 MARKUP = """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
     <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
@@ -40,7 +41,7 @@ def check_laws(parsed: ParsedText) -> None:
         assert all(0 <= link.start < link.end <= len(content.text) for link in content.links)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(WIKITEXT)
 @example("[[a|b [[c]] d]]{{x|[[y}}]]")
 @example("{|\n| [[a\n| b]]\n|}")
@@ -59,7 +60,7 @@ def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(WIKITEXT)
 @example("[http://x.y a: b http://z c:d]")
 @example("[[File:a.jpg|b [[c]] [http://x.y d] http://z]]e")
@@ -67,7 +68,7 @@ def test_mwparserfromhell_gives_the_same_for_every_link(wikitext: str) -> None:
     assert PARSER.parse(wikitext, title="T") == DIRECT.parse(wikitext, title="T")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=300))
 def test_any_text_at_all(text: str) -> None:
     check_laws(DIRECT.parse(text, title="T"))

@@ -14,6 +14,7 @@ from kbsource.wikitext.functions import rulebook
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.functions.rulebook import magic, rule_book
 from kbsource.wikitext.templates import Rendering, TemplateRenderer, normalise_template_name, split_template
+from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
 LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "xx")
@@ -153,7 +154,7 @@ _NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(_PIECES, max_size=8), st.dictionaries(_NAMES, _PIECES, max_size=4))
 def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[str, str]) -> None:
     for lang, name in _all_functions():
@@ -161,7 +162,7 @@ def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[st
         assert rendering.outcome in ("rendered", "dropped")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(alphabet="ab[]|={}: \n", max_size=40))
 def test_splitting_loses_no_text(inner: str) -> None:
     template = split_template("x|" + inner)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mapping.qampari.draw import Drawn, draw_questions
@@ -43,7 +43,6 @@ def _draw(
     return {(one.subset, one.key): drawn for one, drawn in zip(candidates, draws, strict=True)}
 
 
-@settings(deadline=None)
 @given(
     st.permutations(_candidates(24)),
     st.integers(0, 40),

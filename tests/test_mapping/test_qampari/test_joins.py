@@ -15,6 +15,7 @@ from mapping.qampari.facts.classes import ClassTypes
 from mapping.qampari.facts.statements import FACTS, VALUES, sorted_facts
 from mapping.qampari.questions import SimpleQuery
 from mapping.qampari.relations import Relations, SimpleRelation
+from tests.support.examples import examples
 from tests.support.qampari_joins import compositions, intersections, simple_answers
 
 TYPES = ClassTypes(("film", "album", "song"), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
@@ -45,7 +46,7 @@ def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery,
     return [(one.query, one.subjects.tolist()) for one in found]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(TRIPLES, MASKS)
 def test_simple_queries(triples: list[tuple[int, int, int]], masks: list[int]) -> None:
     expected = []
@@ -86,7 +87,7 @@ def test_types_are_tried_in_the_order_of_the_relation() -> None:
     assert [query.type_label for query, _ in found] == ["song", "film"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(SETS)
 def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
     expected = [
@@ -100,7 +101,7 @@ def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
     assert sorted(found) == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     SETS, st.lists(st.tuples(st.integers(1, 12), st.sampled_from([50, 57, 86]), st.sampled_from("abc")), max_size=50)
 )
@@ -119,7 +120,7 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     assert sorted(found) == sorted(expected)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(TRIPLES, MASKS, st.integers(1, 20))
 def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
     triples: list[tuple[int, int, int]], masks: list[int], size: int

@@ -17,6 +17,7 @@ from mapping.qampari.facts.names import ItemPages
 from mapping.search.resolve import open_manifest
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
+from tests.support.examples import examples
 from tests.support.pages import synthetic_pages
 from tests.support.qampari_joins import names_of
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -135,7 +136,7 @@ def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:
     assert names_of(tables, none, pages).rows(none) == {}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(0, 300), max_size=40), st.lists(st.integers(0, 400), max_size=40))
 def test_a_set_of_items_has_what_was_added(added: list[int], asked: list[int]) -> None:
     items = ItemSet()

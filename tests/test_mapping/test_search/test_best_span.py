@@ -17,6 +17,7 @@ from mapping.search.best_span import align_evidence, matched_text, outcome, sect
 from mapping.search.bleu import TokenSpan
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
+from tests.support.examples import examples
 
 LINCOLN = [
     ("title", (), "Abraham Lincoln"),
@@ -218,7 +219,7 @@ texts = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", " 
 
 
 @given(body=st.lists(texts, max_size=3), evidence=texts, max_elements=st.integers(1, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_every_span_has_the_score_that_is_stored(body: list[str], evidence: str, max_elements: int) -> None:
     page = make_page([("title", (), "He was"), *(("paragraph", (), text) for text in body)])
     span = align_evidence(evidence, page, max_elements=max_elements)
@@ -238,7 +239,7 @@ def test_every_span_has_the_score_that_is_stored(body: list[str], evidence: str,
 
 
 @given(body=texts, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_every_run_of_a_pages_tokens_is_found_with_score_one(body: str, data: st.DataObject) -> None:
     found = tokeniser().tokens(body)
     if not found:

@@ -20,6 +20,7 @@ from kbsource.records import Element
 from mapping.search.bleu import DECIMALS, TokenSpan, best_span, bleu
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
+from tests.support.examples import examples
 
 WORDS = "abcdefgh"
 words = st.lists(st.sampled_from(WORDS), max_size=12)
@@ -111,7 +112,6 @@ def test_score_of_worked_examples(evidence: str, span: str, score: float) -> Non
     evidence=st.lists(st.sampled_from(WORDS[:4]), min_size=1, max_size=40),
     span=st.lists(st.sampled_from(WORDS[:4]), max_size=60),
 )
-@settings(deadline=None)
 def test_score_is_sacrebleus(evidence: list[str], span: list[str]) -> None:
     order = min(4, len(evidence))
     oracle = BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, effective_order=False, force=True)
@@ -136,7 +136,7 @@ def test_sacrebleu_is_imported_by_the_first_score_only() -> None:
 
 @given(elements=elements, evidence=evidences, max_elements=st.integers(1, 3))
 @example(elements=[("paragraph", list("abcdxabcdx"))], evidence=list("abcdx"), max_elements=1)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 def test_search_finds_the_best_of_all_spans(
     elements: list[tuple[str, list[str]]], evidence: list[str], max_elements: int
 ) -> None:
@@ -147,7 +147,7 @@ def test_search_finds_the_best_of_all_spans(
 @given(
     data=st.data(), text=st.lists(st.sampled_from(WORDS[:5]), min_size=4, max_size=40), max_elements=st.integers(1, 3)
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 def test_search_finds_changed_pieces_of_the_page(data: st.DataObject, text: list[str], max_elements: int) -> None:
     first = data.draw(st.integers(0, len(text) - 1))
     evidence = text[first : data.draw(st.integers(first + 1, len(text)))]
@@ -159,7 +159,7 @@ def test_search_finds_changed_pieces_of_the_page(data: st.DataObject, text: list
 
 
 @given(text=st.lists(st.sampled_from("ab"), max_size=30), evidence=st.lists(st.sampled_from("ab"), max_size=14))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_search_counts_repeated_tokens_as_often_as_both_have_them(text: list[str], evidence: list[str]) -> None:
     check_search(make_page(" ".join(text)), evidence)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mapping.search import tokens
 from mapping.search.normalise import is_void
 from mapping.search.tokens import Tokeniser, is_word_boundary
+from tests.support.examples import examples
 from tests.support.real_data import real_path
 
 LANGS = ["en", "de", "fr", "ru", "zh", "ja", "th", "ko", "vi", "tr", "ar", "he", "xx", "simple", "tlh", "be-x-old"]
@@ -127,13 +128,13 @@ def check_laws(text: str, one: Tokeniser, *, n_slices: int = 40) -> None:
 @given(parts=st.lists(st.sampled_from(ODD), max_size=12))
 @example(parts=["c'est-à-dire"])
 @example(parts=["Ph.D.", "-led", "U.S.", "-led"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_slices_have_the_tokens_of_their_place(lang: str, parts: list[str]) -> None:
     check_laws("".join(parts), tokeniser(lang))
 
 
 @given(st.text())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_slices_of_any_text_have_the_tokens_of_their_place(text: str) -> None:
     check_laws(text, tokeniser("en"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -243,7 +243,6 @@ _ROWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(rows=_ROWS)
 def test_findings_are_what_counting_by_hand_gives_and_no_row_is_lost(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str, str]]

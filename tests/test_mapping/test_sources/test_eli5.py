@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -193,7 +193,6 @@ _THREADS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     threads=_THREADS, shown=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3)), has_campaign=st.booleans()
 )

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -266,7 +266,6 @@ ANNOTATIONS = st.sampled_from(
 DOCUMENTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(ANNOTATIONS, max_size=4)), min_size=1, max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(documents=DOCUMENTS)
 def test_no_annotation_is_lost_without_a_reason(tmp_path: Path, documents: list[tuple[str, list[str]]]) -> None:
     (tmp_path / "RawText").mkdir(exist_ok=True)

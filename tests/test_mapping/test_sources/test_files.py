@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -20,6 +20,7 @@ from mapping.sources.reading.base import Inputs, SourceOptions, Tally
 from mapping.sources.reading.files_in import iter_array, iter_lines
 from mapping.sources.reading.reasons import LOST_EVIDENCE, REJECTED
 from tests.support.dataset_sources import DATA, read_source
+from tests.support.examples import examples
 
 STORAGE = LocalStorage()
 JSON = st.recursive(
@@ -35,7 +36,6 @@ def _array(path: Path, data: bytes) -> list[bytes]:
     return [raw.data for raw in iter_array(STORAGE, str(path))]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from([None, 1]), st.integers(1, 64))
 def test_an_array_is_what_json_reads_however_it_is_cut(
     tmp_path: Path, objects: list[dict[str, Any]], indent: int | None, chunk: int
@@ -151,7 +151,7 @@ RECORDS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=8) | VALUES, min_siz
         ("jsonl", None),
     ],
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(records=RECORDS)
 def test_no_record_is_lost_without_a_reason(
     tmp_path: Path, name: str, reference: str | None, records: list[Any]
@@ -187,7 +187,7 @@ LINES = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(lines=LINES)
 def test_no_mention_is_lost_without_a_reason(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "aida.tsv"

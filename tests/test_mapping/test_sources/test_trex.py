@@ -22,6 +22,7 @@ from mapping.sources.forms import trex_facts
 from mapping.sources.forms.trex_labels import english
 from mapping.sources.reading.base import SourceOptions, Split
 from tests.support.dataset_sources import Reading, read_source
+from tests.support.examples import examples
 from tests.support.real_data import ROOT, real_path
 
 DEMO = ROOT / "kbsource/demo/datasets/trex"
@@ -445,7 +446,7 @@ _DOCUMENTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(_DOCUMENTS, st.sets(st.sampled_from([*_NAMES, "Q4", "P1", "P2"])), st.integers(1, 3))
 def test_no_triple_is_lost_and_records_are_what_slow_obvious_code_makes(
     documents: list[Any], named: set[str], min_facts: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -270,7 +270,6 @@ _TURNS = st.lists(
 _DIALOGUES = st.lists(st.one_of(st.sampled_from(['{"dialog": }', "7", "{}", '{"dialog": [{}]}']), _TURNS), max_size=6)
 
 
-@settings(deadline=None)
 @given(dialogues=_DIALOGUES)
 def test_no_turn_is_lost_without_a_reason_and_none_is_used_twice(
     tmp_path_factory: pytest.TempPathFactory, dialogues: list[Any]

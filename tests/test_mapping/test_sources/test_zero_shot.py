@@ -17,6 +17,7 @@ from mapping.records import PageKey
 from mapping.sources.reading.base import SourceOptions, Split
 from mapping.sources.zero_shot import drawn_relations
 from tests.support.dataset_sources import Reading, read_source
+from tests.support.examples import examples
 from tests.support.real_data import ROOT
 
 DEMO = ROOT / "kbsource/demo/datasets/structured_zeroshot/relation_splits"
@@ -169,7 +170,7 @@ def test_the_wrong_input_altogether_stops_at_once(
 _FIELDS = st.lists(st.sampled_from(["a", "b", "", "XXX"]), min_size=1, max_size=6).map(tuple)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(_FIELDS, min_size=1, max_size=12))
 def test_no_line_is_lost_and_records_are_what_slow_obvious_code_makes(lines: list[tuple[str, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -26,6 +26,7 @@ from pipelines.primitives.checkpoint import Checkpoint
 from pipelines.primitives.regroup import Regroup
 from pipelines.primitives.write_table import WriteTable
 from tests.support.chunk_functions import NUMBERS
+from tests.support.examples import examples
 
 
 def chunk(part: int, number: int, *values: int) -> tuple[Key, pa.RecordBatch]:
@@ -78,7 +79,7 @@ def _one_group(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     return np.zeros(batch.num_rows, np.int64)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(-4, 4)), max_size=12), max_size=4), st.integers(1, 3))
 def test_merging_is_sorting(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[list[tuple[int, int]]], at_once: int

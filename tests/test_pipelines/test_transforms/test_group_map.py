@@ -23,6 +23,7 @@ from pipelines.primitives.gather import Gather
 from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, as_groups
 from pipelines.primitives.regroup import Regroup
 from tests.support.chunk_functions import NUMBERS
+from tests.support.examples import examples
 
 
 def tens(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
@@ -96,7 +97,7 @@ def test_of_nothing_one_empty_list() -> None:
         assert_that(pipeline | beam.Create([]) | Gather(), equal_to([[]]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(0, 4), max_size=30), st.integers(1, 7))
 def test_runs_of_equal_rows_are_in_one_batch(numbers: list[int], size: int) -> None:
     numbers = sorted(numbers)

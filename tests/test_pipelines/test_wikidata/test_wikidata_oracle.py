@@ -31,6 +31,7 @@ from pipelines.options.wikidata import WikidataOptions
 from tests.support import mini_wikidata
 from tests.support.builds import rows
 from tests.support.entities import array, item, item_snak, make, reader, snak, statement, terms
+from tests.support.examples import examples
 from tests.support.real_data import real_path
 from tests.support.wikidata_oracle import expected_tables, lines_of
 
@@ -234,7 +235,7 @@ def streams(content: bytes) -> bytes:
     return b"".join(bz2.compress(content[start : start + 700]) for start in range(0, len(content), 700))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(
     st.lists(LINE, max_size=10),
     st.sampled_from([b"\n", b",\n", b",\r\n", b"\n\n"]),
