@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 from kbsource.dump.bzip2 import Damage
-from kbsource.dump.fastxml import read_page_fast
 from kbsource.dump.pagexml import TIMESTAMP, PageAssembler, Revision, XmlPageReader, page_key
 from kbsource.dump.ranges import DumpRange
 from kbsource.dump.splitter import MAX_PAGE_BYTES, WHOLE_PAGE_BYTES, PagePart, PageSplitter
@@ -202,11 +201,6 @@ class _PageReader:
         return BadRecord("read", key, error.reason, error.detail[:_DETAIL_CHARS], self._file, offset)
 
     def _whole(self, part: PagePart) -> RawPage:
-        fast = read_page_fast(part.data)
-        if fast is not None:
-            head, revision = fast
-            best = self._assembler.newer(None, revision)
-            return self._assembler.assemble(head, best, n_revisions=1, offset=part.offset)
         head, revisions = self._xml.read_page(part.data)
         best = None
         for revision in revisions:

@@ -1,4 +1,4 @@
-"""The real slices: exact counts against an independent count, and the fast way against lxml on every page."""
+"""The real slices: exact counts against an independent count."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.dump.fastxml import read_page_fast
-from kbsource.dump.pagexml import XmlPageReader
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
@@ -84,17 +82,6 @@ def test_ranges_of_a_real_slice_give_what_one_range_gives(name: str) -> None:
     n_bytes = real_path(name).stat().st_size
     expected = read(name, range_bytes=1 << 40)
     assert read(name, range_bytes=n_bytes // 5 + 1) == expected
-
-
-@pytest.mark.parametrize("name", REJECTS)
-def test_the_fast_way_gives_what_lxml_gives_on_every_real_page(name: str) -> None:
-    reader = XmlPageReader()
-    pages = fragments(content(real_path(name)))
-    read_fast = [(fast, page) for page in pages if (fast := read_page_fast(page)) is not None]
-    for (head, revision), page in read_fast:
-        assert reader.read_page(page) == (head, [revision])
-    if b"\r" not in pages[0]:
-        assert len(read_fast) >= len(pages) - 1  # one has no title, one is in CDATA: lxml's
 
 
 @pytest.mark.parametrize(
