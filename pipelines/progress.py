@@ -143,9 +143,9 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
         if is_local(folder):
             with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
                 readings = [Beat.glance(path) for path in LocalStorage().glob(join(folder, f"{prefix}*.beat"))]
-                n_bytes = sum(one.bytes_done for one in readings)
-                n_pages = sum(one.pages_done for one in readings)
-                most = Reading(0, 0, max(n_pages, most.pages_done), max(n_bytes, most.bytes_done))
+                amount = sum(reading.amount_done for reading in readings)
+                n_pages = sum(reading.pages_done for reading in readings)
+                most = Reading(0, 0, max(n_pages, most.pages_done), max(amount, most.amount_done))
         return most
 
     return poll
@@ -170,7 +170,7 @@ def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = 
 
     def poll() -> Done:
         nonlocal n_done
-        n_done = beats().bytes_done if is_local(staging) else max(n_done, seen())
+        n_done = beats().amount_done if is_local(staging) else max(n_done, seen())
         return Done(min(n_done, total), total, unit=unit)
 
     return poll

@@ -98,7 +98,7 @@ class PageChunks:
             name = batch.schema.metadata[b"file"].decode()
             report.n_bytes += batch["text"].nbytes
             for number, (source, raw) in enumerate(raw_pages(batch), first):
-                work.beat.done(pages=1, n_bytes=_utf8_bytes(raw.text))
+                work.beat.done(pages=1, amount=_utf8_bytes(raw.text))
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue

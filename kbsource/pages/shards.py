@@ -17,11 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from kbsource.files import Storage, join, read_json, write_json
-from kbsource.pages.staging import staged_rows
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
-from kbsource.runtime.chunks import Key, Stored, read_chunk_report, read_stored
+from kbsource.runtime.chunks import Key, Report, Stored, read_chunk_report, read_stored, rows_batch, write_chunk
 from kbsource.schema import REJECTED, TEMPLATES
 
 SHARD_BYTES = 400 << 20
@@ -135,16 +134,14 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
     pages: Counter[tuple[str, str]] = Counter()
     n_skipped = 0
     file = shard_path("pages", shard.number, shard.n_shards)
-    with (
-        staged_rows(storage, shard_file(staging, "shard_rejected", shard.number), REJECTED) as rejected_rows,
-        TableFile(output, file, "pages", storage) as target,
-    ):
+    rejected_rows: list[tuple[Any, ...]] = []
+    with TableFile(output, file, "pages", storage) as target:
         for _, stored in shard.chunks:
             report = read_chunk_report(stored.path, storage)[1]
             for batch in read_stored(stored, storage):
                 target.write(batch)
             for bad in report.rejected:
-                rejected_rows.add(astuple(bad))
+                rejected_rows.append(astuple(bad))
                 rejected[bad.file][bad.reason] += 1
             articles[report.facts["file"]] += report.counts["articles"]
             n_skipped += report.counts["skipped"]
@@ -153,9 +150,13 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
             for name, outcome, n_uses, n_pages in report.facts["templates"]:
                 uses[name, outcome] += n_uses
                 pages[name, outcome] += n_pages
-    with staged_rows(storage, shard_file(staging, "shard_templates", shard.number), TEMPLATES) as rows:
-        for (name, outcome), n_uses in sorted(uses.items()):
-            rows.add((name, outcome, n_uses, pages[name, outcome]))
+    templates = [(*use, n_uses, pages[use]) for use, n_uses in sorted(uses.items())]
+    for kind, rows, schema in (
+        ("shard_rejected", rejected_rows, REJECTED),
+        ("shard_templates", templates, TEMPLATES),
+    ):
+        path = shard_file(staging, kind, shard.number)
+        write_chunk([rows_batch(rows, schema)], schema, Report(), path=path, storage=storage)
     shard_report = ShardReport(
         number=shard.number,
         entry=target.entry,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, astuple, dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, astuple, dataclass
 from itertools import islice
 from typing import Any
 
@@ -115,46 +115,6 @@ def part_path(staging: str, kind: str, part: int) -> str:
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
-class StagedRows:
-    """Rows on their way into an Arrow IPC file."""
-
-    def __init__(self, sink: Any, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._writer = pa.ipc.new_file(sink, schema, options=_WRITING)
-        self._rows: list[tuple[Any, ...]] = []
-        self.n_rows = 0
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-        self.n_rows += 1
-
-    @property
-    def n_pending(self) -> int:
-        return len(self._rows)
-
-    def flush(self) -> pa.RecordBatch:
-        """Writes the rows that are pending, at least one, as a record batch."""
-        batch = rows_batch(self._rows, self._schema)
-        self._writer.write_batch(batch)
-        self._rows = []
-        return batch
-
-    def close(self) -> None:
-        if self._rows:
-            self.flush()
-        self._writer.close()
-
-
-@dataclass(slots=True)
-class _Tally:
-    n_pages: int = 0
-    n_articles: int = 0
-    n_redirects: int = 0
-    n_other: int = 0
-    n_unselected: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-
-
 class RedirectReader:
     """Says of pages of one site whether they are redirects, and where they lead."""
 
@@ -192,9 +152,6 @@ class Scan:
         site: facts of the wiki.
         selection: which articles are wanted.
         on_page: called for each page.
-
-    Attributes:
-        n_pages: pages and places of damage so far.
     """
 
     def __init__(
@@ -209,116 +166,99 @@ class Scan:
     ) -> None:
         self._records, self._part, self._file, self._site = records, part, file, site
         self._selection, self._on_page = selection, on_page
-        self._tally = _Tally()
+        self._schemas = scan_schemas(file)
+        self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self._schemas}
+        self._counts: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
         self._n_sources = 0
-
-    @property
-    def n_pages(self) -> int:
-        """Pages and places of damage so far."""
-        return self._tally.n_pages
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS`` and ``schema.REJECTED``, each with its kind:
         ``articles``, ``titles`` or ``rejected``."""
-        articles = _Pending("articles", ARTICLES.with_metadata({"file": self._file}))
-        titles, rejected = _Pending("titles", TITLE_ROWS), _Pending("rejected", REJECTED)
         redirects = RedirectReader(self._site)
         n_chars = 0
         for record in islice(self._records, self._selection.max_pages):
             self._on_page()
-            self._tally.n_pages += 1
+            self._counts["n_pages"] += 1
             if isinstance(record, BadRecord):
                 if record.reason == _NOT_YET_WRITTEN:
-                    self._tally.n_unselected += 1
+                    self._counts["n_unselected"] += 1
                 else:
-                    self._reject(record, rejected)
+                    self._reject(record)
             elif record.namespace != 0:
-                self._tally.n_other += 1
+                self._counts["n_other"] += 1
             else:
-                n_chars += self._add(record, redirects, articles, titles, rejected)
+                n_chars += self._add(record, redirects)
             if n_chars >= CHUNK_CHARS:
-                yield articles.batch()
+                yield self._batch("articles")
                 n_chars = 0
-            for rows in (titles, rejected):
-                if len(rows) >= _ROWS_AT_ONCE:
-                    yield rows.batch()
-        for rows in (articles, titles, rejected):
-            if len(rows):
-                yield rows.batch()
+            for kind in ("titles", "rejected"):
+                if len(self._rows[kind]) >= _ROWS_AT_ONCE:
+                    yield self._batch(kind)
+        for kind, rows in self._rows.items():
+            if rows:
+                yield self._batch(kind)
 
-    def _add(
-        self, record: RawPage, redirects: RedirectReader, articles: _Pending, titles: _Pending, rejected: _Pending
-    ) -> int:
+    def _batch(self, kind: str) -> tuple[str, pa.RecordBatch]:
+        batch = rows_batch(self._rows[kind], self._schemas[kind])
+        self._rows[kind].clear()
+        return kind, batch
+
+    def _add(self, record: RawPage, redirects: RedirectReader) -> int:
         """Takes a page of the main namespace; gives its weight where it is an article."""
-        page_id, selected, tally = record.page_id, self._selection.titles, self._tally
+        page_id, selected = record.page_id, self._selection.titles
         title = normalise_title(record.title, self._site)
         target = redirects.read(record)
         if selected is not None and title not in selected and (target is None or target[0] not in selected):
-            tally.n_unselected += 1
+            self._counts["n_unselected"] += 1
             return 0
         source = self._part << 32 | self._n_sources
-        if target is not None:
-            tally.n_redirects += 1
-            titles.add((page_id, title, record.revision_id, True, *target, source))
-        elif record.model != _WIKITEXT:
-            bad = BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset)
-            self._reject(bad, rejected)
+        if target is None and record.model != _WIKITEXT:
+            self._reject(BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset))
             return 0
-        else:
-            tally.n_articles += 1
-            titles.add((page_id, title, record.revision_id, False, None, None, None, source))
-            articles.add(
-                (
-                    source,
-                    page_id,
-                    record.title,
-                    record.revision_id,
-                    record.parent_revision_id,
-                    record.timestamp,
-                    record.offset,
-                    record.text,
-                )
-            )
         self._n_sources += 1
-        return len(record.text) + PAGE_CHARS if target is None else 0
+        is_redirect = target is not None
+        leads_to = target or (None, None, None)
+        self._rows["titles"].append((page_id, title, record.revision_id, is_redirect, *leads_to, source))
+        self._counts["n_redirects" if is_redirect else "n_articles"] += 1
+        if is_redirect:
+            return 0
+        self._rows["articles"].append(
+            (
+                source,
+                page_id,
+                record.title,
+                record.revision_id,
+                record.parent_revision_id,
+                record.timestamp,
+                record.offset,
+                record.text,
+            )
+        )
+        return len(record.text) + PAGE_CHARS
 
-    def _reject(self, bad: BadRecord, rejected: _Pending) -> None:
-        rejected.add(astuple(bad))
-        self._tally.rejected[bad.reason] += 1
+    def _reject(self, bad: BadRecord) -> None:
+        self._rows["rejected"].append(astuple(bad))
+        self._rejected[bad.reason] += 1
 
     def report(self, chunks: Sequence[Stored] = ()) -> ScanReport:
         """Gives what the range held, once all batches have come."""
-        tally = self._tally
         return ScanReport(
             part=self._part,
             file=self._file,
-            n_pages=tally.n_pages,
-            n_articles=tally.n_articles,
-            n_redirects=tally.n_redirects,
-            n_other=tally.n_other,
-            n_unselected=tally.n_unselected,
-            rejected=dict(sorted(tally.rejected.items())),
+            n_pages=self._counts["n_pages"],
+            n_articles=self._counts["n_articles"],
+            n_redirects=self._counts["n_redirects"],
+            n_other=self._counts["n_other"],
+            n_unselected=self._counts["n_unselected"],
+            rejected=dict(sorted(self._rejected.items())),
             chunks=tuple(chunks),
         )
 
 
-class _Pending:
-    """Rows of one kind on their way into a batch."""
-
-    def __init__(self, kind: str, schema: pa.Schema) -> None:
-        self._kind, self._schema = kind, schema
-        self._rows: list[tuple[Any, ...]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-
-    def batch(self) -> tuple[str, pa.RecordBatch]:
-        batch = rows_batch(self._rows, self._schema)
-        self._rows = []
-        return self._kind, batch
+def scan_schemas(file: str) -> dict[str, pa.Schema]:
+    """Gives the schemas of what a scan of a file gives, by kind."""
+    return {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
 
 
 def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: str) -> ScanReport:
@@ -334,12 +274,11 @@ def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: s
     Returns:
         The report, as written.
     """
-    schemas = {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
     articles_path = part_path(staging, "articles", part)
     chunks: list[Stored] = []
     with ExitStack() as stack:
         writers = {}
-        for kind, schema in schemas.items():
+        for kind, schema in scan_schemas(file).items():
             sink = stack.enter_context(atomic_write(storage, part_path(staging, kind, part)))
             writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
         for kind, batch in scan:
@@ -349,15 +288,6 @@ def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: s
     report = scan.report(chunks)
     write_json(storage, part_path(staging, "scan", part), report.to_json())
     return report
-
-
-@contextmanager
-def staged_rows(storage: Storage, path: str, schema: pa.Schema) -> Iterator[StagedRows]:
-    """Opens a staged file for rows; it appears under its name once all were written."""
-    with atomic_write(storage, path) as sink:
-        rows = StagedRows(sink, schema)
-        yield rows
-        rows.close()
 
 
 def read_report(storage: Storage, staging: str, part: int) -> ScanReport:

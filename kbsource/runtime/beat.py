@@ -10,7 +10,7 @@ import os
 import struct
 from typing import NamedTuple
 
-_PAGE, _SERIAL, _PAGES_DONE, _BYTES_DONE = range(4)
+_PAGE, _SERIAL, _PAGES_DONE, _AMOUNT_DONE = range(4)
 SIZE_BYTES = 4 * 8
 
 
@@ -20,13 +20,14 @@ class Reading(NamedTuple):
     Attributes:
         page: number of the page in work, from 1; 0 between pages.
         serial: how often ``page`` was set: an unchanged serial is the same piece of work.
-        pages_done, bytes_done: work done since the task began; the bytes are raw input.
+        pages_done: since the task began.
+        amount_done: the same in the unit of the job: bytes of raw input, evidences, facts.
     """
 
     page: int
     serial: int
     pages_done: int
-    bytes_done: int
+    amount_done: int
 
 
 class Beat:
@@ -68,11 +69,11 @@ class Beat:
         """Shows that no page is in work."""
         self._values[_PAGE] = 0
 
-    def done(self, *, pages: int, n_bytes: int) -> None:
+    def done(self, *, pages: int, amount: int) -> None:
         """Adds to the work done."""
         values = self._values
         values[_PAGES_DONE] += pages
-        values[_BYTES_DONE] += n_bytes
+        values[_AMOUNT_DONE] += amount
 
     @staticmethod
     def glance(path: str) -> Reading:
@@ -83,4 +84,4 @@ class Beat:
     def read(self) -> Reading:
         """Gives the numbers as they are now."""
         values = self._values
-        return Reading(values[_PAGE], values[_SERIAL], values[_PAGES_DONE], values[_BYTES_DONE])
+        return Reading(values[_PAGE], values[_SERIAL], values[_PAGES_DONE], values[_AMOUNT_DONE])

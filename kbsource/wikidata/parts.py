@@ -303,7 +303,7 @@ class PartFiles:
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         line_range, beat = self._ranges[work.key.part], work.beat
-        lines = read_lines(line_range, self._source, on_progress=lambda n_bytes: beat.done(pages=0, n_bytes=n_bytes))
+        lines = read_lines(line_range, self._source, on_progress=lambda n_bytes: beat.done(pages=0, amount=n_bytes))
         if work.alone:
             self._read_alone(lines, work)
             return

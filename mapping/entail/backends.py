@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kbsource.errors import SetupError
 from mapping.entail.encoder import Arrays
-from mapping.entail.shortcuts import keep_first_token, pack_weights
+from mapping.entail.shortcuts import keep_first_token
 from mapping.entail.signal import Precision
 
 ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
@@ -75,10 +75,8 @@ class TorchComputer:
         self._model = model.to(self.device).eval()
         keep_first_token(self._model)
         self._dtype = getattr(self._torch, precision)
-        if precision != "float32":
-            _check_bfloat16(self._torch, self.device)
-        if self.device == "cpu":
-            pack_weights(self._model, self._torch, dtype=self._dtype)
+        if precision != "float32" and self.device != "cpu":
+            _check_bfloat16(self._torch)
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
@@ -91,9 +89,9 @@ class TorchComputer:
 
     def _computed(self, arrays: Arrays) -> Outputs:
         torch = self._torch
-        # On the CPU the layers that are worth it have their precision themselves.
-        lower = self.device != "cpu" and self._dtype != torch.float32
-        with torch.inference_mode(), torch.autocast("cuda", dtype=self._dtype) if lower else nullcontext():
+        is_lower = self._dtype != torch.float32
+        kind = self.device.partition(":")[0]
+        with torch.inference_mode(), torch.autocast(kind, dtype=self._dtype) if is_lower else nullcontext():
             tensors = {name: torch.from_numpy(values).to(self.device) for name, values in arrays.items()}
             found: Outputs = self._model(**tensors).logits.float().cpu().numpy()
         return found
@@ -178,15 +176,8 @@ def _torch_device(torch: Any, device: str) -> str:
     return f"cuda:{number}"
 
 
-def _check_bfloat16(torch: Any, device: str) -> None:
-    if device == "cpu":
-        has = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
-        packs = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        if has is None or not packs or not has():
-            raise SetupError(
-                "--precision bfloat16: this CPU, or this PyTorch, has no instructions for it. Use --precision float32."
-            )
-    elif not torch.cuda.is_bf16_supported(including_emulation=False):
+def _check_bfloat16(torch: Any) -> None:
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
         raise SetupError("--precision bfloat16: this GPU has no instructions for it. Use --precision float32.")
 
 

@@ -168,7 +168,7 @@ class PassageChunks:
                 counts["words"] += one.n_words
                 counts["long_passages"] += one.n_words > self._options.max_words
             yield from passages
-            work.beat.done(pages=1, n_bytes=1)
+            work.beat.done(pages=1, amount=1)
 
 
 def write_shard(

@@ -98,7 +98,7 @@ class Search:
             if position == NOWHERE:
                 for one in group:
                     yield _nowhere(one)
-                    work.beat.done(pages=0, n_bytes=1)
+                    work.beat.done(pages=0, amount=1)
             else:
                 yield from self._of_page(self._texts.page(position), list(group), work)
 
@@ -138,7 +138,7 @@ class Search:
             for one, (key, alignment) in zip(same, alignments.items(), strict=True):
                 asked = list(self._questions(one, alignment, page, settings))
                 yield _row(one, alignment, placed[key], asked)
-        work.beat.done(pages=1, n_bytes=len(group))
+        work.beat.done(pages=1, amount=len(group))
 
     def _located(self, page: Page, group: list[_Wanted], settings: SearchSettings, work: Work) -> Iterator[Alignment]:
         search = PageSearch(page, self._tokeniser, SearchOptions(*settings[:4]))

@@ -263,11 +263,11 @@ def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
     def poll() -> Done:
         nonlocal text_bytes
         scan = scanned()
-        if scan.bytes_done < n_bytes:
-            return Done(scan.bytes_done, n_bytes, scan.pages_done)
+        if scan.amount_done < n_bytes:
+            return Done(scan.amount_done, n_bytes, scan.pages_done)
         if not text_bytes and storage_for(staging).exists(part_path(staging, "scan", len(inputs.ranges) - 1)):
             text_bytes = sum(one.n_bytes for report in _scans(staging, len(inputs.ranges)) for one in report.chunks)
         pages = parsed()
-        return Done(pages.bytes_done, text_bytes, pages.pages_done)
+        return Done(pages.amount_done, text_bytes, pages.pages_done)
 
     return poll

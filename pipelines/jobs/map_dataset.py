@@ -210,6 +210,6 @@ def _poll(staging: str) -> Callable[[], Done]:
         if is_local(staging):
             read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
             n_read = max(n_read, sum(one["tally"]["evidences"] for one in read))
-        return Done(beats().bytes_done, n_read, unit="pieces of evidence")
+        return Done(beats().amount_done, n_read, unit="pieces of evidence")
 
     return poll

@@ -60,7 +60,7 @@ class ListReading:
                     table = file.read_row_group(group, use_threads=False).take(places).combine_chunks()
                     lines = [one for batch in table.to_batches() for one in self._lists(batch, work, left_out)]
                     yield pa.record_batch({"tables": lines}, schema=LISTS)
-                work.beat.done(pages=len(titles), n_bytes=len(titles))
+                work.beat.done(pages=len(titles), amount=len(titles))
         work.report.facts["left_out"] = dict(sorted(left_out.items()))
 
     def _lists(self, batch: pa.RecordBatch, work: Work, left_out: Counter[str]) -> Iterator[bytes]:

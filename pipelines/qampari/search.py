@@ -60,7 +60,7 @@ class PageSearch:
                 for place, one in enumerate(_candidates(sentences, direction, names, page_id)):
                     yield (fact, direction, place, *one, sentences.page.title)
                 work.beat.leave()
-            work.beat.done(pages=0, n_bytes=batch.num_rows)
+            work.beat.done(pages=0, amount=batch.num_rows)
 
 
 def _candidates(

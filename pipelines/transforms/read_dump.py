@@ -191,10 +191,10 @@ class _ScanRange(WorkerDoFn):
         return CheckedStorage(storage_for(path), self._hashed)
 
     def _show_bytes(self, n_bytes: int) -> None:
-        self._beat.done(pages=0, n_bytes=n_bytes)
+        self._beat.done(pages=0, amount=n_bytes)
 
     def _show_page(self) -> None:
-        self._beat.done(pages=1, n_bytes=0)
+        self._beat.done(pages=1, amount=0)
 
 
 def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:

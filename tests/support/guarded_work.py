@@ -27,7 +27,7 @@ def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
         if page == task.get("bad_page"):
             misbehave(task["how"])
         beat.leave()
-        beat.done(pages=1, n_bytes=10)
+        beat.done(pages=1, amount=10)
     if "pids" in task:
         Path(task["pids"], str(os.getpid())).touch()
     if "how" in task and "bad_page" not in task:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.entail import shortcuts as entailment_shortcuts
 from mapping.entail.backends import OnnxComputer, TorchComputer
 from mapping.entail.encoder import PairEncoder
 from mapping.entail.model import CrossEncoder, export_onnx, open_model
-from mapping.entail.shortcuts import FIRST_TOKEN_MODELS, keep_first_token, pack_weights
+from mapping.entail.shortcuts import FIRST_TOKEN_MODELS, keep_first_token
 from mapping.entail.signal import Backend, ModelOptions, Pair, Verdict
 from tests.support.tiny_nli import LABELS, config, facts, trained_model, write_tokenizer
 
@@ -81,7 +79,6 @@ def test_the_number_of_cores_does_not_count_at_all(
 ) -> None:
     import torch
 
-    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
     place = str(folder if backend == "torch" else exported)
     encoder = PairEncoder(write_tokenizer(exported.parent / "words"), max_tokens=64, batch_pairs=8)
     batches = [one.arrays for one in encoder.encode(PAIRS)[0]]
@@ -279,13 +276,6 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def needs_bfloat16() -> None:
-    import torch
-
-    if not (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
-        pytest.skip("needs a CPU with bfloat16")
-
-
 def outputs_of(model: Any) -> Any:
     import torch
 
@@ -298,72 +288,32 @@ def outputs_of(model: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "settings"), KINDS)
-def test_shortcuts_leave_the_outputs_of_any_model_alone(
-    kind: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_token_alone_gives_the_outputs_of_any_model(kind: str, settings: dict[str, Any]) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
     torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, **{**ENCODER, **settings})).eval()
     before = outputs_of(model)
-    n_layers = sum(type(one) is torch.nn.Linear for one in model.modules())
 
     is_shortened = keep_first_token(model)
     seen = []
     if is_shortened:
         last = model.base_model.encoder.layer[-1].intermediate
         last.register_forward_hook(lambda _module, inputs, _output: seen.append(inputs[0].shape[1]))
-    n_packed = pack_weights(model, torch, dtype=torch.float32)
     after = outputs_of(model)
 
     assert is_shortened == (kind in FIRST_TOKEN_MODELS)
     assert seen == [1] * is_shortened
-    assert n_packed == (n_layers if torch.backends.mkldnn.is_available() else 0)
     assert float((after - before).abs().max()) <= TOLERANCE * float(before.abs().max())
     assert float(before.std(dim=0).min()) > 100 * TOLERANCE
 
 
-@pytest.mark.parametrize(("kind", "settings"), KINDS)
-def test_bfloat16_moves_the_outputs_of_any_model_a_little(
-    kind: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import torch
-    from transformers import AutoConfig, AutoModelForSequenceClassification
-
-    needs_bfloat16()
-    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, **{**ENCODER, **settings})).eval()
-    before = outputs_of(model)
-
-    pack_weights(model, torch, dtype=torch.bfloat16)
-    after = outputs_of(model)
-
-    assert after.dtype == torch.float32
-    assert 1e-4 < float((after - before).abs().max() / before.abs().max()) < 0.1
-
-
-def test_bfloat16_gives_the_same_labels_and_nearly_the_same_numbers(
-    model: CrossEncoder, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    needs_bfloat16()
-    monkeypatch.setattr(entailment_shortcuts, "LEAST_PACKED", 1)
-
+def test_bfloat16_gives_the_same_labels_and_nearly_the_same_numbers(model: CrossEncoder, folder: Path) -> None:
     lower = verdicts(open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16")), PAIRS)
 
     assert [one.label for one in lower] == [label for _, label in facts()]
     assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
-
-
-def test_bfloat16_is_refused_where_the_processor_has_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-
-    with pytest.raises(SetupError, match="Use --precision float32"):
-        open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16"))
 
 
 def test_one_layer_is_computed_whole() -> None:
@@ -374,14 +324,3 @@ def test_one_layer_is_computed_whole() -> None:
     assert not keep_first_token(
         AutoModelForSequenceClassification.from_config(AutoConfig.for_model("deberta-v2", **settings))
     )
-
-
-def test_small_layers_and_those_of_another_torch_stay_as_they_are() -> None:
-    import torch
-
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(400, 400))
-    without = SimpleNamespace(ops=SimpleNamespace(mkldnn=SimpleNamespace()))
-
-    assert pack_weights(model, without, dtype=torch.float32) == 0
-    assert pack_weights(model, torch, dtype=torch.float32) == torch.backends.mkldnn.is_available()
-    assert type(model[0]) is torch.nn.Linear

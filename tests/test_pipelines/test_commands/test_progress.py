@@ -63,7 +63,7 @@ def test_a_stage_that_fails_is_not_said_to_be_done() -> None:
 
 def test_beats_in_one_kind_are_summed_up_and_not_forgotten(tmp_path: Path) -> None:
     for name, pages in (("scan-1", 3), ("scan-2", 4), ("chunks-1", 9)):
-        Beat.create(str(tmp_path / f"{name}.beat")).done(pages=pages, n_bytes=10 * pages)
+        Beat.create(str(tmp_path / f"{name}.beat")).done(pages=pages, amount=10 * pages)
     poll = beats_in(str(tmp_path), "scan-")
 
     assert poll()[2:] == (7, 70)
