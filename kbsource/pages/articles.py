@@ -97,7 +97,6 @@ def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties 
         found = resolve(target.title)
         return found.title, target.fragment or found.fragment, found.page_id
 
-    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     anchors: list[Anchor] = []
     for element, start, end, shown, target, written in text.anchors:
         _, namespace, wanted, fragment, _ = target
@@ -107,7 +106,7 @@ def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties 
             fragment = fragment or found.fragment
         else:
             found_title, fragment, found_id = look_up(target)
-        anchors.append(new(Anchor, (element, start, end, shown, found_title, fragment, found_id, written)))
+        anchors.append(Anchor(element, start, end, shown, found_title, fragment, found_id, written))
 
     def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:
         if not raw_links:

@@ -43,7 +43,6 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
         title: title of the page.
     """
     # The hottest loop of the parser but for the links' own: everything in it is a local.
-    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     elements: list[Element] = [Element("title", 1, None, "", (), title)]
     anchors: list[RawAnchor] = []
     places: dict[str, int] = {}
@@ -69,8 +68,8 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             for start, end, target, written in own:
                 start -= shift
                 end -= shift
-                add_anchor(new(RawAnchor, (index, start, end, shown[start:end], target, written)))
-        add_element(new(Element, (kind, level, ordinal, marker, section, shown)))
+                add_anchor(RawAnchor(index, start, end, shown[start:end], target, written))
+        add_element(Element(kind, level, ordinal, marker, section, shown))
 
     def end_paragraph() -> None:
         if len(lines) == 1:

@@ -21,13 +21,12 @@ _PLAIN_LINK = re.compile(_PLAIN + r"([^\[\]\n]*)\]\])")
 # Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
 # which alternative it was.
 _BRACKET = re.compile(
-    _PLAIN + r"(?:[^\[\]\n]*\]\]|()))"  # a plain link; 2: an opener with its bar
-    r"|\]\]()"
-    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\]()|())"  # 4: a whole external link; 5: its opener
-    r"|\[(?:(?=\[\[(?!\[))|(?!\[))()"  # 6: the first of three, or a single one
-    r"|\[\[()"  # 7: an opener that can open nothing
+    _PLAIN + r"(?:[^\[\]\n]*\]\]|(?P<opener>)))"  # a plain link, or an opener with its bar
+    r"|\]\](?P<closer>)"
+    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\](?P<external>)|(?P<external_opener>))"
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three, or a single one
+    r"|\[\[(?P<stray>)"  # an opener that can open nothing
 )
-_OPENER, _CLOSER, _EXTERNAL, _EXTERNAL_OPENER, _SINGLE = 2, 3, 4, 5, 6
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _PLAIN_OPEN = LITERAL_OF["["]
@@ -127,16 +126,16 @@ class _Brackets:
         text, edits, stack = self._text, self._edits, self._stack
         add = self._pieces.append
         for match in _BRACKET.finditer(text, first):
-            kind = match.lastindex
+            kind = match.lastgroup
             start, end = match.span()
             if start >= last:
                 return
-            if kind == _OPENER:
+            if kind == "opener":
                 if len(stack) < MAX_LINK_DEPTH:
                     stack.append((start, end))
                 else:
                     _unlink(text, edits, start, end)
-            elif kind == _CLOSER:
+            elif kind == "closer":
                 if not stack:
                     _drop(text, edits, start)
                     continue
@@ -147,18 +146,18 @@ class _Brackets:
                 elif not stack:
                     add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))
                     self._position = end
-            elif kind == _EXTERNAL:
+            elif kind == "external":
                 if not stack:
                     add((text[self._position : start], "", None, text[start:end]))
                     self._position = end
-            elif kind == _EXTERNAL_OPENER:
+            elif kind == "external_opener":
                 closer = self._closers.after(end)
                 if closer < self._newlines.after(end):
                     edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
                     edits.append(_Edit(closer + 2, closer + 3, "", False))
                 else:
                     edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
-            elif kind == _SINGLE:
+            elif kind == "single":
                 if stack:  # outside of links no parser sees it
                     edits.append(_Edit(start, end, _PLAIN_OPEN, False))
             else:

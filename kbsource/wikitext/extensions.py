@@ -28,10 +28,9 @@ _ALL_TAGS = sorted(
     _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
-# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once. The first group is a whole reference without
-# tags in it, which most are.
+# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once. Most are a whole reference without tags in it.
 _OPENER = re.compile(
-    r"<(?:(ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
+    r"<(?:(?P<reference>ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
     rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*)>)",
     re.IGNORECASE,
 )
@@ -59,7 +58,7 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
     while match := _OPENER.search(text, position):
         start, after = match.span()
         out.append(text[position:start])
-        if match.lastindex == 1:
+        if match.lastgroup == "reference":
             losses["ref"] += 1
             out.append(CUT)
             position = after

@@ -49,7 +49,7 @@ def unliteral(text: str) -> str:
 
 def holds_controls(text: str) -> bool:
     """Says whether a character is there that no XML document can hold; one after the other beats a character class."""
-    return any(map(text.__contains__, _FORBIDDEN))
+    return any(control in text for control in _FORBIDDEN)
 
 
 _SPACES = re.compile("   *")  # two spaces and more; written so that the search begins with two plain characters

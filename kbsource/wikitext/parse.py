@@ -280,7 +280,6 @@ class _Page:
         self, cells: list[TextCell], places: dict[str, int]
     ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
         """Gives the tables and infoboxes with the texts of their fragments, each with its place in the body."""
-        new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
         taken = iter(cells)
         tables: list[ParsedTable] = []
         place = 0
@@ -288,7 +287,7 @@ class _Page:
             place = places.get(f"T{number}", place)
             caption = None if table.caption is None else next(taken).text or None
             rows = [
-                tuple([new(ParsedCell, (next(taken), cell.is_header, cell.colspan, cell.rowspan)) for cell in row])
+                tuple([ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row])
                 for row in table.rows
             ]
             kept = tuple([row for row in rows if row])
@@ -317,7 +316,6 @@ def _own_line(place: re.Match[str]) -> str:
 
 def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     """Gives the fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
-    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     cells: list[TextCell] = []
     add = cells.append
     first = 0
@@ -336,7 +334,7 @@ def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
         elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
             add(_cell(piece, offset, NO_LINKS))
         else:
-            add(new(TextCell, (piece.strip(), ())))
+            add(TextCell(piece.strip(), ()))
         offset = end + _FRAGMENT_LENGTH
     return cells
 

@@ -128,7 +128,6 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
     row = table.rows[-1]
     if is_header and "!!" in line:
         line = line.replace("!!", "||")
-    new = tuple.__new__  # what a NamedTuple's constructor calls after a Python frame of its own
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         content = content.strip()
@@ -141,7 +140,7 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
                     colspan = max(int(value), 1)
                 else:
                     rowspan = max(int(value), 1)
-        row.append(new(RawCell, (content, is_header, colspan, rowspan)))
+        row.append(RawCell(content, is_header, colspan, rowspan))
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:

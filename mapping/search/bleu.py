@@ -59,7 +59,7 @@ def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
     if not n_evidence or not n_span:
         return 0.0
     orders = range(1, min(MAX_ORDER, n_evidence) + 1)
-    shared = [_n_shared(_ngrams(evidence, order), _ngrams(span, order)) for order in orders]
+    shared = [(_ngrams(evidence, order) & _ngrams(span, order)).total() for order in orders]
     possible = [n_evidence - order + 1 for order in orders]
     found = BLEU.compute_bleu(shared, possible, n_evidence, n_span, max_ngram_order=len(orders))
     return round(found.score / 100, DECIMALS)
@@ -67,11 +67,6 @@ def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
 
 def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(length)), strict=False))
-
-
-def _n_shared(some: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> int:
-    common = some.keys() & others.keys()
-    return sum(map(min, map(some.__getitem__, common), map(others.__getitem__, common)))
 
 
 def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:

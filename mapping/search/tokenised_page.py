@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 
@@ -41,10 +40,9 @@ class TokenisedPage:
         self.n_body = len(body)
         forms = [tokeniser.forms(elements[number].text) for number in self.order]
         self.bounds = [0, *accumulate(map(len, forms))]
-        self.vocabulary: defaultdict[str, int] = defaultdict()
-        self.vocabulary.default_factory = self.vocabulary.__len__
-        self.ids = list(map(self.vocabulary.__getitem__, chain.from_iterable(forms)))
-        self.vocabulary.default_factory = None
+        self.vocabulary: dict[str, int] = {}
+        new_id = self.vocabulary.setdefault
+        self.ids = [new_id(form, len(self.vocabulary)) for form in chain.from_iterable(forms)]
         # The ids once more, each as the character of that number: str.find looks for sequences at the speed of C
         # and without an index. No page has as many distinct tokens as there are code points.
         self._chars = "".join(map(chr, self.ids))

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any, NamedTuple
 
 from mapping.search.normalise import is_void, normal_form
@@ -171,7 +170,7 @@ class Tokeniser:
             self._splits.clear()
             self._rules = _renewed(self._rules)
             self._n_asked = 0
-        return list(chain.from_iterable(map(self._chunks.__getitem__, text.split())))
+        return [form for chunk in text.split() for form in self._chunks[chunk]]
 
     def tokens(self, text: str) -> list[Token]:
         """Gives the text's tokens in order; those of punctuation alone are left out."""
