@@ -1,4 +1,4 @@
-"""Rules of QAMPARI that no other test holds; docs/qampari_rules.md has all of them."""
+"""Rules of QAMPARI that no other test holds; tests/rules/qampari_rules.md has all of them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_every_choice_of_a_reader_is_explained_and_every_flag_that_is_named_ther
 
 @pytest.mark.parametrize("name", ["dataset_rules.md", "qampari_rules.md"])
 def test_every_rule_names_tests_that_there_are(name: str) -> None:
-    rules = [line for line in (ROOT / "docs" / name).read_text("utf-8").splitlines() if "`test_" in line]
+    rules = [line for line in (ROOT / "tests" / "rules" / name).read_text("utf-8").splitlines() if "`test_" in line]
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     defined = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
 

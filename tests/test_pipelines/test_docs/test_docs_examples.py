@@ -43,7 +43,7 @@ def blocks(path: Path, language: str) -> Iterator[str]:
 
 def command_lines(path: Path) -> list[str]:
     """Gives the command lines of a document; synopses, which hold brackets or dots, are none."""
-    lines = [line for block in blocks(path, "") for line in block.replace("\\\n", " ").splitlines()]
+    lines = [line.removeprefix("$ ") for block in blocks(path, "") for line in block.replace("\\\n", " ").splitlines()]
     return [line for line in lines if line.startswith("kbsource ") and not re.search(r" \[|…", line)]
 
 
@@ -103,6 +103,23 @@ def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.Cap
 
     assert main(shlex.split(command.replace("releases/miniwiki-20260101", str(release)))) == 0
     assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("command", ["check-dump", "show", "export-kilt"])
+def test_what_the_readme_shows_of_a_command_is_what_it_prints(
+    command: str, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(blocks(README, "")).replace("\\\n", " ")
+    (example,) = (part for part in re.split(r"^\$ kbsource ", text, flags=re.MULTILINE) if part.startswith(command))
+    line, shown = example.split("\n", 1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "miniwiki-20260101").symlink_to(release)
+    (tmp_path / "kbsource").symlink_to(ROOT / "kbsource")
+
+    assert main(shlex.split(line)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(shown.partition("…")[0].rstrip("\n"))
 
 
 def test_every_key_of_the_manifest_is_explained(release: Path) -> None:
