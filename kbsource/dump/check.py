@@ -32,7 +32,7 @@ _AGAIN = "Download it again."
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DumpFinding:
     """One result of a check.
 
     Attributes:
@@ -52,7 +52,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class InputFile:
+class CheckedFile:
     """One file of the dump, as the release manifest names it."""
 
     path: str
@@ -70,8 +70,8 @@ class CheckReport:
         header: of the first file that could be read; None when none could.
     """
 
-    findings: tuple[Finding, ...]
-    inputs: tuple[InputFile, ...]
+    findings: tuple[DumpFinding, ...]
+    inputs: tuple[CheckedFile, ...]
     header: DumpHeader | None
 
     @property
@@ -99,28 +99,28 @@ def check_dump(
         allow_unknown_schema: as for ``siteinfo.read_header``.
         on_progress: told how many further stored bytes were read: of all files once, with ``deep`` twice.
     """
-    findings: list[Finding] = []
-    inputs: list[InputFile] = []
+    findings: list[DumpFinding] = []
+    inputs: list[CheckedFile] = []
     headers: dict[str, DumpHeader] = {}
     for path in paths:
         name = base_name(path)
         if not storage.exists(path):
-            findings.append(Finding("error", name, "missing_file", f"{path} does not exist.", "Check the path."))
+            findings.append(DumpFinding("error", name, "missing_file", f"{path} does not exist.", "Check the path."))
             continue
         try:
             published = find_published(path, storage)
         except SetupError as error:
-            findings.append(Finding("error", name, "bad_checksum_list", str(error)))
+            findings.append(DumpFinding("error", name, "bad_checksum_list", str(error)))
             hashed = hash_file(path, storage, on_bytes=on_progress)
         else:
             found, hashed = _check_sums(path, published, storage, on_progress)
             findings += found
-        inputs.append(InputFile(path, name, hashed))
+        inputs.append(CheckedFile(path, name, hashed))
         try:
             header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
             dump_range = plan_ranges([path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
         except SetupError as error:
-            findings.append(Finding("error", name, "unreadable", str(error)))
+            findings.append(DumpFinding("error", name, "unreadable", str(error)))
             continue
         headers[name] = header
         findings += _check_head(name, header, dump_range, storage)
@@ -140,45 +140,45 @@ def check_dump(
 
 def _check_sums(
     path: str, published: Published, storage: Storage, on_progress: Callable[[int], None] | None
-) -> tuple[list[Finding], HashedFile]:
+) -> tuple[list[DumpFinding], HashedFile]:
     name = base_name(path)
     further = {name: hashlib.new(name, usedforsecurity=False) for name, _, _ in published.digests}
     hashed = hash_file(path, storage, further=further.values(), on_bytes=on_progress)
-    found: list[Finding] = []
+    found: list[DumpFinding] = []
     n_bytes = hashed.n_bytes
     if published.n_bytes not in (None, n_bytes):
         message = f"It has {n_bytes:,} bytes, dumpstatus.json says {published.n_bytes:,}: it is not all there."
-        found.append(Finding("error", name, "size_mismatch", message, _AGAIN))
+        found.append(DumpFinding("error", name, "size_mismatch", message, _AGAIN))
     for algorithm, digest, list_name in published.digests:
         if (own := further[algorithm].hexdigest()) != digest:
             message = f"Its {algorithm} is {own}, {list_name} says {digest}: it is another file."
-            found.append(Finding("error", name, "checksum_mismatch", message, _AGAIN))
+            found.append(DumpFinding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
         message = f"By dumpstatus.json the job that writes it is not done ({published.unfinished_job})."
-        found.append(Finding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
+        found.append(DumpFinding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
     if not published.digests:
         remedy = "Put the md5sums, sha1sums or SHA256SUMS of the dump beside it to have it checked."
-        found.append(Finding("info", name, "no_checksum", "No list of checksums beside it names it.", remedy))
+        found.append(DumpFinding("info", name, "no_checksum", "No list of checksums beside it names it.", remedy))
     elif not found:
         lists = ", ".join(sorted({list_name for _, _, list_name in published.digests}))
-        found.append(Finding("info", name, "checksum_ok", f"It is the published file by {lists}."))
+        found.append(DumpFinding("info", name, "checksum_ok", f"It is the published file by {lists}."))
     if is_content_export(path) and not storage.exists(join(posixpath.dirname(path), "_SUCCESS")):
         message = "No _SUCCESS beside it: that file is written when an export is complete."
         remedy = "Download _SUCCESS too; where it is not published, wait until it is."
-        found.append(Finding("warning", name, "no_success_marker", message, remedy))
+        found.append(DumpFinding("warning", name, "no_success_marker", message, remedy))
     return found, hashed
 
 
-def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: Storage) -> Iterator[Finding]:
+def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: Storage) -> Iterator[DumpFinding]:
     if not header.has_root:
         message = "It has no <mediawiki> root: a bare sequence of pages, or its beginning is missing."
-        yield Finding("warning", name, "no_root", message, "Use the file as published.")
+        yield DumpFinding("warning", name, "no_root", message, "Use the file as published.")
     if not header.has_siteinfo:
         site = header.site
         message = f"It has no <siteinfo>: namespaces are taken to be those of {site.dbname or site.lang}."
-        yield Finding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
+        yield DumpFinding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
-        yield Finding("info", name, "no_schema_version", "It does not say which export schema it is of.")
+        yield DumpFinding("info", name, "no_schema_version", "It does not say which export schema it is of.")
     records = [
         record
         for record in islice(read_range(dump_range, storage, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
@@ -186,22 +186,22 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: S
     ]
     if records and all(isinstance(record, BadRecord) and record.reason == "text_missing" for record in records):
         message = "Its pages have no texts: it is a stubs dump."
-        yield Finding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
+        yield DumpFinding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
 
 
-def _check_end(name: str, dump_range: DumpRange, storage: Storage) -> Iterator[Finding]:
+def _check_end(name: str, dump_range: DumpRange, storage: Storage) -> Iterator[DumpFinding]:
     if dump_range.compression == "gzip" or dump_range.encoding != UTF8:
         message = "How it ends shows only when all of it is read."
-        yield Finding("info", name, "end_not_checked", message, "Use the deep check.")
+        yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with storage.open_read(dump_range.path) as file:
         tail, damage = read_tail(file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES)
     missing = describe_missing_end(tail, damage, has_root=dump_range.has_root, prefix=dump_range.prefix)
     if missing:
         message = f"It is truncated: {missing}. Pages are missing."
-        yield Finding("error", name, "truncated_dump", message, f"{_AGAIN} Or allow truncated dumps.")
+        yield DumpFinding("error", name, "truncated_dump", message, f"{_AGAIN} Or allow truncated dumps.")
     elif damage is not None:
-        yield Finding("error", name, damage, "Its end cannot be decoded.", _AGAIN)
+        yield DumpFinding("error", name, damage, "Its end cannot be decoded.", _AGAIN)
 
 
 def _index_path(path: str, storage: Storage) -> str | None:
@@ -209,7 +209,7 @@ def _index_path(path: str, storage: Storage) -> str | None:
     return next((candidate for candidate in candidates if storage.exists(candidate)), None)
 
 
-def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Iterator[Finding]:
+def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Iterator[DumpFinding]:
     """Checks that every offset of the index is the beginning of a stream, and that the ids go up."""
     n_bytes = storage.size(path)
     offset, page_id, n_entries = -1, 0, 0
@@ -221,7 +221,7 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
                 n_entries += 1
                 if entry.page_id <= page_id or entry.offset < offset:
                     message = f"Its entry {n_entries} ({entry.page_id}) does not come after {page_id}."
-                    yield Finding("error", index_name, "index_order", message, remedy)
+                    yield DumpFinding("error", index_name, "index_order", message, remedy)
                     return
                 page_id = entry.page_id
                 if entry.offset == offset:
@@ -229,18 +229,18 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
                 offset = entry.offset
                 if offset >= n_bytes:
                     message = f"It points to byte {offset:,} of {name}, which has {n_bytes:,}: the dump is truncated."
-                    yield Finding("error", index_name, "index_beyond_end", message, remedy)
+                    yield DumpFinding("error", index_name, "index_beyond_end", message, remedy)
                     return
                 file.seek(offset)
                 if not STREAM_START.match(read_up_to(file, 10)):
                     message = f"It points to byte {offset:,} of {name}, where no stream begins: another dump's index."
-                    yield Finding("error", index_name, "index_mismatch", message, remedy)
+                    yield DumpFinding("error", index_name, "index_mismatch", message, remedy)
                     return
     except (RecordError, SetupError) as error:
-        yield Finding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", remedy)
+        yield DumpFinding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", remedy)
         return
     message = f"All {n_entries:,} entries point to streams of {name}."
-    yield Finding("info", index_name, "index_ok", message)
+    yield DumpFinding("info", index_name, "index_ok", message)
 
 
 def _check_content(
@@ -249,7 +249,7 @@ def _check_content(
     header: DumpHeader,
     index_path: str | None,
     on_progress: Callable[[int], None] | None,
-) -> Iterator[Finding]:
+) -> Iterator[DumpFinding]:
     """Reads all pages; counts them, reports what cannot be read, compares them with the index."""
     name = base_name(dump_range.path)
     n_pages: Counter[str] = Counter()
@@ -271,14 +271,14 @@ def _check_content(
         f"{n_pages.total():,} pages: {n_pages['articles']:,} articles, {n_pages['redirects']:,} redirects, "
         f"{n_pages['other']:,} of other namespaces."
     )
-    yield Finding("info", name, "content", message)
+    yield DumpFinding("info", name, "content", message)
     for reason, (count, first) in sorted(rejects.items()):
         if reason == "truncated_dump" and dump_range.compression != "gzip" and dump_range.encoding == UTF8:
             continue  # found by _check_end
         severity: Severity = "warning" if reason in _ABSENT else "error"
         what = f", page {first.key}" if first.key else ""
         message = f"{count:,} × {reason}, the first at byte {first.offset:,}{what}: {first.detail}."
-        yield Finding(severity, name, reason, message, "" if reason in _ABSENT else _AGAIN)
+        yield DumpFinding(severity, name, reason, message, "" if reason in _ABSENT else _AGAIN)
     if index_path is not None:
         yield from comparison.findings(base_name(index_path), name)
 
@@ -321,7 +321,7 @@ class _IndexComparison:
         if len(examples) < 5:
             examples.append(page_id)
 
-    def findings(self, index_name: str, name: str) -> Iterator[Finding]:
+    def findings(self, index_name: str, name: str) -> Iterator[DumpFinding]:
         """Yields what differs."""
         for kind, examples, words in (
             ("not_read", self._not_read, f"of its pages are not in {name}"),
@@ -331,10 +331,10 @@ class _IndexComparison:
             if self._counts[kind]:
                 message = f"{self._counts[kind]:,} {words}, the first with id {', '.join(map(str, examples))}."
                 remedy = "Download the index and the dump again, from the same date."
-                yield Finding("error", index_name, f"index_{kind}", message, remedy)
+                yield DumpFinding("error", index_name, f"index_{kind}", message, remedy)
 
 
-def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[Finding]:
+def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
     """Checks that all parts are of the same wiki and were written by the same program."""
     for code, severity, what, values in (
         ("mixed_wikis", "error", "wikis", {h.site.dbname or h.site.lang for h in headers.values()}),
@@ -353,7 +353,7 @@ def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[Finding]:
     ):
         if len(values) > 1:
             message = f"The files are of different {what}: {', '.join(sorted(values))}."
-            yield Finding(
+            yield DumpFinding(
                 "error" if severity == "error" else "warning",
                 "",
                 code,
@@ -363,24 +363,24 @@ def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[Finding]:
     namespaces = {tuple(sorted(h.site.namespaces.items())) for h in headers.values() if h.has_siteinfo}
     if len(namespaces) > 1:
         message = "The files name namespaces differently."
-        yield Finding("warning", "", "mixed_namespaces", message, "Give the parts of one dump.")
+        yield DumpFinding("warning", "", "mixed_namespaces", message, "Give the parts of one dump.")
 
 
-def _check_parts(paths: Sequence[str]) -> Iterator[Finding]:
+def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
     parts = [part for part in map(part_of, paths) if part is not None]
     if len(paths) == 1 and parts:
         message = f"By its name it holds the page ids {parts[0].first_id:,} to {parts[0].last_id:,} only."
-        yield Finding("warning", parts[0].name, "single_part", message, "Give all parts for the whole wiki.")
+        yield DumpFinding("warning", parts[0].name, "single_part", message, "Give all parts for the whole wiki.")
         return
     gaps, overlaps = gaps_and_overlaps(parts)
     for gap in gaps:
         message = f"No file is given for {gap}: a part is missing."
-        yield Finding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
+        yield DumpFinding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
     for overlap in overlaps:
         message = f"{overlap} hold the same page ids by their names: pages would come twice."
-        yield Finding("error", "", "parts_overlap", message, "Give each part once, all of one dump.")
+        yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all of one dump.")
     by_page = Counter(part.first_id for part in parts if part.first_revision is not None)
     for page_id, count in sorted(by_page.items()):
         if count > 1:
             message = f"The history of page {page_id} is in {count} files: the page would come {count} times."
-            yield Finding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")
+            yield DumpFinding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")

@@ -32,7 +32,7 @@ class ParsedPage:
     status: str
 
 
-class Found(Protocol):
+class FoundTitle(Protocol):
     """Where a title leads: the article's title and id (None when there is none), the section redirects name."""
 
     @property
@@ -43,10 +43,10 @@ class Found(Protocol):
     def fragment(self) -> str | None: ...
 
 
-class Resolver(Protocol):
+class TitleResolver(Protocol):
     """Looks up titles in normal form; ``kbsource.index.title_index.TitleIndex`` is one."""
 
-    def resolve(self, title: str) -> Found: ...
+    def resolve(self, title: str) -> FoundTitle: ...
     def redirects_to(self, page_id: int) -> tuple[str, ...]: ...
 
 
@@ -76,7 +76,7 @@ class PageParser:
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
 
 
-def resolve_page(parsed: ParsedPage, resolver: Resolver, properties: Properties | None, site: Site) -> Page:
+def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Properties | None, site: Site) -> Page:
     """Gives the page as it is released: every link looked up, redirects followed.
 
     Args:

@@ -16,7 +16,7 @@ from kbsource.errors import RecordError
 from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
-from kbsource.pages.articles import ParsedPage, Properties, Resolver, resolve_page
+from kbsource.pages.articles import ParsedPage, Properties, TitleResolver, resolve_page
 from kbsource.pages.staging import raw_pages
 from kbsource.records import BadRecord, Page, RawPage
 from kbsource.release.writer import PageGroups
@@ -83,7 +83,7 @@ class PageChunks:
         self,
         site: Site,
         parser: Parser,
-        resolver: Resolver,
+        resolver: TitleResolver,
         properties: Properties | None,
         skipped: npt.NDArray[np.int64],
     ) -> None:

@@ -56,14 +56,14 @@ class Term(NamedTuple):
     text: str
 
 
-class Sitelinks(NamedTuple):
+class EntitySitelinks(NamedTuple):
     """Pages about an item, as wikis and, at the same places, titles; rows of the table ``sitelinks``."""
 
     sites: tuple[str, ...]
     titles: tuple[str, ...]
 
 
-NO_SITELINKS = Sitelinks((), ())
+NO_SITELINKS = EntitySitelinks((), ())
 
 
 class Entity(NamedTuple):
@@ -92,7 +92,7 @@ class Entity(NamedTuple):
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
     label: Term | None = None
-    sitelinks: Sitelinks = NO_SITELINKS
+    sitelinks: EntitySitelinks = NO_SITELINKS
     n_sitelinks: int = 0
     statements: tuple[Statement, ...] = ()
 
@@ -209,7 +209,7 @@ class EntityReader:
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"aliases: {error!r}") from error
 
-    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> Sitelinks:
+    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> EntitySitelinks:
         wanted = self._sites
         if wanted is not None:
             sitelinks = {site: link for site, link in sitelinks.items() if site in wanted}
@@ -219,7 +219,7 @@ class EntityReader:
                 raise TypeError
         except (KeyError, TypeError):
             raise RecordError("invalid_field", f"sitelinks: {_first_fault(sitelinks)!r}") from None
-        return Sitelinks(tuple(sitelinks), titles)
+        return EntitySitelinks(tuple(sitelinks), titles)
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:

@@ -58,7 +58,7 @@ class LineRange:
         return self.end >= self.n_bytes
 
 
-class Line(NamedTuple):
+class EntityLine(NamedTuple):
     """One entity's bytes, without what is around them; ``offset`` as in ``records.BadRecord``."""
 
     offset: int
@@ -129,7 +129,7 @@ def read_lines(
     *,
     on_progress: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
-) -> Iterator[Line | BadRecord]:
+) -> Iterator[EntityLine | BadRecord]:
     """Yields the entities' lines of a range, and a BadRecord for everything that cannot be read, in order.
 
     What the ranges of a file yield, one after the other, is what one range over the whole file yields, whatever the
@@ -183,17 +183,19 @@ def read_lines(
     reach(line_range.end)
 
 
-def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
+def read_ahead(
+    lines: Iterable[EntityLine | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES
+) -> Iterator[EntityLine | BadRecord]:
     """Yields the same, but takes some of them before the first of these is yielded: until they have ``ahead_bytes``.
 
     Decompressing and parsing each want the processor's caches for themselves: to change between them at every line
     costs time.
     """
-    waiting: deque[Line | BadRecord] = deque()
+    waiting: deque[EntityLine | BadRecord] = deque()
     n_bytes = 0
     for line in lines:
         waiting.append(line)
-        n_bytes += len(line.data) if isinstance(line, Line) else _BAD_RECORD_BYTES
+        n_bytes += len(line.data) if isinstance(line, EntityLine) else _BAD_RECORD_BYTES
         if n_bytes >= ahead_bytes:
             n_bytes = 0
             while waiting:
@@ -224,7 +226,7 @@ class _Splitter:
         self._n_bytes = 0
         self._offset = 0
 
-    def split(self, items: Iterable[Piece | Damage]) -> Iterator[Line | BadRecord]:
+    def split(self, items: Iterable[Piece | Damage]) -> Iterator[EntityLine | BadRecord]:
         for item in items:
             if isinstance(item, Damage):
                 yield from self._cut("a damage of the file follows")
@@ -241,7 +243,7 @@ class _Splitter:
         if self._parts is not None:
             yield from self._close()
 
-    def _read(self, piece: Piece) -> Iterator[Line | BadRecord]:
+    def _read(self, piece: Piece) -> Iterator[EntityLine | BadRecord]:
         start = 0
         while True:
             end = piece.data.find(b"\n", start)
@@ -272,7 +274,7 @@ class _Splitter:
             yield self._bad("line_too_large", f"more than {self._max_bytes} bytes without a newline")
             self._parts = None
 
-    def _close(self) -> Iterator[Line]:
+    def _close(self) -> Iterator[EntityLine]:
         """Ends the open line."""
         assert self._parts is not None
         line = (self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)).strip(_AROUND)
@@ -282,7 +284,7 @@ class _Splitter:
         if line[-1:] == b"]":
             line = line[:-1].rstrip(_AROUND)
         if line:
-            yield Line(self._offset, line)
+            yield EntityLine(self._offset, line)
 
     def _cut(self, why: str) -> Iterator[BadRecord]:
         if self._parts:

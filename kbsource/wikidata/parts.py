@@ -25,7 +25,7 @@ from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
-from kbsource.wikidata.lines import Line, LineRange, read_ahead, read_lines
+from kbsource.wikidata.lines import EntityLine, LineRange, read_ahead, read_lines
 from kbsource.wikidata.rolling import RollingFiles
 from kbsource.wikidata.statements import Statement
 from kbsource.wikidata.values import ENTITY, RANKS
@@ -157,7 +157,7 @@ class Part:
 
     def __init__(
         self,
-        lines: Iterable[Line | BadRecord],
+        lines: Iterable[EntityLine | BadRecord],
         *,
         part: int,
         file: str,
@@ -335,9 +335,9 @@ class PartFiles:
         work.report.rejected = part.rejected
         work.report.facts = report.to_json()
 
-    def _read_alone(self, lines: Iterable[Line | BadRecord], work: Work) -> None:
+    def _read_alone(self, lines: Iterable[EntityLine | BadRecord], work: Work) -> None:
         for ordinal, line in enumerate(lines, start=1):
-            if ordinal == work.alone and isinstance(line, Line):
+            if ordinal == work.alone and isinstance(line, EntityLine):
                 work.beat.enter(ordinal)
                 with suppress(RecordError):
                     self._reader.read(line.data)

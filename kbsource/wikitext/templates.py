@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.rulebook import Rule, magic, rule_book
+from kbsource.wikitext.functions.rulebook import TemplateRule, magic, rule_book
 
 __all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name", "split_template"]
 
@@ -99,7 +99,7 @@ def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
 
 
 @cache
-def _finder(lang: str) -> Callable[[str], Rule]:
+def _finder(lang: str) -> Callable[[str], TemplateRule]:
     """Gives the look-up of rules by name for a language; it remembers the names it has seen."""
     return lru_cache(maxsize=1 << 16)(rule_book(lang).find)
 

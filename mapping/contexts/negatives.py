@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from mapping.metrics.answer_lists import GoldNames, answer_form
-from mapping.metrics.retrieval import Passage, answer_ranks
+from mapping.metrics.retrieval import RetrievedPassage, answer_ranks
 
 MOST_EDITS = 3
 _CHARS_AN_EDIT = 4
@@ -54,7 +54,7 @@ class NameFinder:
 
     def is_in(self, title: str, text: str) -> bool:
         """Says whether a passage names one of the answers."""
-        if answer_ranks(self._answers, (Passage("", title, text),)) != [None]:
+        if answer_ranks(self._answers, (RetrievedPassage("", title, text),)) != [None]:
             return True
         return any(
             _is_near(answer_form(one).split(), names, n_words=n_words, n_edits=n_edits)

@@ -16,7 +16,7 @@ _NAMES = {
 _MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in names}
 
 
-class Labels(NamedTuple):
+class ModelLabels(NamedTuple):
     """Places of the model's outputs.
 
     Attributes:
@@ -31,7 +31,7 @@ class Labels(NamedTuple):
     n_outputs: int
 
 
-def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, model: str) -> Labels:
+def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, model: str) -> ModelLabels:
     """Gives the places of the labels.
 
     Args:
@@ -64,7 +64,7 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
             f"Is it an NLI model? If so: --label-names {_example(len(names))}"
         )
     places = {meaning: place for place, meaning in enumerate(meanings)}
-    return Labels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
+    return ModelLabels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
 
 
 def _normal(name: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from kbsource.errors import SetupError
 from mapping.entail.backends import Computer, OnnxComputer, Outputs, TorchComputer, load_library
 from mapping.entail.encoder import PairEncoder
-from mapping.entail.labels import Labels, read_labels
+from mapping.entail.labels import ModelLabels, read_labels
 from mapping.entail.model_files import digest_of, model_folder, weight_files
 from mapping.entail.shortcuts import keep_first_token
 from mapping.entail.signal import DECIMALS, MAX_TOKENS, ModelOptions, Pair, Refused, Verdict
@@ -27,7 +27,7 @@ CPU_BATCH_TOKENS = 512
 class CrossEncoder:
     """A Hugging Face cross-encoder as an ``EntailmentModel``; ``open_model`` gives one."""
 
-    def __init__(self, encoder: PairEncoder, computer: Computer, labels: Labels) -> None:
+    def __init__(self, encoder: PairEncoder, computer: Computer, labels: ModelLabels) -> None:
         self._encoder = encoder
         self._computer = computer
         self._labels = labels
@@ -71,7 +71,7 @@ class _Files(NamedTuple):
 
     folder: str
     tokenizer: Any
-    labels: Labels
+    labels: ModelLabels
     max_tokens: int
 
 

@@ -28,7 +28,7 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 """Lower bounds of BLEU in the cross table."""
 
 
-class Question(NamedTuple):
+class EntailmentQuestion(NamedTuple):
     """A hypothesis and text of its page to judge it by.
 
     Attributes:
@@ -110,7 +110,7 @@ def _is_refuted(hypothesis: Hypothesis | None) -> bool:
 
 def questions(
     page: Page, span: Span | None, hypothesis: Hypothesis, *, elements: Iterable[int], n_sentences: int
-) -> Iterator[Question]:
+) -> Iterator[EntailmentQuestion]:
     """Gives what a model is asked about one evidence: its span first, then the sentences that may take its place.
 
     Args:
@@ -121,15 +121,17 @@ def questions(
         n_sentences: sentences that are tried; 0 for none.
     """
     if span is not None:
-        yield Question(hypothesis, span_premise(page, span), None)
+        yield EntailmentQuestion(hypothesis, span_premise(page, span), None)
     if n_sentences:
         for one in likely_sentences(page, hypothesis.text, elements=elements, n_most=n_sentences):
             # Alone, so that its neighbours are not taken for it; a page's pronouns mostly stand for its title.
             head = f"{ended(page.title)} "
-            yield Question(hypothesis, Premise(head + one.text, (len(head), len(head) + len(one.text))), one)
+            yield EntailmentQuestion(hypothesis, Premise(head + one.text, (len(head), len(head) + len(one.text))), one)
 
 
-def choose(verdicts: Sequence[tuple[Question, Verdict | None]], taken: Sequence[bool] | None = None) -> int | None:
+def choose(
+    verdicts: Sequence[tuple[EntailmentQuestion, Verdict | None]], taken: Sequence[bool] | None = None
+) -> int | None:
     """Gives the place of the question whose text stands for the evidence: of a better sentence, else of the span.
 
     A sentence takes the span's place where what the dataset says is at least ``RESCUE_FLOOR`` probable by it, and more

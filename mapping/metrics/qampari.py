@@ -28,7 +28,7 @@ from mapping.metrics.qampari_files import (
     unpack_passages,
     unpack_predictions,
 )
-from mapping.metrics.retrieval import Passage, answer_ranks, ranks_by_id, ranks_by_text
+from mapping.metrics.retrieval import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.metrics.scores import Mean, QampariScores
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.files_in import RawRecord, check_shape
@@ -166,7 +166,7 @@ class _Evaluation:
             if shares:
                 self.scores.erecall[k].add(sum(share_within(one, k) for one in shares) / len(shares))
 
-    def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[Passage]) -> list[list[int | None]]:
+    def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
         """Gives the ranks of the evidence of each answer that has some; under the quirk of all evidence together."""
         evidence = [one.passage for one in question.evidence]
         find = ranks_by_id if self._options.evidence_match == "id" else ranks_by_text

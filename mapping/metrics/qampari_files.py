@@ -26,7 +26,7 @@ import orjson
 from kbsource.errors import RecordError
 from mapping.metrics.answer_lists import GoldNames
 from mapping.metrics.options import EvidenceMatch
-from mapping.metrics.retrieval import Passage
+from mapping.metrics.retrieval import RetrievedPassage
 from mapping.sources.reading.fields import Json, digits_or_text, is_integer, list_at, objects_at, optional_text, text_at
 from mapping.sources.reading.files_in import RawRecord
 from mapping.sources.reading.scratch import ScratchFile
@@ -64,7 +64,7 @@ CREATE TABLE joined (
 """
 
 
-class Evidence(NamedTuple):
+class GoldEvidence(NamedTuple):
     """A passage that says that some of the answers are right.
 
     Attributes:
@@ -72,7 +72,7 @@ class Evidence(NamedTuple):
         answers: places in the list of answers, ascending.
     """
 
-    passage: Passage
+    passage: RetrievedPassage
     answers: tuple[int, ...]
 
 
@@ -87,7 +87,7 @@ class GoldQuestion:
     """
 
     answers: tuple[GoldNames, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[GoldEvidence, ...]
     is_single: bool = False
 
 
@@ -174,11 +174,11 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     has_contexts = "positive_ctxs" in record if match == "id" else bool(record.get("positive_ctxs"))
     found = _contexts(record, owners, match) if has_contexts else _proofs(listed, match)
     if repeats:
-        return GoldQuestion(answers, tuple(Evidence(passage, (number,)) for number, passage in found))
-    passages: dict[Passage, dict[int, None]] = {}
+        return GoldQuestion(answers, tuple(GoldEvidence(passage, (number,)) for number, passage in found))
+    passages: dict[RetrievedPassage, dict[int, None]] = {}
     for number, passage in found:
         passages.setdefault(passage, {})[number] = None
-    return GoldQuestion(answers, tuple(Evidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
+    return GoldQuestion(answers, tuple(GoldEvidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
 
 
 def _parse_single(record: Json) -> GoldQuestion:
@@ -188,26 +188,26 @@ def _parse_single(record: Json) -> GoldQuestion:
     return GoldQuestion((GoldNames(names[0], names[1:]),), (), is_single=True)
 
 
-def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, Passage]]:
+def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
     for one in objects_at(record, "positive_ctxs"):
         pid = text_at(one, "pid")
         number = owners.get(pid.rpartition("__")[0])
         if number is None:
             raise RecordError("unknown_answer", f"pid {pid!r}")
         if match == "id":
-            yield number, Passage(digits_or_text(one, "chunk_id"), "", "")
+            yield number, RetrievedPassage(digits_or_text(one, "chunk_id"), "", "")
         else:
-            yield number, Passage("", text_at(one, "title"), text_at(one, "text"))
+            yield number, RetrievedPassage("", text_at(one, "title"), text_at(one, "text"))
 
 
-def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, Passage]]:
+def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
     for number, one in enumerate(listed):
         for proof in objects_at(one, "proof") if "proof" in one else ():
             if match == "id":
                 raise RecordError(
                     "missing_field", "positive_ctxs, which give evidence the id of a passage; match by text"
                 )
-            yield number, Passage("", text_at(proof, "found_in_url"), text_at(proof, "proof_text"))
+            yield number, RetrievedPassage("", text_at(proof, "found_in_url"), text_at(proof, "proof_text"))
 
 
 def pack_predictions(record: Json) -> bytes:
@@ -236,9 +236,9 @@ def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
     return orjson.dumps(passages[:n_kept])
 
 
-def unpack_passages(content: bytes) -> list[Passage]:
+def unpack_passages(content: bytes) -> list[RetrievedPassage]:
     """Gives back the passages that ``pack_passages`` kept."""
-    return [Passage(*one) for one in orjson.loads(content)]
+    return [RetrievedPassage(*one) for one in orjson.loads(content)]
 
 
 def strings_at(record: Json, key: str) -> tuple[str, ...]:

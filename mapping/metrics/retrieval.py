@@ -10,7 +10,7 @@ from mapping.metrics.answer_lists import GoldNames, answer_form
 from mapping.search.caseless import find_whole, fold_case
 
 
-class Passage(NamedTuple):
+class RetrievedPassage(NamedTuple):
     """A retrieved passage, or a passage that is evidence for an answer.
 
     Attributes:
@@ -25,7 +25,7 @@ class Passage(NamedTuple):
 
 
 def answer_ranks(
-    answers: Sequence[GoldNames], passages: Sequence[Passage], *, substring: bool = False
+    answers: Sequence[GoldNames], passages: Sequence[RetrievedPassage], *, substring: bool = False
 ) -> list[int | None]:
     """Gives for each answer the 1-based rank of the first passage with one of its names in title or text.
 
@@ -46,7 +46,7 @@ def answer_ranks(
     return ranks
 
 
-def _searched(passage: Passage, *, substring: bool) -> str:
+def _searched(passage: RetrievedPassage, *, substring: bool) -> str:
     """Gives title and text in the forms in which names are found, a line each: no name runs from one into another."""
     if substring:
         return f"{passage.title}\n{passage.text}".lower()
@@ -69,7 +69,7 @@ def _has_any(names: Iterable[str], text: str, *, inside_words: bool) -> bool:
     return any(name in text and (inside_words or any(True for _ in find_whole(name, text, text))) for name in names)
 
 
-def ranks_by_id(evidence: Sequence[Passage], passages: Sequence[Passage]) -> list[int | None]:
+def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage]) -> list[int | None]:
     """Gives for each evidence passage the 1-based rank of the passage with its id."""
     first: dict[str, int] = {}
     for rank, passage in enumerate(passages, start=1):
@@ -77,7 +77,7 @@ def ranks_by_id(evidence: Sequence[Passage], passages: Sequence[Passage]) -> lis
     return [first.get(one.passage_id) for one in evidence]
 
 
-def ranks_by_text(evidence: Sequence[Passage], passages: Sequence[Passage]) -> list[int | None]:
+def ranks_by_text(evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage]) -> list[int | None]:
     """Gives for each evidence passage the 1-based rank of the passage that holds most of it.
 
     For passages cut in other ways than the evidence. Two passages fit when their titles are equal but for case and

@@ -24,7 +24,7 @@ from kbsource.files import CHUNK_BYTES, HashingWriter, ReadableStorage, Storage,
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
 from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
-from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
+from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, PassageSpan, check_passages, cut_page
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
 from mapping.qampari.release_files import check_files, read_listing
@@ -111,7 +111,7 @@ def passages_of(table: pa.Table) -> Iterator[Passage]:
     for batch in table.to_batches():
         *plain, spans = (batch[name] for name in PASSAGES.names)
         items = spans.flatten()
-        places = list(map(Span._make, zip(*(column.to_pylist() for column in items.flatten()), strict=True)))
+        places = list(map(PassageSpan._make, zip(*(column.to_pylist() for column in items.flatten()), strict=True)))
         offsets = spans.offsets.to_pylist()
         first = offsets[0]
         for row, values in enumerate(zip(*(column.to_pylist() for column in plain), strict=True)):

@@ -48,7 +48,7 @@ class PageText(NamedTuple):
     elements: tuple[tuple[int, str], ...]
 
 
-class Span(NamedTuple):
+class PassageSpan(NamedTuple):
     """A piece of an element, half-open in code points of its text."""
 
     element: int
@@ -74,7 +74,7 @@ class Passage(NamedTuple):
     number: int
     n_words: int
     text: str
-    spans: tuple[Span, ...]
+    spans: tuple[PassageSpan, ...]
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
         """Says whether all of a piece of an element is in it."""
@@ -91,7 +91,7 @@ class Passage(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    span: Span
+    span: PassageSpan
     n_words: int
 
 
@@ -173,14 +173,14 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
             if n_words > max_words and split_long:
                 yield from _split(element, text, start, end, max_words)
             else:
-                yield _Sentence(Span(element, start, end), n_words)
+                yield _Sentence(PassageSpan(element, start, end), n_words)
 
 
 def _split(element: int, text: str, start: int, end: int, max_words: int) -> Iterator[_Sentence]:
     words = [found.span() for found in _WORD.finditer(text, start, end)]
     for first in range(0, len(words), max_words):
         part = words[first : first + max_words]
-        yield _Sentence(Span(element, part[0][0], part[-1][1]), len(part))
+        yield _Sentence(PassageSpan(element, part[0][0], part[-1][1]), len(part))
 
 
 def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Sentence]]:
@@ -197,7 +197,7 @@ def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Se
 
 
 def _passage(page: PageText, texts: Mapping[int, str], number: int, group: Sequence[_Sentence]) -> Passage:
-    spans: list[Span] = []
+    spans: list[PassageSpan] = []
     for span, _ in group:
         if spans and spans[-1].element == span.element:
             spans[-1] = spans[-1]._replace(end_char=span.end_char)

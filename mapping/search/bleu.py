@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mapping.search.tokenised_page import TokenisedPage
-from mapping.search.windows import MARGIN, Best, Grams, Hits, Unit, offer_long, offer_short
+from mapping.search.windows import MARGIN, Best, Grams, Hits, WindowUnit, offer_long, offer_short
 
 MAX_ORDER = 4
 DECIMALS = 12
@@ -90,7 +90,7 @@ def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int
     return None
 
 
-def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int) -> list[tuple[int, Unit]]:
+def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int) -> list[tuple[int, WindowUnit]]:
     """Gives the places whose spans share an n-gram of that order, with how often they do, most often first."""
     n_shared: Counter[int] = Counter()
     reach = page.reach(max_elements)
@@ -103,12 +103,12 @@ def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int
                 place -= 1
     bounds = page.bounds
     return [
-        (count, Unit(bounds[place], bounds[place + 1], reach[place]))
+        (count, WindowUnit(bounds[place], bounds[place + 1], reach[place]))
         for place, count in sorted(n_shared.items(), key=lambda item: (-item[1], item[0]))
     ]
 
 
-def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, Unit]], order: int) -> Best:
+def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUnit]], order: int) -> Best:
     grams = Grams(ids, order=order, n_page_ids=len(page.vocabulary))
     best = Best(grams)
     n_lower = math.prod(grams.possible[:-1])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 MARGIN = 1e-12
 
 
-class Unit(NamedTuple):
+class WindowUnit(NamedTuple):
     """Token indices of a place: spans start in [first, start_end) and end at ``end`` or before."""
 
     first: int
@@ -80,7 +80,7 @@ class Hits:
         product: product over the orders of how many n-grams the whole unit shares.
     """
 
-    def __init__(self, page_ids: list[int], unit: Unit, grams: Grams) -> None:
+    def __init__(self, page_ids: list[int], unit: WindowUnit, grams: Grams) -> None:
         next_node, n_page_ids, order = grams.next_node, grams.n_page_ids, grams.order
         tokens = page_ids[unit.first : unit.end]
         self.end = unit.end

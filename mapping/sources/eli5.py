@@ -13,7 +13,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Example, Output
-from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
+from mapping.sources.forms.campaign import CampaignFindings, check_campaign, findings, keep_campaign
 from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, is_integer, list_at, object_at, text_at
@@ -22,7 +22,7 @@ from mapping.sources.reading.labels import iter_labels
 from mapping.sources.reading.parquet_in import is_parquet, iter_parquet
 from mapping.sources.reading.scratch import Scratch
 
-Annotations = Callable[[str], Findings | None]
+Annotations = Callable[[str], CampaignFindings | None]
 """Id of a question -> what annotators found for it, None for one that they were not shown."""
 
 _FIELDS = ("q_id", "title", "answers")
@@ -96,7 +96,7 @@ class Threads:
             outputs = _answers(object_at(record, "answers"))
             if not outputs:
                 raise ExclusionError("no_answer")
-        found = Findings((), ())
+        found = CampaignFindings((), ())
         if self._annotations is not None:
             shown = self._annotations(question_id)
             if shown is None:

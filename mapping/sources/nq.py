@@ -14,8 +14,8 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
-from mapping.sources.forms.nq_tokens import Document, Token, joined
+from mapping.sources.forms.campaign import CampaignFindings, check_campaign, findings, keep_campaign
+from mapping.sources.forms.nq_tokens import NqDocument, NqToken, joined
 from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, integer_at, object_at, objects_at, text_at
@@ -31,7 +31,7 @@ _NONE = "NONE"
 _YES_NO = ("YES", "NO", _NONE)
 _FORM = {"example_id", "question_text", "document_url"}
 
-Campaign = Callable[[str], Findings | None]
+Campaign = Callable[[str], CampaignFindings | None]
 
 
 class NaturalQuestions:
@@ -127,14 +127,14 @@ class Questions:
         if not written:
             is_yes_no = any(choice != _NONE for choice in choices)
             raise ExclusionError("yes_no_only" if is_yes_no else "no_short_answer")
-        document = Document(record, splits_anywhere=self._options.nq_tokens == "released")
+        document = NqDocument(record, splits_anywhere=self._options.nq_tokens == "released")
         page = PageKey("url", text_at(record, "document_url"))
         return [
             *self._short_answers([document.tokens(place) for place in written], page),
             *self._long_answers(annotations, choices, document, page),
         ]
 
-    def _short_answers(self, spans: list[list[Token]], page: PageKey) -> Iterator[Output]:
+    def _short_answers(self, spans: list[list[NqToken]], page: PageKey) -> Iterator[Output]:
         """Gives one output for each distinct short answer; the longer ones have no provenance."""
         n_tokens = {self._text(tokens): sum(not one.is_html for one in tokens) for tokens in spans}
         answers = [answer for answer, count in n_tokens.items() if count]
@@ -148,7 +148,7 @@ class Questions:
             yield Output(answer, (Evidence(page, answer),) if is_short else ())
 
     def _long_answers(
-        self, annotations: list[Json], choices: list[str], document: Document, page: PageKey
+        self, annotations: list[Json], choices: list[str], document: NqDocument, page: PageKey
     ) -> Iterator[Output]:
         """Gives one output for each distinct long answer, with what its first annotator said.
 
@@ -167,7 +167,7 @@ class Questions:
             meta = {"yes_no_answer": choices[who], "annotation_id": integer_at(annotations[who], "annotation_id")}
             yield Output(None, (Evidence(page, text, meta),))
 
-    def _text(self, tokens: list[Token]) -> str:
+    def _text(self, tokens: list[NqToken]) -> str:
         return joined(tokens, strips_html=self._options.nq_strip_html)
 
 

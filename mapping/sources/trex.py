@@ -17,7 +17,7 @@ from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
 from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
 from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
-from mapping.sources.forms.trex_labels import Labels, iter_entities, keep_labels, labels_of
+from mapping.sources.forms.trex_labels import EntityLabels, iter_entities, keep_labels, labels_of
 from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
 from mapping.sources.reading.examples import ExclusionError, reject
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
@@ -200,22 +200,22 @@ class _Records:
             line=line,
         )
 
-    def _object_labels(self, mentions: list[FactMention]) -> dict[str, Labels]:
+    def _object_labels(self, mentions: list[FactMention]) -> dict[str, EntityLabels]:
         """Gives the names of the objects that have one, objects in the order they were met.
 
         A literal is called as the first sentence that names it does, else by its value.
         """
-        labels: dict[str, Labels] = {}
+        labels: dict[str, EntityLabels] = {}
         for name in dict.fromkeys(one.object for one in mentions):
             value = literal_value(name)
             if value is not None:
                 surfaces = _distinct(one.object_surface for one in mentions if one.object == name)
-                labels[name] = Labels(surfaces[0] if surfaces else value, ())
+                labels[name] = EntityLabels(surfaces[0] if surfaces else value, ())
             elif found := labels_of(name, self._facts):
                 labels[name] = found
         return labels
 
-    def _outputs(self, mentions: list[FactMention], labels: dict[str, Labels]) -> tuple[Output, ...]:
+    def _outputs(self, mentions: list[FactMention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
         """Gives an output for each object and sentence, then one for each other name of an object."""
         places: dict[str, dict[tuple[str, int], FactMention]] = {name: {} for name in labels}
         for one in mentions:

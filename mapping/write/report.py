@@ -34,7 +34,7 @@ PAPER: dict[tuple[str, Split], tuple[int, float]] = {
 
 
 @dataclass(slots=True)
-class Counts:
+class AlignmentCounts:
     """What became of examples and their evidences.
 
     Attributes:
@@ -118,7 +118,7 @@ class Counts:
         self.set_pages += len({span["wikipedia_id"] for one in sets for span in one})
         self.answers += len({output["answer"] for output in outputs if "answer" in output})
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: AlignmentCounts) -> None:
         """Adds another's counts."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
@@ -131,7 +131,7 @@ class Counts:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Counts:
+    def from_json(cls, value: Mapping[str, Any]) -> AlignmentCounts:
         """Gives back what ``to_json`` gave."""
         counts = cls()
         for name, one in value.items():
@@ -158,7 +158,7 @@ def score_bin(score: float) -> str:
     return f"{min(int(score * N_BINS + 1e-9), N_BINS) / N_BINS if score < 1 else 1.0:.2f}"
 
 
-def faults(tally: Tally, counts: Counts) -> list[str]:
+def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
     """Gives every law that the counts break: what went in came out, once."""
     found = []
     n_dropped, n_excluded, n_rejected = counts.dropped.total(), tally.excluded.total(), tally.rejected.total()
@@ -175,14 +175,14 @@ def faults(tally: Tally, counts: Counts) -> list[str]:
     return found
 
 
-def threshold_share(counts: Counts) -> float | None:
+def threshold_share(counts: AlignmentCounts) -> float | None:
     """Gives the share of records that the threshold alone drops, of those it was applied to; None without any."""
     n_dropped = counts.dropped["below_threshold"]
     total = counts.written + n_dropped
     return n_dropped / total if total else None
 
 
-def report_values(tally: Tally, counts: Counts, *, dataset: str, split: Split) -> dict[str, Any]:
+def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split: Split) -> dict[str, Any]:
     """Gives the report as JSON values."""
     share = threshold_share(counts)
     paper = PAPER.get((dataset, split))

@@ -51,7 +51,7 @@ _RECORDS_AT_ONCE = 2_000
 _EXAMPLES_PER_RULE = 20
 
 
-class Finding(NamedTuple):
+class KiltFinding(NamedTuple):
     """A rule that is broken: line of the file, id of the record, what was seen."""
 
     line: int
@@ -80,14 +80,14 @@ class Validation:
     located: int = 0
     rescored: int = 0
     broken: Counter[str] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[KiltFinding] = field(default_factory=list)
 
     @property
     def is_valid(self) -> bool:
         """Says whether no rule is broken."""
         return not self.broken
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: KiltFinding) -> None:
         """Takes note of a finding."""
         self.broken[finding.rule] += 1
         if self.broken[finding.rule] <= _EXAMPLES_PER_RULE:
@@ -158,7 +158,7 @@ class _Records:
         self._ids = ids
         self._known = known
         self._result = result
-        self.findings: list[Finding] = []
+        self.findings: list[KiltFinding] = []
         self.spans: list[_Span] = []
 
     def check(self, raw: RawRecord) -> None:
@@ -167,12 +167,12 @@ class _Records:
         try:
             record = raw.parse()
         except RecordError as error:
-            self.findings.append(Finding(raw.line, "", "malformed_line", str(error)))
+            self.findings.append(KiltFinding(raw.line, "", "malformed_line", str(error)))
             return
         example_id = record.get("id")
 
         def broken(rule: str, detail: str) -> None:
-            self.findings.append(Finding(raw.line, str(example_id), rule, detail))
+            self.findings.append(KiltFinding(raw.line, str(example_id), rule, detail))
 
         if not isinstance(example_id, str):
             broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
@@ -234,7 +234,7 @@ class _Checker:
         self._numbering = numbering
         self._tokeniser = Tokeniser(source.site.lang)
 
-    def check(self, spans: list[_Span]) -> Iterator[Finding]:
+    def check(self, spans: list[_Span]) -> Iterator[KiltFinding]:
         """Gives what is wrong with spans, page by page."""
         page: Page | None = None
         page_id = -1
@@ -246,7 +246,7 @@ class _Checker:
                 page = self._source.by_id(page_id)
                 texts, sections = _paragraphs(page, self._numbering) if page is not None else ([], [])
             for rule, detail in self._faults(span, page, texts, sections):
-                yield Finding(span.line, span.example_id, rule, detail)
+                yield KiltFinding(span.line, span.example_id, rule, detail)
 
     def _faults(
         self, one: _Span, page: Page | None, texts: list[str], sections: list[str]

@@ -17,7 +17,7 @@ from mapping.sources import SOURCES
 from mapping.write.output import input_files, release_facts
 from pipelines.alignment.filtering import FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
-from pipelines.alignment.search_settings import SearchSettings
+from pipelines.alignment.release_pages import SearchSettings
 from pipelines.options.map import MapOptions
 from pipelines.stores.storage import absolute, storage_for
 

@@ -17,7 +17,7 @@ from mapping.outcomes import MISSED
 from mapping.records import PARTIAL, Evidence, EvidenceKey, ReleasedExample, iter_evidence, released_span
 from mapping.schema import VERIFICATION
 from mapping.write.kilt import kilt_line, without_answers
-from mapping.write.report import Counts
+from mapping.write.report import AlignmentCounts
 from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, filter_options
 from pipelines.alignment.filtering import Filtered, filter_records
@@ -77,11 +77,11 @@ def merge_chunk(
     return report
 
 
-def sum_reports(reports: Iterable[dict[str, Any]]) -> tuple[Counts, VerificationCounts, list[FileEntry]]:
+def sum_reports(reports: Iterable[dict[str, Any]]) -> tuple[AlignmentCounts, VerificationCounts, list[FileEntry]]:
     """Gives counts and files of all chunks together, from their reports in order."""
-    counts, verification, files = Counts(), VerificationCounts(), []
+    counts, verification, files = AlignmentCounts(), VerificationCounts(), []
     for report in reports:
-        counts.add(Counts.from_json(report["counts"]))
+        counts.add(AlignmentCounts.from_json(report["counts"]))
         verification.merge(VerificationCounts.from_json(report["verification"]))
         files += [FileEntry(**entry) for entry in report["files"]]
     return counts, verification, files
@@ -100,7 +100,7 @@ class _Merged:
         self._threshold = part.options.threshold
         self._is_verified = part.options.verify is not None
         self._has_crosswalk = part.options.dataset == "kilt"
-        self.counts = Counts()
+        self.counts = AlignmentCounts()
         self.verification = VerificationCounts()
         self._alignments: list[tuple[Any, ...]] = []
         self._misses: list[tuple[Any, ...]] = []
@@ -141,9 +141,9 @@ class _Merged:
             similar = [{"title": title, "score": score} for title, score in alignment.suggestions]
             self._misses.append((*known, similar))
         elif not self._is_verified:
-            self._alignments.append((*known, *settled.row[8:20], is_written))
+            self._alignments.append((*known, *settled.span_columns, is_written))
         else:
-            self._alignments.append((*known, *settled.row[8:20], is_written, *settled.verified.columns()))
+            self._alignments.append((*known, *settled.span_columns, is_written, *settled.verified.columns()))
             self._count_verified(one, key, settled)
         if isinstance(one.example, ReleasedExample):
             self._crosswalk.append(_crossing(one.example, key, settled))

@@ -18,7 +18,7 @@ from mapping.schema import TABLES
 from mapping.sources.reading.base import Tally
 from mapping.write.kilt import ID_FILES, file_name, id_file_name, without_input
 from mapping.write.output import REPORT, commit_output
-from mapping.write.report import Counts, faults, report_values
+from mapping.write.report import AlignmentCounts, faults, report_values
 from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, file_stem, policy_name
 from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
@@ -84,7 +84,9 @@ def _file_of(entry: FileEntry) -> str:
     return entry.file
 
 
-def _report(options: MapOptions, tally: Tally, counts: Counts, verification: VerificationCounts) -> dict[str, Any]:
+def _report(
+    options: MapOptions, tally: Tally, counts: AlignmentCounts, verification: VerificationCounts
+) -> dict[str, Any]:
     if broken := faults(tally, counts):
         raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
     report = report_values(tally, counts, dataset=policy_name(options), split=options.split)

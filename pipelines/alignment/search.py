@@ -25,10 +25,9 @@ from mapping.search.page_search import PageSearch, SearchOptions, locate_nowhere
 from mapping.search.resolve import Resolved
 from mapping.search.suggest import Suggestion, suggest_titles
 from mapping.search.tokens import Tokeniser
-from pipelines.alignment.release_pages import ReleasePages, resolver_of
+from pipelines.alignment.release_pages import ReleasePages, SearchSettings, resolver_of
 from pipelines.alignment.resolving import page_position
 from pipelines.alignment.rows import KEY, NOWHERE, OUTCOMES, QUESTION, RESOLVED, batch_rows, batches_of, outcome_columns
-from pipelines.alignment.search_settings import SearchSettings
 
 MAX_LOST = 3
 """Evidences of a page that are given up before the page is, with all further ones."""

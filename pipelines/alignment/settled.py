@@ -16,6 +16,9 @@ from mapping.staged import example_from_json
 from pipelines.alignment.rows import END_SPAN_COLUMN, FIRST_SPAN_COLUMN, SETTLED, stored_rows
 from pipelines.alignment.verify import read_standing
 
+_PLACED = ("outcome", "page_id", "title", "section", "score")
+_SPAN = ("start_element", "start_char", "end_element", "end_char", "score", "match")
+_PLACE = ("start_paragraph", "start_in", "end_paragraph", "end_in")
 _DEFECT = "Report this, it is a defect."
 
 
@@ -46,6 +49,11 @@ class Settled(NamedTuple):
     alignment: Alignment
     placed: Placed
     verified: Verified = NOT_VERIFIED
+
+    @property
+    def span_columns(self) -> tuple[Any, ...]:
+        """The columns of the span, of its text and of its place."""
+        return self.row[FIRST_SPAN_COLUMN:END_SPAN_COLUMN]
 
 
 class SettledRecord(NamedTuple):
@@ -131,10 +139,15 @@ def _judged(settled: _Chunk, chunk: AlignedChunk, *, is_verified: bool, accept: 
 
 
 def _read(row: tuple[Any, ...]) -> Settled:
-    outcome, page_id, title, found_by, hops, section = row[3:9]
-    start, start_char, end, end_char, score, match, text = row[9:16]
-    span = None if start is None else Span(start, start_char, end, end_char, score, match)
-    place = None if row[16] is None else Place(*row[16:20])
-    similar = tuple((one["title"], one["score"]) for one in row[20] or ())
-    alignment = Alignment(outcome, page_id, title, found_by, hops, section, span, text, similar)
+    value = dict(zip(SETTLED, row, strict=True))
+    outcome, page_id, title, section, score = (value[name] for name in _PLACED)
+    span = place = None
+    if value["start_element"] is not None:
+        span = Span(*(value[name] for name in _SPAN))
+    if value["start_paragraph"] is not None:
+        place = Place(*(value[name] for name in _PLACE))
+    similar = tuple((title["title"], title["score"]) for title in value["suggestions"] or ())
+    alignment = Alignment(
+        outcome, page_id, title, value["found_by"], value["hops"], section, span, value["text"], similar
+    )
     return Settled(row, alignment, Placed(outcome, page_id, title, section, place, score))

@@ -13,7 +13,7 @@ from mapping.entail.hypotheses import Hypothesis
 from mapping.entail.model import model_facts
 from mapping.entail.premises import PageSentence, Premise
 from mapping.entail.signal import Pair, Refused, Verdict
-from mapping.entail.verification import NOT_VERIFIED, Question, Verified, choose
+from mapping.entail.verification import NOT_VERIFIED, EntailmentQuestion, Verified, choose
 from pipelines.alignment.rows import OUTCOMES, batch_rows
 from pipelines.options.map import MapOptions
 from pipelines.stores.storage import storage_for
@@ -128,8 +128,8 @@ def _standing(
     return Standing(verified[place], group[place][0][_SPAN:] if verified[place].is_rescued else None)
 
 
-def _question(row: tuple[Any, ...]) -> Question:
+def _question(row: tuple[Any, ...]) -> EntailmentQuestion:
     hypothesis, kind, expects, premise, start, end = row[:_SPAN]
     _, element, start_char, _, end_char, *_, text = row[_SPAN : _SPAN + 8]
     sentence = None if element is None else PageSentence(element, start_char, end_char, text)
-    return Question(Hypothesis(hypothesis, kind, expects), Premise(premise, (start, end)), sentence)
+    return EntailmentQuestion(Hypothesis(hypothesis, kind, expects), Premise(premise, (start, end)), sentence)

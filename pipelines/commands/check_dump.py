@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipelines.commands.flags.common import Command
 
 if TYPE_CHECKING:
-    from kbsource.dump.check import Finding
+    from kbsource.dump.check import DumpFinding
 
 _REMEDIES = {
     "end_not_checked": "Read all of it: --deep.",
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     return 1 if n_errors else 0
 
 
-def _named(findings: Iterable[Finding], *, deep: bool) -> list[Finding]:
+def _named(findings: Iterable[DumpFinding], *, deep: bool) -> list[DumpFinding]:
     """Gives the findings with options by name, without what no longer holds when all was read."""
     shown = [one for one in findings if not (deep and one.code == "end_not_checked")]
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kbsource.dump.check import CheckReport, Finding, check_dump
+from kbsource.dump.check import CheckReport, DumpFinding, check_dump
 from kbsource.dump.digests import HashedFile, hash_file
 from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json, siteinfo_database
@@ -31,7 +31,7 @@ _DAMAGE = frozenset({"damaged_block", "damaged_gzip", "trailing_garbage"})
 class BadDumpError(DataError):
     """The check of the dump found errors; nothing was written."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[DumpFinding]) -> None:
         super().__init__("The dump is not in order, nothing was built.")
         self.findings = tuple(findings)
 
@@ -104,13 +104,13 @@ def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) 
     )
 
 
-def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[Finding]:
+def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[DumpFinding]:
     """Gives the findings that forbid a build."""
     passed = _DAMAGE | _SIGNS_OF_TRUNCATION if allow_truncated else _DAMAGE
     return [one for one in report.findings if one.severity == "error" and one.code not in passed]
 
 
-def finding_line(finding: Finding) -> str:
+def finding_line(finding: DumpFinding) -> str:
     """Gives a finding for reading."""
     where = f"{finding.file}: " if finding.file else ""
     return f"{finding.severity}: {where}{finding.message} {finding.remedy}".rstrip()

@@ -12,11 +12,10 @@ from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import groups_of_facts
-from pipelines.qampari.lookups import Lookup, proof_texts
+from pipelines.qampari.lookups import Lookup, proof_texts, read_ranks
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import Plan
 from pipelines.qampari.questions import write_intersection, write_query
-from pipelines.qampari.ranks import read_ranks
 
 ANSWER_ORDER = ("subject", "query")
 PAIR_ORDER = ("first", "second", "subject")

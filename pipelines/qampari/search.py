@@ -28,11 +28,11 @@ class SearchPages:
 
     plan: Plan
 
-    def __call__(self) -> PageSearch:
-        return PageSearch(self.plan)
+    def __call__(self) -> FactSearch:
+        return FactSearch(self.plan)
 
 
-class PageSearch:
+class FactSearch:
     """Rows of WANTED, by position of the page -> rows of FOUND. A look that ends its process finds nothing."""
 
     schema = FOUND

@@ -22,7 +22,8 @@ from pipelines.primitives.regroup import Regroup
 from pipelines.qampari import compositions, intersections, lists, simple
 from pipelines.qampari.classes import FindClasses, read_types
 from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
-from pipelines.qampari.list_reading import ReadLists
+from pipelines.qampari.lists import ReadLists
+from pipelines.qampari.lookups import RankQueries
 from pipelines.qampari.names import NameItems, WriteItemSet, read_item_set
 from pipelines.qampari.plan import (
     ASKED,
@@ -39,7 +40,6 @@ from pipelines.qampari.plan import (
     groups_by,
     groups_by_query,
 )
-from pipelines.qampari.ranks import RankQueries
 from pipelines.qampari.values import ValueKind, kinds_of_types, types_of_values
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import ReadStatements

@@ -13,10 +13,9 @@ from kbsource.files import join
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.runtime.regroup import merge_group
 from pipelines.alignment.cutting import cut_pages, cut_titles
-from pipelines.alignment.release_pages import ReleasePages
+from pipelines.alignment.release_pages import MakeSearch, ReleasePages, SearchSettings
 from pipelines.alignment.resolving import page_groups
 from pipelines.alignment.rows import RESOLVED
-from pipelines.alignment.search_settings import MakeSearch, SearchSettings
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.regroup import Regroup
 from pipelines.runners.workers import WorkerDoFn

@@ -9,7 +9,7 @@ from mapping.records import Alignment
 from mapping.search.page_search import PageSearch
 from mapping.search.resolve import Resolved
 from pipelines.alignment import search
-from pipelines.alignment.search_settings import MakeSearch
+from pipelines.alignment.release_pages import MakeSearch
 from tests.support.guarded_work import misbehave
 
 HANGS = "the evidence that nobody finds"

@@ -36,7 +36,7 @@ _MODULES: dict[str, ModuleType] = {
 _SHORTEST_FOLDED = 4  # shorter names differ by their letter case: {{SS}} is a ship, {{Ss}} is not
 
 
-class Rule(NamedTuple):
+class TemplateRule(NamedTuple):
     """What becomes of a template: the outcome, and for ``rendered`` how.
 
     Attributes:
@@ -52,9 +52,9 @@ class Rule(NamedTuple):
     is_block: bool
 
 
-DROPPED = Rule("dropped", None, {}, False)
-UNKNOWN = Rule("unknown", None, {}, False)
-INFOBOX = Rule("infobox", None, {}, False)
+DROPPED = TemplateRule("dropped", None, {}, False)
+UNKNOWN = TemplateRule("unknown", None, {}, False)
+INFOBOX = TemplateRule("infobox", None, {}, False)
 
 
 @dataclass(slots=True)
@@ -68,13 +68,13 @@ class RuleBook:
         prefixes, suffixes: (case-folded beginning or end of a name, rule).
     """
 
-    by_name: dict[str, Rule] = field(default_factory=dict)
-    folded: dict[str, Rule] = field(default_factory=dict)
-    patterns: list[tuple[re.Pattern[str], Rule]] = field(default_factory=list)
-    prefixes: list[tuple[str, Rule]] = field(default_factory=list)
-    suffixes: list[tuple[str, Rule]] = field(default_factory=list)
+    by_name: dict[str, TemplateRule] = field(default_factory=dict)
+    folded: dict[str, TemplateRule] = field(default_factory=dict)
+    patterns: list[tuple[re.Pattern[str], TemplateRule]] = field(default_factory=list)
+    prefixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
+    suffixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
 
-    def find(self, name: str) -> Rule:
+    def find(self, name: str) -> TemplateRule:
         """Gives the rule for a name in normal form; UNKNOWN where there is none."""
         rule = self.by_name.get(name)
         if rule is not None:
@@ -109,7 +109,7 @@ class Magic(NamedTuple):
 
     functions: dict[str, str]
     variables: dict[str, str]
-    rules: dict[str, Rule]
+    rules: dict[str, TemplateRule]
     template_prefixes: frozenset[str]
     modifiers: frozenset[str]
 
@@ -119,7 +119,7 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
 
 
-def _rule(entry: dict[str, Any]) -> Rule:
+def _rule(entry: dict[str, Any]) -> TemplateRule:
     outcome = entry.get("outcome", "rendered")
     if outcome != "rendered":
         return {"dropped": DROPPED, "unknown": UNKNOWN, "infobox": INFOBOX}[outcome]
@@ -131,7 +131,7 @@ def _rule(entry: dict[str, Any]) -> Rule:
     parameters = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()
     }
-    return Rule("rendered", function, parameters, entry.get("block", False))
+    return TemplateRule("rendered", function, parameters, entry.get("block", False))
 
 
 @cache
@@ -140,7 +140,7 @@ def magic() -> Magic:
     data = _read("magic")
     functions: dict[str, str] = {}
     variables: dict[str, str] = {}
-    rules: dict[str, Rule] = {}
+    rules: dict[str, TemplateRule] = {}
     for entry in data["function"]:
         rules[entry["name"]] = _rule(entry)
         for name in (entry["name"].rstrip(":"), *entry.get("aliases", ())):
@@ -165,14 +165,14 @@ def rule_book(lang: str) -> RuleBook:
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
-        book.by_name.setdefault(code, Rule("rendered", places.country_by_name, {}, False))
+        book.by_name.setdefault(code, TemplateRule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     return book
 
 
-def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule]) -> None:
+def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, TemplateRule]) -> None:
     """Adds the rules of one file; names that are there already keep their rule."""
-    found: list[tuple[str, Rule]] = []
+    found: list[tuple[str, TemplateRule]] = []
     for entry in data.get("rule", ()):
         rule = _rule(entry)
         found.extend((name, rule) for name in (entry["name"], *entry.get("aliases", ())))

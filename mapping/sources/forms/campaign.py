@@ -49,7 +49,7 @@ _EXPECTED = (
 )
 
 
-class Findings(NamedTuple):
+class CampaignFindings(NamedTuple):
     """What annotators found for one question.
 
     Attributes:
@@ -92,7 +92,7 @@ def keep_campaign(paths: Sequence[str], *, storage: Storage, scratch: Scratch, t
                 yield raw.bad(error, stage="reference")
 
 
-def findings(scratch: Scratch, question_id: str) -> Findings | None:
+def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
     """Gives what was found for a question, None for one that nobody was shown."""
     rows = [orjson.loads(row) for row in scratch.rows(_question_key(question_id))]
     if not rows:
@@ -119,7 +119,7 @@ def findings(scratch: Scratch, question_id: str) -> Findings | None:
         highlights = [one.highlight for one in judgements if one.label in labels and one.highlight.strip()]
         evidence = _evidence(PageKey(*page), highlights, text)
         (accepted if verdict == "accepted" else partial).append(evidence)
-    return Findings(tuple(accepted), tuple(partial))
+    return CampaignFindings(tuple(accepted), tuple(partial))
 
 
 class _Judgement(NamedTuple):

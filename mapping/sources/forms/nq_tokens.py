@@ -17,14 +17,14 @@ from mapping.sources.reading.fields import Json, integer_at, list_at, text_at
 _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?:_.*)?/?>", re.DOTALL)
 
 
-class Token(NamedTuple):
+class NqToken(NamedTuple):
     """A word, or an HTML tag of headings, paragraphs, tables and lists."""
 
     text: str
     is_html: bool
 
 
-class Document:
+class NqDocument:
     """The tokens of a record's page.
 
     Args:
@@ -38,14 +38,14 @@ class Document:
 
     def __init__(self, record: Json, *, splits_anywhere: bool = False) -> None:
         self._splits_anywhere = splits_anywhere
-        self._pieces: list[Token] | None = None
+        self._pieces: list[NqToken] | None = None
         self._is_full = "document_tokens" in record
         if self._is_full:
             self._tokens = list_at(record, "document_tokens")
         else:
             self._tokens = text_at(record, "document_text").split(" ")
 
-    def tokens(self, place: Json) -> list[Token]:
+    def tokens(self, place: Json) -> list[NqToken]:
         """Gives the tokens from ``start_token`` up to ``end_token``, which does not belong to them.
 
         Raises:
@@ -61,16 +61,16 @@ class Document:
         span = self._tokens[start:end]
         return [_full_token(one) for one in span] if self._is_full else [_simplified_token(one) for one in span]
 
-    def _split_anywhere(self) -> Iterator[Token]:
+    def _split_anywhere(self) -> Iterator[NqToken]:
         for written in self._tokens:
             if self._is_full:
                 text, is_html = _full_token(written)
-                yield from (Token(piece, is_html) for piece in text.split())
+                yield from (NqToken(piece, is_html) for piece in text.split())
             else:
                 yield from map(_simplified_token, written.split())
 
 
-def joined(tokens: Iterable[Token], *, strips_html: bool) -> str:
+def joined(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
     """Gives tokens as text with one blank between them, tags left out where asked for.
 
     >>> joined([Token("<Li>", True), Token("Lake", False), Token("Miravel", False)], strips_html=True)
@@ -79,14 +79,14 @@ def joined(tokens: Iterable[Token], *, strips_html: bool) -> str:
     return " ".join(one.text for one in tokens if not (strips_html and one.is_html)).strip()
 
 
-def _full_token(written: object) -> Token:
+def _full_token(written: object) -> NqToken:
     if not isinstance(written, dict):
         raise RecordError("wrong_type", f"a token is an object, found {repr(written)[:80]}")
     is_html = written.get("html_token")
     if not isinstance(is_html, bool):
         raise RecordError("wrong_type", f"'html_token': expected true or false, found {repr(written)[:80]}")
-    return Token(text_at(written, "token").replace(" ", "_"), is_html)
+    return NqToken(text_at(written, "token").replace(" ", "_"), is_html)
 
 
-def _simplified_token(written: str) -> Token:
-    return Token(written, _TAG.fullmatch(written) is not None)
+def _simplified_token(written: str) -> NqToken:
+    return NqToken(written, _TAG.fullmatch(written) is not None)

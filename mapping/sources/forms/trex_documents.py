@@ -22,7 +22,7 @@ _LITERAL = "^^"
 _NO_ALIGNER = "No-Aligner"
 
 
-class Document(NamedTuple):
+class TrexDocument(NamedTuple):
     """One abstract.
 
     Attributes:
@@ -56,7 +56,7 @@ class Document(NamedTuple):
         return self.text[start:end]
 
 
-class Mention(NamedTuple):
+class TrexMention(NamedTuple):
     """A fact where a sentence states it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Mention(NamedTuple):
     surfaces: tuple[str | None, str | None, str | None]
 
 
-def parse_document(raw: RawRecord) -> Document:
+def parse_document(raw: RawRecord) -> TrexDocument:
     """Gives a document.
 
     Raises:
@@ -87,7 +87,7 @@ def parse_document(raw: RawRecord) -> Document:
         raise RecordError("malformed_json", f"{error} in {raw.data[:80]!r}") from error
     if not isinstance(value, dict):
         raise RecordError("wrong_type", f"expected an object, found {repr(value)[:80]}")
-    return Document(
+    return TrexDocument(
         _item(text_at(value, "docid" if "docid" in value else "uri")),
         text_at(value, "title"),
         text_at(value, "text"),
@@ -96,7 +96,7 @@ def parse_document(raw: RawRecord) -> Document:
     )
 
 
-def mention_of(triple: Json) -> Mention:
+def mention_of(triple: Json) -> TrexMention:
     """Gives the mention that a triple is.
 
     Raises:
@@ -110,7 +110,7 @@ def mention_of(triple: Json) -> Mention:
         raise RecordError("wrong_type", f"'sentence_id': expected an integer, found {repr(sentence)[:80]}")
     subject, relation, object_ = (_part(triple, name) for name in ("subject", "predicate", "object"))
     written = text_at(object_, "uri")
-    return Mention(
+    return TrexMention(
         _item(text_at(subject, "uri")),
         _property(text_at(relation, "uri")),
         written if _LITERAL in written else _item(written),

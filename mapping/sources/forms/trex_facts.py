@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from kbsource.identity import stable_sha256
-from mapping.sources.forms.trex_documents import Document, Mention
+from mapping.sources.forms.trex_documents import TrexDocument, TrexMention
 from mapping.sources.reading.scratch import Scratch
 
 MAX_PROVENANCES = 20
@@ -82,11 +82,11 @@ class Facts(Scratch):
         self._seed = seed
         self._n_documents = self._n_sentences = 0
 
-    def add_mentions(self, document: Document, mentions: list[Mention], *, file: str, line: int) -> None:
+    def add_mentions(self, document: TrexDocument, mentions: list[TrexMention], *, file: str, line: int) -> None:
         """Keeps the mentions of a document, and the sentences that they stand in.
 
         Raises:
-            RecordError: as ``Document.sentence``; nothing is kept.
+            RecordError: as ``TrexDocument.sentence``; nothing is kept.
         """
         numbers: dict[int, int] = {}
         for one in mentions:

@@ -25,7 +25,7 @@ _LANGUAGES = ("en", "mul")
 _HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0-9]+)"')
 
 
-class Labels(NamedTuple):
+class EntityLabels(NamedTuple):
     """What English readers see an entity called: its label, and other names in their order."""
 
     label: str
@@ -45,13 +45,13 @@ def keep_labels(files: Iterable[Iterable[RawRecord]], *, scratch: Scratch, tally
     return keep_texts(files, key_and_text=_id_and_labels, scratch=scratch, tally=tally)
 
 
-def labels_of(entity: str, scratch: Scratch) -> Labels | None:
+def labels_of(entity: str, scratch: Scratch) -> EntityLabels | None:
     """Gives the labels that were kept of an entity; None where it is unknown or has no English label."""
     kept = scratch.get(entity)
     if kept is None:
         return None
     label, aliases = orjson.loads(kept)
-    return None if label is None else Labels(label, tuple(aliases))
+    return None if label is None else EntityLabels(label, tuple(aliases))
 
 
 def english(entity: Json) -> tuple[str | None, list[str]]:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from kbsource.errors import RecordError
-from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, Sitelinks, Term, entity_key
+from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, EntitySitelinks, Term, entity_key
 from kbsource.wikidata.values import RANKS
 from tests.support.entities import item, item_snak, reader, statement, terms
 
@@ -58,7 +58,7 @@ def test_aliases_keep_the_order_of_the_dump() -> None:
 def test_sitelinks_are_those_of_chosen_wikis_and_all_are_counted() -> None:
     links = {"enwiki": {"site": "enwiki", "title": "Sea", "badges": []}, "dewiki": {"title": "Meer"}}
     found = read(item("Q1", sitelinks=links), sites=frozenset({"dewiki"}))
-    assert (found.sitelinks, found.n_sitelinks) == (Sitelinks(("dewiki",), ("Meer",)), 2)
+    assert (found.sitelinks, found.n_sitelinks) == (EntitySitelinks(("dewiki",), ("Meer",)), 2)
 
 
 @pytest.mark.parametrize(

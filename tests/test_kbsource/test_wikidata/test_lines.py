@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from kbsource.wikidata.lines import Line, expand_dumps, plan_lines, read_ahead, read_lines
+from kbsource.wikidata.lines import EntityLine, expand_dumps, plan_lines, read_ahead, read_lines
 from tests.support.entities import array
 from tests.support.examples import examples
 
 LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}']
 
 
-def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line | BadRecord]:
+def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[EntityLine | BadRecord]:
     storage = LocalStorage()
     return [
         one
@@ -31,11 +31,11 @@ def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line
     ]
 
 
-def data_of(found: list[Line | BadRecord]) -> list[bytes]:
-    return [one.data for one in found if isinstance(one, Line)]
+def data_of(found: list[EntityLine | BadRecord]) -> list[bytes]:
+    return [one.data for one in found if isinstance(one, EntityLine)]
 
 
-def reasons(found: list[Line | BadRecord]) -> list[str]:
+def reasons(found: list[EntityLine | BadRecord]) -> list[str]:
     return [one.reason for one in found if isinstance(one, BadRecord)]
 
 
@@ -186,18 +186,18 @@ def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
     sizes: list[int | None], ahead_bytes: int
 ) -> None:
     bad = BadRecord("read", "", "line_cut", "", "dump", 0)
-    lines = [bad if size is None else Line(number, b"x" * size) for number, size in enumerate(sizes)]
-    taken: list[Line | BadRecord] = []
+    lines = [bad if size is None else EntityLine(number, b"x" * size) for number, size in enumerate(sizes)]
+    taken: list[EntityLine | BadRecord] = []
 
-    def source() -> Iterator[Line | BadRecord]:
+    def source() -> Iterator[EntityLine | BadRecord]:
         for line in lines:
             taken.append(line)
             yield line
 
-    given_back: list[Line | BadRecord] = []
+    given_back: list[EntityLine | BadRecord] = []
     for line in read_ahead(source(), ahead_bytes=ahead_bytes):
         waiting = taken[len(given_back) : -1]
-        assert sum(len(one.data) for one in waiting if isinstance(one, Line)) < ahead_bytes
+        assert sum(len(one.data) for one in waiting if isinstance(one, EntityLine)) < ahead_bytes
         assert bad not in waiting  # it counts as more than fits
         given_back.append(line)
     assert given_back == lines

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from mapping.entail.backends import Outputs, compute_at_once, count_threads
 from mapping.entail.encoder import Arrays, PairEncoder
-from mapping.entail.labels import Labels, read_labels
+from mapping.entail.labels import ModelLabels, read_labels
 from mapping.entail.model import CrossEncoder, model_facts, open_model
 from mapping.entail.signal import REFUSALS, ModelOptions, Pair, Refused, Verdict
 from tests.support.tiny_nli import LABELS, facts, overlap_model, write_config, write_tokenizer
@@ -28,15 +28,15 @@ for library in ("onnxruntime", "onnx", "transformers"):
 @pytest.mark.parametrize(
     ("names", "labels"),
     [
-        (("entailment", "neutral", "contradiction"), Labels(0, 1, 2, 3)),
-        (("CONTRADICTION", "NEUTRAL", "ENTAILMENT"), Labels(2, 1, 0, 3)),
-        (("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"), Labels(0, 2, 1, 3)),
-        (("not_entailment", "entailment"), Labels(1, None, None, 2)),
-        (("entailment", "Non-Entailment"), Labels(0, None, None, 2)),
-        (("contradiction", "entailment"), Labels(1, None, 0, 2)),
+        (("entailment", "neutral", "contradiction"), ModelLabels(0, 1, 2, 3)),
+        (("CONTRADICTION", "NEUTRAL", "ENTAILMENT"), ModelLabels(2, 1, 0, 3)),
+        (("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"), ModelLabels(0, 2, 1, 3)),
+        (("not_entailment", "entailment"), ModelLabels(1, None, None, 2)),
+        (("entailment", "Non-Entailment"), ModelLabels(0, None, None, 2)),
+        (("contradiction", "entailment"), ModelLabels(1, None, 0, 2)),
     ],
 )
-def test_labels_are_told_by_name_whatever_their_order(names: tuple[str, ...], labels: Labels) -> None:
+def test_labels_are_told_by_name_whatever_their_order(names: tuple[str, ...], labels: ModelLabels) -> None:
     assert read_labels(dict(enumerate(names)), None, model="m") == labels
 
 
@@ -67,7 +67,7 @@ def test_labels_that_say_nothing_are_refused_with_the_remedy(
 def test_given_names_stand_in_for_those_of_the_config() -> None:
     names = dict(enumerate(("LABEL_0", "LABEL_1", "LABEL_2")))
 
-    assert read_labels(names, ("neutral", "entailment", "contradiction"), model="m") == Labels(1, 0, 2, 3)
+    assert read_labels(names, ("neutral", "entailment", "contradiction"), model="m") == ModelLabels(1, 0, 2, 3)
 
 
 @pytest.mark.parametrize(

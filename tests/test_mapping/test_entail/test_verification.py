@@ -13,7 +13,7 @@ from mapping.entail.signal import Verdict
 from mapping.entail.verification import (
     LISTED,
     NOT_VERIFIED,
-    Question,
+    EntailmentQuestion,
     VerificationCounts,
     Verified,
     choose,
@@ -57,9 +57,9 @@ def test_signals_say_how_probable_is_what_the_dataset_says(
     assert (signals["entailment"], signals["contradiction"]) == (entailment, contradiction)
 
 
-def question(sentence: int | None, hypothesis: Hypothesis = SAYS) -> Question:
+def question(sentence: int | None, hypothesis: Hypothesis = SAYS) -> EntailmentQuestion:
     place = None if sentence is None else PageSentence(sentence, 0, 4, "Text")
-    return Question(hypothesis, Premise("Text", (0, 4)), place)
+    return EntailmentQuestion(hypothesis, Premise("Text", (0, 4)), place)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mapping.metrics.answer_lists import GoldNames
 from mapping.metrics.retrieval import (
-    Passage,
+    RetrievedPassage,
     answer_ranks,
     ranks_by_id,
     ranks_by_text,
@@ -17,9 +17,9 @@ from mapping.metrics.retrieval import (
 )
 
 PASSAGES = [
-    Passage("1__0", "Stairs of Halvane", "They were built in 1852 above the harbour."),
-    Passage("7__3", "Lake Miravel", "The River Ullane rises in the lake and falls into the sea."),
-    Passage("9__1", "Ore", "Halvanese ore is dug in the hills."),
+    RetrievedPassage("1__0", "Stairs of Halvane", "They were built in 1852 above the harbour."),
+    RetrievedPassage("7__3", "Lake Miravel", "The River Ullane rises in the lake and falls into the sea."),
+    RetrievedPassage("9__1", "Ore", "Halvanese ore is dug in the hills."),
 ]
 
 
@@ -62,7 +62,7 @@ def test_an_answer_is_found_by_whole_words_in_title_or_text(answer: GoldNames, r
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
 def test_words_end_where_letters_and_digits_do(case: str, name: str, text: str, is_found: bool) -> None:
-    assert answer_ranks([GoldNames(name)], [Passage("", "Stairs", text)]) == [1 if is_found else None]
+    assert answer_ranks([GoldNames(name)], [RetrievedPassage("", "Stairs", text)]) == [1 if is_found else None]
 
 
 def test_as_released_names_are_found_inside_of_words() -> None:
@@ -70,29 +70,35 @@ def test_as_released_names_are_found_inside_of_words() -> None:
 
 
 def test_evidence_is_found_by_its_id() -> None:
-    evidence = [Passage(one, "", "") for one in ("9__1", "1__0", "5__5")]
+    evidence = [RetrievedPassage(one, "", "") for one in ("9__1", "1__0", "5__5")]
     assert ranks_by_id(evidence, [*PASSAGES, PASSAGES[0]]) == [3, 1, None]
 
 
 @pytest.mark.parametrize(
     ("case", "evidence", "rank"),
     [
-        ("the same text", Passage("", "Lake Miravel", PASSAGES[1].text), 2),
-        ("title and text but for case", Passage("", "LAKE MIRAVEL", PASSAGES[1].text.upper()), 2),
-        ("title as an address", Passage("", "https://en.wikipedia.org/wiki/Lake_Miravel", "The River Ullane rises"), 2),
-        ("another title", Passage("", "Ullane", PASSAGES[1].text), None),
-        ("a sentence of which the end is missing", Passage("", "Ore", "Halvanese ore is dug in the hxxxx"), 3),
-        ("too little in common", Passage("", "Ore", "Halvanese ore is xxxxxxxxxxxxxxxxx"), None),
-        ("no text", Passage("", "Ore", ""), None),
+        ("the same text", RetrievedPassage("", "Lake Miravel", PASSAGES[1].text), 2),
+        ("title and text but for case", RetrievedPassage("", "LAKE MIRAVEL", PASSAGES[1].text.upper()), 2),
+        (
+            "title as an address",
+            RetrievedPassage("", "https://en.wikipedia.org/wiki/Lake_Miravel", "The River Ullane rises"),
+            2,
+        ),
+        ("another title", RetrievedPassage("", "Ullane", PASSAGES[1].text), None),
+        ("a sentence of which the end is missing", RetrievedPassage("", "Ore", "Halvanese ore is dug in the hxxxx"), 3),
+        ("too little in common", RetrievedPassage("", "Ore", "Halvanese ore is xxxxxxxxxxxxxxxxx"), None),
+        ("no text", RetrievedPassage("", "Ore", ""), None),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_evidence_is_found_by_title_and_most_of_its_text(case: str, evidence: Passage, rank: int | None) -> None:
+def test_evidence_is_found_by_title_and_most_of_its_text(
+    case: str, evidence: RetrievedPassage, rank: int | None
+) -> None:
     assert ranks_by_text([evidence], PASSAGES) == [rank]
 
 
 def test_a_passage_is_matched_with_one_piece_of_evidence() -> None:
-    twice = Passage("", "Ore", "Halvanese ore is dug")
+    twice = RetrievedPassage("", "Ore", "Halvanese ore is dug")
 
     assert ranks_by_text([twice, twice], PASSAGES) == [3, None]
     assert ranks_by_text([twice, twice], [*PASSAGES, PASSAGES[2]]) == [3, 4]

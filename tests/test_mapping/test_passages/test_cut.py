@@ -18,7 +18,7 @@ from kbsource.errors import RecordError, SetupError
 from mapping.contexts import negatives
 from mapping.passages import cut, forms
 from mapping.passages.corpus import CutOptions
-from mapping.passages.cut import PageText, Passage, Span, check_passages, count_words, cut_page
+from mapping.passages.cut import PageText, Passage, PassageSpan, check_passages, count_words, cut_page
 from mapping.passages.forms import FORMS
 from mapping.search.sentences import sentence_spans
 
@@ -42,9 +42,17 @@ def _cut(*texts: str, max_words: int = 100, split_long: bool = False) -> list[st
 
 def test_passages_have_id_title_number_words_and_place() -> None:
     assert cut_page(PAGE, max_words=9) == [
-        Passage("12__0", 12, "Sorn", 0, 9, "The Sorn is a river. It rises in Brack.", (Span(1, 0, 39),)),
-        Passage("12__1", 12, "Sorn", 1, 9, "It ends in a lake. Its fish are old.", (Span(1, 40, 58), Span(3, 0, 17))),
-        Passage("12__2", 12, "Sorn", 2, 2, "Goats drink.", (Span(4, 2, 14),)),
+        Passage("12__0", 12, "Sorn", 0, 9, "The Sorn is a river. It rises in Brack.", (PassageSpan(1, 0, 39),)),
+        Passage(
+            "12__1",
+            12,
+            "Sorn",
+            1,
+            9,
+            "It ends in a lake. Its fish are old.",
+            (PassageSpan(1, 40, 58), PassageSpan(3, 0, 17)),
+        ),
+        Passage("12__2", 12, "Sorn", 2, 2, "Goats drink.", (PassageSpan(4, 2, 14),)),
     ]
 
 
@@ -115,14 +123,23 @@ def test_words_are_runs_without_white_space_or_one_ideograph(text: str, n_words:
         ({"number": 5}, "passage_law"),
         ({"text": "It ends in a lake. Its fish are new."}, "offset_law"),
         ({"text": "", "spans": ()}, "offset_law"),
-        ({"spans": (Span(1, 41, 58), Span(3, 0, 17)), "text": "t ends in a lake. Its fish are old."}, "lost_text"),
-        ({"spans": (Span(1, 40, 58),), "text": "It ends in a lake."}, "lost_text"),
-        ({"spans": (Span(1, 40, 59), Span(3, 0, 17))}, "offset_law"),
-        ({"spans": (Span(1, 40, 40), Span(3, 0, 17)), "text": " Its fish are old."}, "offset_law"),
-        ({"spans": (Span(2, 0, 18), Span(3, 0, 17))}, "offset_law"),
-        ({"spans": (Span(3, 0, 17), Span(1, 40, 58)), "text": "Its fish are old. It ends in a lake."}, "offset_law"),
         (
-            {"spans": (Span(1, 30, 58), Span(3, 0, 17)), "text": PAGE.elements[0][1][30:] + " Its fish are old."},
+            {"spans": (PassageSpan(1, 41, 58), PassageSpan(3, 0, 17)), "text": "t ends in a lake. Its fish are old."},
+            "lost_text",
+        ),
+        ({"spans": (PassageSpan(1, 40, 58),), "text": "It ends in a lake."}, "lost_text"),
+        ({"spans": (PassageSpan(1, 40, 59), PassageSpan(3, 0, 17))}, "offset_law"),
+        ({"spans": (PassageSpan(1, 40, 40), PassageSpan(3, 0, 17)), "text": " Its fish are old."}, "offset_law"),
+        ({"spans": (PassageSpan(2, 0, 18), PassageSpan(3, 0, 17))}, "offset_law"),
+        (
+            {"spans": (PassageSpan(3, 0, 17), PassageSpan(1, 40, 58)), "text": "Its fish are old. It ends in a lake."},
+            "offset_law",
+        ),
+        (
+            {
+                "spans": (PassageSpan(1, 30, 58), PassageSpan(3, 0, 17)),
+                "text": PAGE.elements[0][1][30:] + " Its fish are old.",
+            },
             "offset_law",
         ),
     ],
@@ -184,12 +201,12 @@ def test_scripts_without_blanks_are_cut_between_letters_and_never_before_a_mark(
 
 @pytest.mark.parametrize("text", ["a\rb. C.", "a\r", "\ra\tb", "a\nb", 'a"\r"b', "\x0b\x1c\x85\u2028"])
 def test_a_table_for_dpr_has_one_row_a_passage_whatever_breaks_lines(text: str) -> None:
-    table = FORMS["dpr"].line(Passage("7__0", 7, "A", 0, 3, text, (Span(1, 0, len(text)),))).decode()
+    table = FORMS["dpr"].line(Passage("7__0", 7, "A", 0, 3, text, (PassageSpan(1, 0, len(text)),))).decode()
     assert list(csv.reader(io.StringIO(table, newline=""), delimiter="\t")) == [["7__0", text, "A"]]
 
 
 def test_lines_are_read_back_as_retrievers_read_them() -> None:
-    odd = Passage("7__0", 7, 'A "B"', 0, 3, 'He said\t"no". \\N “x”', (Span(1, 0, 20),))
+    odd = Passage("7__0", 7, 'A "B"', 0, 3, 'He said\t"no". \\N “x”', (PassageSpan(1, 0, 20),))
     assert json.loads(FORMS["pyserini"].line(odd)) == {"id": "7__0", "contents": 'A "B"\nHe said\t"no". \\N “x”'}
     table = FORMS["dpr"].head + FORMS["dpr"].line(odd)
     assert list(csv.reader(io.StringIO(table.decode(), newline=""), delimiter="\t")) == [

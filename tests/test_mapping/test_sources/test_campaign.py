@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.records import Evidence, PageKey
-from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
+from mapping.sources.forms.campaign import CampaignFindings, check_campaign, findings, keep_campaign
 from mapping.sources.reading.base import Tally
 from mapping.sources.reading.scratch import Scratch
 from tests.support.dataset_sources import write_lines
@@ -35,7 +35,7 @@ def _judgement(worker: str, label: str, highlight: str | None = "", **fields: An
     return good | fields
 
 
-def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[Findings | None], list[str], Tally]:
+def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[CampaignFindings | None], list[str], Tally]:
     """Gives findings by question, the reasons of rejections and the counts."""
     names = [str(path) for path in paths]
     check_campaign(names, STORAGE)
@@ -48,7 +48,7 @@ def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[Findi
     return found, [one.reason for one in bad], tally
 
 
-def _judged(folder: Path, *rows: Any) -> tuple[Findings | None, list[str]]:
+def _judged(folder: Path, *rows: Any) -> tuple[CampaignFindings | None, list[str]]:
     """Gives what judgements lead to, with a good one of another question in front."""
     first = _judgement("w", "no", question_id="other")
     judgements = write_lines(folder / "judgements.jsonl", [first, *rows])
@@ -91,7 +91,7 @@ def test_highlights_are_kept_with_repeats_and_the_longest_is_looked_for(tmp_path
     evidence = Evidence(
         PageKey("title", "River Ullane"), "rises in Lake", {"evidence_span": ["Lake", " rises in Lake ", "Lake"]}
     )
-    assert found == Findings((evidence,), ())
+    assert found == CampaignFindings((evidence,), ())
 
 
 def test_highlights_of_who_said_partial_count_for_partial_evidence_alone(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_passages_come_in_the_order_in_which_they_were_first_judged(tmp_path: Pa
 
 def test_a_question_counts_as_shown_though_nothing_was_accepted_and_not_otherwise(tmp_path: Path) -> None:
     found, reasons = _judged(tmp_path, _judgement("w1", "", None, passage_id=None, free_text="see another page"))
-    assert (found, reasons) == (Findings((), ()), [])
+    assert (found, reasons) == (CampaignFindings((), ()), [])
     found, _ = _judged(tmp_path)
     assert found is None
 
@@ -206,7 +206,7 @@ def test_a_kilt_file_gives_its_highlighted_spans_and_nothing_else(tmp_path: Path
     found, reasons, _ = _read(path, questions=("q", "7", "r", "s", "t"))
     assert reasons == ["duplicate_id", "wrong_type", "no_highlight"]
     assert found[1:] == [None] * 4
-    assert found[0] == Findings(
+    assert found[0] == CampaignFindings(
         (
             Evidence(PageKey("title", "Lake Miravel"), "a deep lake", {"evidence_span": ["deep", "a deep lake"]}),
             Evidence(PageKey("page_id", "33"), "by id", {"evidence_span": ["by id"]}),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import RecordError, SetupError
 from mapping.records import Example
-from mapping.sources.forms.nq_tokens import Document
+from mapping.sources.forms.nq_tokens import NqDocument
 from mapping.sources.nq import MAX_ANSWER_TOKENS, Questions
 from mapping.sources.reading.base import SourceOptions, Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
@@ -147,13 +147,13 @@ def test_an_answer_of_tags_alone_is_none(dev: dict[str, Example]) -> None:
     ],
 )
 def test_tags_of_the_simplified_form_are_told_by_their_look(token: str, is_html: bool) -> None:
-    (found,) = Document({"document_text": token}).tokens(_place(0, 1))
+    (found,) = NqDocument({"document_text": token}).tokens(_place(0, 1))
     assert found == (token, is_html)
 
 
 def test_tags_of_the_full_form_are_those_that_it_marks() -> None:
     tokens = [{"token": "<Depth>", "html_token": False}, {"token": '<Td colspan="2">', "html_token": True}]
-    assert Document({"document_tokens": tokens}).tokens(_place(0, 2)) == [
+    assert NqDocument({"document_tokens": tokens}).tokens(_place(0, 2)) == [
         ("<Depth>", False),
         ('<Td_colspan="2">', True),
     ]
@@ -161,7 +161,7 @@ def test_tags_of_the_full_form_are_those_that_it_marks() -> None:
 
 def test_only_the_blank_parts_tokens(dev: dict[str, Example]) -> None:
     assert _answers(dev[ELODIE])[0] == "30\u00a0 \u2009 November 1871"
-    words = Document({"document_text": "\u180e \u00a0 a\u2003b \u3000 c"}).tokens(_place(0, 5))
+    words = NqDocument({"document_text": "\u180e \u00a0 a\u2003b \u3000 c"}).tokens(_place(0, 5))
     assert [one.text for one in words] == ["\u180e", "\u00a0", "a\u2003b", "\u3000", "c"]
 
 
@@ -202,10 +202,10 @@ def test_the_first_null_long_answer_is_an_empty_span_by_name() -> None:
 def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
     # Three tokens vanish and one becomes two, so that the same numbers mean other words.
     record = {"document_text": "\u00a0 \u2009  a\u2003b c d \u3000 e"}
-    found = [Document(record, splits_anywhere=True).tokens(_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
+    found = [NqDocument(record, splits_anywhere=True).tokens(_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
     assert [[one.text for one in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
     with pytest.raises(RecordError, match="token_range"):
-        Document(record, splits_anywhere=True).tokens(_place(8, 10))
+        NqDocument(record, splits_anywhere=True).tokens(_place(8, 10))
     released = _by_id(read_source("nq", DEV, options=SourceOptions(nq_tokens="released")))
     assert _answers(released[ELODIE])[0] != _answers(dev[ELODIE])[0]
     assert {key: one.outputs for key, one in released.items() if key != ELODIE} == {
@@ -215,7 +215,7 @@ def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
 
 def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
     tokens = [{"token": "<Td\u00a0x>", "html_token": True}, {"token": "a\u2003<P>", "html_token": False}]
-    found = Document({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(_place(0, 4))
+    found = NqDocument({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(_place(0, 4))
     assert found == [("<Td", True), ("x>", True), ("a", False), ("<P>", False)]
 
 

@@ -24,7 +24,7 @@ from mapping.write.overview import (
     page_values,
     pages_of,
 )
-from mapping.write.report import PAPER, Counts, report_values
+from mapping.write.report import PAPER, AlignmentCounts, report_values
 from mapping.write.tables import table_path, write_table
 
 
@@ -42,8 +42,8 @@ RECORDS = [
 ]  # fmt: skip
 
 
-def _counts(records: list[dict[str, Any]]) -> Counts:
-    counts = Counts(written=len(records))
+def _counts(records: list[dict[str, Any]]) -> AlignmentCounts:
+    counts = AlignmentCounts(written=len(records))
     for record in records:
         counts.add_written(record)
     return counts
@@ -106,7 +106,9 @@ def test_pages_are_counted_by_datasets_not_by_splits(tmp_path: Path) -> None:
 
 
 def _report(dataset: str, split: Any, written: int, **dropped: int) -> dict[str, Any]:
-    counts = Counts(written=written, with_sets=written, sets_written=written, set_spans=written, set_pages=written)
+    counts = AlignmentCounts(
+        written=written, with_sets=written, sets_written=written, set_spans=written, set_pages=written
+    )
     counts.answers = written
     counts.dropped.update(dropped)
     n_read = written + counts.dropped.total()

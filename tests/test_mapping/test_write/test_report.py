@@ -7,7 +7,7 @@ import pytest
 from mapping.decide.policy import Decision, OutputFate
 from mapping.records import Alignment, Span
 from mapping.sources.reading.base import Tally
-from mapping.write.report import Counts, faults, report_text, report_values, score_bin, threshold_share
+from mapping.write.report import AlignmentCounts, faults, report_text, report_values, score_bin, threshold_share
 
 KEPT = Decision(None, (OutputFate("whole", None, (0,)),))
 DROPPED = Decision("below_threshold", (OutputFate("dropped", "below_threshold", ()),))
@@ -18,11 +18,11 @@ def aligned(outcome: str, score: float | None = None, page_id: int | None = 1, h
     return Alignment(outcome, page_id, "T" if page_id else None, "title" if page_id else None, hops, None, span, None)
 
 
-def counted() -> tuple[Tally, Counts]:
+def counted() -> tuple[Tally, AlignmentCounts]:
     tally = Tally(records=5, examples=3, evidences=3)
     tally.excluded["not_enough_info"] += 1
     tally.rejected["malformed_json"] += 1
-    counts = Counts()
+    counts = AlignmentCounts()
     for alignment, decision in (
         (aligned("near", 0.7, hops=2), KEPT),
         (aligned("weak", 0.2), DROPPED),
@@ -70,12 +70,12 @@ def test_an_outcome_that_does_not_exist_is_noticed() -> None:
 
 def test_counts_of_chunks_add_up_and_survive_json() -> None:
     _, once = counted()
-    twice = Counts.from_json(once.to_json())
+    twice = AlignmentCounts.from_json(once.to_json())
     twice.add(once)
 
     assert twice.written == 2 * once.written
     assert twice.evidences.total() == 2 * once.evidences.total()
-    assert Counts.from_json(once.to_json()) == once
+    assert AlignmentCounts.from_json(once.to_json()) == once
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
 
 
 def test_a_report_without_anything_can_be_shown() -> None:
-    text = report_text(report_values(Tally(), Counts(), dataset="jsonl", split="train"))
+    text = report_text(report_values(Tally(), AlignmentCounts(), dataset="jsonl", split="train"))
 
     assert "BLEU" not in text
-    assert threshold_share(Counts()) is None
+    assert threshold_share(AlignmentCounts()) is None

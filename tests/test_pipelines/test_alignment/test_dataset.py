@@ -9,7 +9,7 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
-from mapping.write.report import Counts
+from mapping.write.report import AlignmentCounts
 from mapping.write.validate import validate_kilt
 from pipelines.alignment import cutting, rows
 from pipelines.jobs.map_dataset import MapSummary
@@ -410,13 +410,13 @@ def test_every_dataset_goes_through_and_its_counts_add_up(
 def test_counts_that_do_not_add_up_fail_the_job(
     release: Path, source_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = Counts.add
+    add = AlignmentCounts.add
 
-    def forget_one(self: Counts, other: Counts) -> None:
+    def forget_one(self: AlignmentCounts, other: AlignmentCounts) -> None:
         add(self, other)
         self.written -= 1
 
-    monkeypatch.setattr(Counts, "add", forget_one)
+    monkeypatch.setattr(AlignmentCounts, "add", forget_one)
 
     with pytest.raises(DataError, match=r"12 records read, not -?\d+ written"):
         map_mini(tmp_path / "out", release, "jsonl", source_file)

@@ -18,7 +18,7 @@ from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
 from mapping.passages import corpus as corpus_files
 from mapping.passages.corpus import CutOptions, read_corpus, read_passages
-from mapping.passages.cut import Passage, Span
+from mapping.passages.cut import Passage, PassageSpan
 from mapping.passages.schema import PASSAGES
 from mapping.verify_output import verify_output
 from mapping.write.output import manifest_bytes
@@ -280,8 +280,8 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
         (_set(1, passage_id="3__7"), "3__7: number 1 of page 3"),
         (_set(1, title="Other"), "3__1: its page is 'Sorn' and 'Other'"),
         (_set(1, text="It rises in Bracks."), "3__1: of another length than its spans"),
-        (_set(1, spans=(Span(1, 0, 18),)), "3__1: its spans are out of order"),
-        (_set(1, n_words=7, spans=(Span(2, 21, 30), Span(3, 0, 8))), "3__1: 7 words"),
+        (_set(1, spans=(PassageSpan(1, 0, 18),)), "3__1: its spans are out of order"),
+        (_set(1, n_words=7, spans=(PassageSpan(2, 21, 30), PassageSpan(3, 0, 8))), "3__1: 7 words"),
         (lambda passages: passages.pop(1), "3__2: not behind the passage before it"),
     ],
 )
@@ -301,9 +301,9 @@ def test_a_page_stands_in_one_place(corpus: Path) -> None:
     [
         _set(0, text="The Sorn is a siver."),
         _set(0, n_words=4),
-        _set(2, spans=(Span(4, 0, 17),)),
+        _set(2, spans=(PassageSpan(4, 0, 17),)),
         lambda passages: passages.pop(),
-        lambda passages: passages.append(Passage("6__0", 6, "No page", 0, 1, "Yes.", (Span(1, 0, 4),))),
+        lambda passages: passages.append(Passage("6__0", 6, "No page", 0, 1, "Yes.", (PassageSpan(1, 0, 4),))),
     ],
 )
 def test_passages_are_what_their_pages_give(corpus: Path, kb: Path, change: Callable[[list[Passage]], Any]) -> None:

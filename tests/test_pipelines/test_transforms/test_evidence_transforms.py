@@ -15,8 +15,8 @@ from kbsource.errors import SetupError
 from kbsource.runtime.chunks import Key, Stored
 from pipelines.alignment.filtering import Filtered, FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.release_pages import SearchSettings
 from pipelines.alignment.rows import rows_as_dicts
-from pipelines.alignment.search_settings import SearchSettings
 from pipelines.transforms.align_spans import AlignSpans
 from pipelines.transforms.read_evidence import ReadEvidence
 from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
