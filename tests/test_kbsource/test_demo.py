@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.demo import make
 from kbsource.errors import SetupError
+from tests.support import make_demo as make
 from tests.support import mini_wiki
 from tests.support.mini_wiki_features import FEATURES
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.demo import make
-from kbsource.demo.make_wikidata import WIKIDATA, wikidata_dump
 from kbsource.wikidata.manifest import EntityCounts
 from kbsource.wikidata.verify import verify_wikidata
+from tests.support import make_demo as make
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import rows
 from tests.support.entities import make as make_release
+from tests.support.make_demo_wikidata import WIKIDATA, wikidata_dump
 from tests.support.mini_wikidata import COMPOSER, GEOGRAPHIC_ENTITY, ISLES, ORGANIZATION, PORT_SELLICK
 
 LEAST = 5

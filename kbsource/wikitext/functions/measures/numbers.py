@@ -13,33 +13,15 @@ MINUS = "\u2212"
 # $separatorTransformTable and $minimumGroupingDigits, as of 2024-06.
 _ENGLISH = (",", ".", 4)
 _FORMATS: dict[str, tuple[str, str, int]] = {
-    "de": (".", ",", 4),
-    "fr": ("\u202f", ",", 4),
-    "nl": (".", ",", 4),
-    "es": (NBSP, ",", 5),
-    "it": (".", ",", 5),
-    "pt": (NBSP, ",", 5),
-    "ru": (NBSP, ",", 5),
-    "uk": (NBSP, ",", 5),
-    "bg": (NBSP, ",", 5),
-    "sv": (NBSP, ",", 4),
-    "no": (NBSP, ",", 4),
-    "nb": (NBSP, ",", 4),
-    "nn": (NBSP, ",", 4),
-    "fi": (NBSP, ",", 4),
-    "et": (NBSP, ",", 5),
-    "pl": (NBSP, ",", 5),
-    "cs": (NBSP, ",", 4),
-    "hu": (NBSP, ",", 5),
-    "da": (".", ",", 4),
-    "ca": (".", ",", 5),
-    "id": (".", ",", 4),
-    "tr": (".", ",", 4),
-    "vi": (".", ",", 4),
-    "lt": (NBSP, ",", 4),
-    "lv": (NBSP, ",", 5),
-    "ro": (".", ",", 4),
-    "el": (".", ",", 4),
+    lang: form
+    for form, langs in (
+        ((".", ",", 4), "de nl da id tr vi ro el"),
+        (("\u202f", ",", 4), "fr"),
+        ((NBSP, ",", 5), "es pt ru uk bg et pl hu lv"),
+        ((".", ",", 5), "it ca"),
+        ((NBSP, ",", 4), "sv no nb nn fi cs lt"),
+    )
+    for lang in langs.split()
 }
 
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()nixy", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱˣʸ")
@@ -48,21 +30,8 @@ _RAISABLE = frozenset("0123456789+-−=()nixy")
 _LOWERABLE = frozenset("0123456789+-−=()aeox")
 
 _VULGAR = {
-    "½": (1, 2),
-    "⅓": (1, 3),
-    "⅔": (2, 3),
-    "¼": (1, 4),
-    "¾": (3, 4),
-    "⅕": (1, 5),
-    "⅖": (2, 5),
-    "⅗": (3, 5),
-    "⅘": (4, 5),
-    "⅙": (1, 6),
-    "⅚": (5, 6),
-    "⅛": (1, 8),
-    "⅜": (3, 8),
-    "⅝": (5, 8),
-    "⅞": (7, 8),
+    text[0]: (int(text[1]), int(text[3]))
+    for text in "½1/2 ⅓1/3 ⅔2/3 ¼1/4 ¾3/4 ⅕1/5 ⅖2/5 ⅗3/5 ⅘4/5 ⅙1/6 ⅚5/6 ⅛1/8 ⅜3/8 ⅝5/8 ⅞7/8".split()
 }
 
 _SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, " ": None, ",": None, "'": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from kbsource.wikitext.functions.arguments import (
     PageFacts,
@@ -99,22 +100,20 @@ def _comma_to_dot(text: str, lang: str) -> str:
 
 def fraction(template: Template, page: PageFacts) -> str:
     """Gives ``1⁄2``, ``3+1⁄2``, or ``1⁄x`` of one argument. Source: https://en.wikipedia.org/wiki/Template:Frac"""
-    values = filled(template)
-    if len(values) >= 3:
-        return f"{values[0]}+{values[1]}⁄{values[2]}"
-    if len(values) == 2:
-        return f"{values[0]}⁄{values[1]}"
-    return f"1⁄{values[0]}" if values else "⁄"
+    return _fraction(filled(template), "⁄") or "⁄"
 
 
 def stacked_fraction(template: Template, page: PageFacts) -> str:
     """Gives ``a/b`` or ``n+a/b`` of ``{{sfrac}}``."""
-    values = [f"({value})" if " " in value else value for value in filled(template)]
+    return _fraction([f"({value})" if " " in value else value for value in filled(template)], "/")
+
+
+def _fraction(values: Sequence[str], bar: str) -> str:
     if len(values) >= 3:
-        return f"{values[0]}+{values[1]}/{values[2]}"
+        return f"{values[0]}+{values[1]}{bar}{values[2]}"
     if len(values) == 2:
-        return f"{values[0]}/{values[1]}"
-    return f"1/{values[0]}" if values else ""
+        return f"{values[0]}{bar}{values[1]}"
+    return f"1{bar}{values[0]}" if values else ""
 
 
 def val(template: Template, page: PageFacts) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from kbsource.errors import SetupError
 
-SOURCE = Path(__file__).with_name("miniwikidata.toml")
+SOURCE = Path(__file__).parents[2] / "kbsource" / "demo" / "miniwikidata.toml"
 WIKIDATA = "miniwikidata-20260101-all.json.bz2"
 
 _REVISIONS_FROM = 70_000_000

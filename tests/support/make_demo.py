@@ -1,4 +1,4 @@
-"""Writes the derived files of the mini-wiki from its hand-written XML: ``python -m kbsource.demo.make``.
+"""Writes the derived files of the mini-wiki from its hand-written XML: ``python -m tests.support.make_demo``.
 
 The XML dump is the source of truth and is edited by hand. ``stamp`` brings the ``bytes`` and ``sha1`` of
 every text up to date; ``derived_files`` gives the multistream dump, its index, the page_props table, the
@@ -19,10 +19,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from kbsource.demo.make_wikidata import WIKIDATA, wikidata_dump
 from kbsource.errors import SetupError
+from tests.support.make_demo_wikidata import WIKIDATA, wikidata_dump
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "kbsource" / "demo"
 PREFIX = "miniwiki-20260101-"
 XML = f"{PREFIX}pages-articles.xml"
 MULTISTREAM = f"{PREFIX}pages-articles-multistream.xml.bz2"
