@@ -62,8 +62,8 @@ def base_pages(root: Path) -> list[RawPage]:
     """Gives every page of every slice once, under a title of its own, prefixes in English."""
     pages: list[RawPage] = []
     seen: dict[str, int] = {}
-    for one in read_slices(root, (S1, *OTHERS)):
-        for page in one.pages:
+    for read_slice in read_slices(root, (S1, *OTHERS)):
+        for page in read_slice.pages:
             title = page.title
             if page.namespace != 0:
                 title = f"{NAMESPACES.get(page.namespace, 'Project')}:{title.split(':', 1)[-1]}"

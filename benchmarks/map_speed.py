@@ -66,7 +66,7 @@ def write_evidences(
             (
                 page.page_id,
                 page.title,
-                [words for one in page.elements[1:] if len(words := one.text.split()) >= SHORTEST],
+                [words for element in page.elements[1:] if len(words := element.text.split()) >= SHORTEST],
             )
             for page in source
             if not page.is_disambiguation

@@ -79,7 +79,7 @@ def kbsource(arguments: list[str], log: Path) -> Usage:
 
 def _figures(report: dict[str, Any], usage: Usage) -> dict[str, Any]:
     facts = report["facts"].values()
-    n_looks = sum(one["searches"] for one in facts)
+    n_looks = sum(fact["searches"] for fact in facts)
     n_candidates = sum(one.get("candidates", 0) for one in facts)
     return {
         "facts": sum(one["all"] for one in facts),

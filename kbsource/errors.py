@@ -100,4 +100,4 @@ def _is_damage(error: OSError | ValueError) -> bool:
     if isinstance(error, OSError) and error.errno is not None:
         return False
     codes = (frame.f_code for frame, _ in walk_tb(error.__traceback__))
-    return any("pyarrow" in one.co_filename and _READS.search(one.co_name) for one in codes)
+    return any("pyarrow" in code.co_filename and _READS.search(code.co_name) for code in codes)

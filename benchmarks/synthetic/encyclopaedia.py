@@ -118,7 +118,7 @@ class Encyclopaedia:
         ):
             for number in numbers:
                 self._claims[number].append((name, self._rng.randint(first, last)))
-        directed = [one for one in self._groups if one[0] in ("P57", "P50") and 5 <= len(one[2]) <= 45]
+        directed = [group for group in self._groups if group[0] in ("P57", "P50") and 5 <= len(group[2]) <= 45]
         self._lists = dict(zip(of_kind.get("list", ()), directed, strict=False))
 
     @property
@@ -180,7 +180,7 @@ class Encyclopaedia:
         if number in self._naming:
             listed = ", ".join(f"[[{_name(one)}]]" for one in self._naming[number][:_LISTED_AT_ONCE])
             paragraphs.append([f"Of note are {listed}."])
-        return "\n\n".join(" ".join(one) for one in paragraphs)
+        return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs)
 
     def _reference(self, name: str, value: int, rng: random.Random) -> str:
         if name in DATATYPES:
@@ -284,7 +284,7 @@ def _entity(entity_id: str, kind: str, label: str, aliases: Iterable[str] = ()) 
         "id": entity_id,
         "labels": {"en": {"language": "en", "value": label}},
         "descriptions": {"en": {"language": "en", "value": f"made-up {kind}"}},
-        "aliases": {"en": [{"language": "en", "value": one} for one in aliases]},
+        "aliases": {"en": [{"language": "en", "value": alias} for alias in aliases]},
         "claims": {},
         "lastrevid": int(entity_id[1:]),
     }

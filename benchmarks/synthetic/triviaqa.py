@@ -53,7 +53,7 @@ def _question(words: Words, number: int) -> str:
             "Type": "WikipediaEntity",
             "Value": aliases[0],
         },
-        "EntityPages": [{"DocSource": "TagMe", "Filename": f"{one}.txt", "Title": one} for one in titles],
+        "EntityPages": [{"DocSource": "TagMe", "Filename": f"{title}.txt", "Title": title} for title in titles],
         "Question": f"{words.text(14).capitalize()}?",
         "QuestionId": f"tc_{number}",
         "QuestionSource": "http://www.example.org/",

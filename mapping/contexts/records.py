@@ -69,8 +69,11 @@ def contexts_record(
         **record,
         "question": record["question_text"],
         "answers": [one["answer_text"] for one in record["answer_list"]],
-        "positive_ctxs": [_context(one.passage, scores.get(one.passage.passage_id, 0.0), one.pid) for one in positives],
-        "hard_negative_ctxs": [_context(one, one.score, record["qid"]) for one in negatives],
+        "positive_ctxs": [
+            _context(positive.passage, scores.get(positive.passage.passage_id, 0.0), positive.pid)
+            for positive in positives
+        ],
+        "hard_negative_ctxs": [_context(negative, negative.score, record["qid"]) for negative in negatives],
         "ctxs": _ranked_contexts(ranked),
     }
 
