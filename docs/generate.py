@@ -109,7 +109,8 @@ def _command(command: Command) -> Iterator[str]:
     rows = []
     for action in parser._actions:
         name = ", ".join(f"`{option}`" for option in action.option_strings)
-        value = action.metavar if isinstance(action.metavar, str) else action.dest
+        choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
+        value = action.metavar if isinstance(action.metavar, str) else choices
         takes_value = action.nargs != 0
         shown = f"{name} {value}" if name and takes_value else name or f"`{value}`"
         meaning = (action.help or "") % {"default": action.default}

@@ -209,10 +209,8 @@ def test_every_source_is_registered_under_its_name() -> None:
 
 
 def test_the_index_on_disk_is_removed_even_when_reading_stops(tmp_path: Path) -> None:
-    inputs = Inputs((str(DATA / "own/own.jsonl"),))
-    rows = SOURCES["jsonl"].read(
-        inputs, "dev", storage=STORAGE, options=SourceOptions(scratch=str(tmp_path)), tally=Tally()
-    )
+    inputs = Inputs((str(DATA / "own/own.jsonl"),), scratch=str(tmp_path))
+    rows = SOURCES["jsonl"].read(inputs, "dev", storage=STORAGE, options=SourceOptions(), tally=Tally())
     next(rows)
     assert list(tmp_path.iterdir())
     rows.close()  # type: ignore[attr-defined]

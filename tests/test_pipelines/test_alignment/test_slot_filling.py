@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.sources.reading.base import SourceOptions
+from mapping.sources.trex import TrexOptions
 from mapping.write.kilt import file_name
 from pipelines.cli import main
 from tests.support.alignments import BROKEN, map_mini, read_lines, table
@@ -113,4 +113,4 @@ def test_relations_drawn_anew_give_the_same_records_under_other_splits(
 )
 def test_options_out_of_range_name_themselves(tmp_path: Path, options: dict[str, int], message: str) -> None:
     with pytest.raises(SetupError, match=message):
-        map_mini(tmp_path / "out", tmp_path, "trex", tmp_path / "x", source=SourceOptions(**options))
+        map_mini(tmp_path / "out", tmp_path, "trex", tmp_path / "x", source=TrexOptions(**options))

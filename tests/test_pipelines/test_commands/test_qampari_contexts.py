@@ -16,7 +16,7 @@ from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.gold import REASONS as UNPLACED
 from mapping.contexts.ranked import REASONS
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from mapping.verify_output import verify_output
 from pipelines.cli import main, make_parser
 from tests.support.alignments import read_lines, table
