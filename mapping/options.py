@@ -9,35 +9,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kbsource.errors import SetupError
 
+_KEY = "option"
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What a field says of itself, beside its type and its default.
+    """What a field says of itself; the last four come from its name, type and default.
 
     Attributes:
         help: what it means; the default is added to it, unless it speaks of one.
-        flag: as it is typed; None for the field's name with dashes. ``--no-…`` turns off what is on.
+        flag: as it is typed; by default the field's name with dashes. ``--no-…`` turns off what is on.
         metavar: stands for the value in help.
         choices: values that it takes, with their meanings where this is a mapping; a ``Literal`` says them itself.
         lowest, highest, above, below: bounds of a number; the last two are no values themselves.
-        remedy: what to do when a bound is broken; None for ``give at least LOWEST``.
-        form: pattern that each text must match.
-        like: a text that does, for the message.
-        unit: what one of the number that is typed is in the field; bounds are in what is typed.
-        unit_name: written behind the number in messages.
+        remedy: what to do when a bound is broken, by default ``give at least LOWEST``.
+        form, like: pattern that each text must match, and a text that does.
+        unit, unit_name: what one of the number that is typed is in the field; bounds are in what is typed.
         bare: value of a flag that is given without one; None where a value is needed.
-        parse: gives the field's value for the text that is typed; raises SetupError.
+        parse: gives the field's value for the text that is typed.
         is_repeated: several values are given by several flags, else behind one.
+        name: of the field.
+        kind: type of one value: ``bool``, ``int``, ``float`` or ``str``.
+        is_many: the field holds several values.
+        default: of the field; ``MISSING`` for none.
     """
 
     help: str
-    flag: str | None = None
+    flag: str = ""
     metavar: str | None = None
     choices: Collection[str] = ()
     lowest: float | None = None
@@ -52,46 +56,49 @@ class Option:
     bare: Any = None
     parse: Callable[[str], Any] | None = None
     is_repeated: bool = False
+    name: str = ""
+    kind: type = str
+    is_many: bool = False
+    default: Any = ()
+
+    def check(self, value: Any) -> None:
+        """Raises SetupError for a value that it may not have; names the option, the value and what it may be."""
+        if self.choices and value not in self.choices:
+            raise SetupError(f"{self.flag} {value}: choose one of {', '.join(self.choices)}.")
+        if self.form is not None and not re.fullmatch(self.form, value):
+            raise SetupError(f"{self.flag} {'has' if self.is_many else 'is'} {value!r}; write it like {self.like}.")
+        if self.kind not in (int, float):
+            return
+        typed = value / self.unit
+        if (
+            (self.lowest is not None and typed < self.lowest)
+            or (self.highest is not None and typed > self.highest)
+            or (self.above is not None and typed <= self.above)
+            or (self.below is not None and typed >= self.below)
+        ):
+            remedy = self.remedy or f"give at least {self.lowest}"
+            raise SetupError(f"{self.flag} is {self.typed(value)}{self.unit_name}; {remedy}.")
+
+    def typed(self, value: Any) -> str:
+        """Gives a value as it is typed.
+
+        >>> Option("", unit=1 << 20).typed(4 << 30)
+        '4096'
+        """
+        if isinstance(value, tuple):
+            return ",".join(map(str, value))
+        return f"{value:.10g}" if isinstance(value, float) else str(value // self.unit if self.unit > 1 else value)
 
 
-def option(default: Any = MISSING, help: str = "", **rest: Any) -> Any:  # as in argparse
+def option(default: Any = MISSING, help: str = "", **rest: Any) -> Any:
     """Declares a field of a dataclass as an option; without a default it is needed. See ``Option`` for the rest."""
     return field(default=default, metadata={_KEY: Option(help, **rest)})
 
 
-_KEY = "option"
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """An option of a dataclass.
-
-    Attributes:
-        name: of the field.
-        kind: type of one value: ``bool``, ``int``, ``float`` or ``str``.
-        is_many: the field holds several values.
-        choices: that it may have; empty for any.
-        default: of the field; ``MISSING`` for none.
-        option: what is declared.
-    """
-
-    name: str
-    kind: type
-    is_many: bool
-    choices: tuple[str, ...]
-    default: Any
-    option: Option
-
-    @property
-    def flag(self) -> str:
-        """As it is typed."""
-        return self.option.flag or "--" + self.name.replace("_", "-")
-
-
-def declared(options: type[Any]) -> Mapping[str, Declared | type]:
+def declared(options: type[Any]) -> Mapping[str, Option | type]:
     """Gives the options of a dataclass by field, in order, and for a field that is such a dataclass its type."""
     hints = get_type_hints(options)
-    found: dict[str, Declared | type] = {}
+    found: dict[str, Option | type] = {}
     for one in fields(options):
         hint, is_many = hints[one.name], False
         if _KEY not in one.metadata:
@@ -103,9 +110,15 @@ def declared(options: type[Any]) -> Mapping[str, Declared | type]:
         if get_origin(hint) in (tuple, frozenset):
             hint, is_many = get_args(hint)[0], True
         said: Option = one.metadata[_KEY]
-        choices = get_args(hint) if get_origin(hint) is Literal else tuple(said.choices)
-        kind = hint if hint in (bool, int, float) else str
-        found[one.name] = Declared(one.name, kind, is_many, choices, one.default, said)
+        found[one.name] = replace(
+            said,
+            flag=said.flag or "--" + one.name.replace("_", "-"),
+            choices=get_args(hint) if get_origin(hint) is Literal else said.choices,
+            name=one.name,
+            kind=hint if hint in (bool, int, float) else str,
+            is_many=is_many,
+            default=one.default,
+        )
     return found
 
 
@@ -117,38 +130,9 @@ def check_options(options: Any) -> None:
     """
     for name, one in declared(type(options)).items():
         value = getattr(options, name)
-        if isinstance(one, Declared) and value is not None:
+        if isinstance(one, Option) and value is not None:
             for part in value if one.is_many else (value,):
-                _check(one, part)
-
-
-def _check(one: Declared, value: Any) -> None:
-    said = one.option
-    if one.choices and value not in one.choices:
-        raise SetupError(f"{one.flag} {value}: choose one of {', '.join(one.choices)}.")
-    if said.form is not None and not re.fullmatch(said.form, value):
-        raise SetupError(f"{one.flag} {'has' if one.is_many else 'is'} {value!r}; write it like {said.like}.")
-    if one.kind not in (int, float):
-        return
-    typed = value / said.unit
-    if (
-        (said.lowest is not None and typed < said.lowest)
-        or (said.highest is not None and typed > said.highest)
-        or (said.above is not None and typed <= said.above)
-        or (said.below is not None and typed >= said.below)
-    ):
-        remedy = said.remedy or f"give at least {said.lowest}"
-        raise SetupError(f"{one.flag} is {number_text(value, said)}; {remedy}.")
-
-
-def number_text(value: float, said: Option) -> str:
-    """Gives a number as it is typed.
-
-    >>> number_text(4 << 30, Option("", unit=1 << 20, unit_name=" MB"))
-    '4096 MB'
-    """
-    typed = value // said.unit if said.unit > 1 else value
-    return (f"{typed:.10g}" if isinstance(typed, float) else str(typed)) + said.unit_name
+                one.check(part)
 
 
 def listed(typed: str) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ class Passage(NamedTuple):
 class CutOptions:
     """How pages are cut; stands in the manifest under ``options``."""
 
-    max_words: int = option(MAX_WORDS, "most words of a passage", metavar="N", lowest=1)
+    max_words: int = option(MAX_WORDS, "most words of a passage", lowest=1)
     split_long: bool = option(
         False,
         "cut a sentence of more words behind each N of them; else it is a passage by itself",

@@ -41,8 +41,8 @@ Mixed = Literal["train", "drop"]
 class AnswerFilter:
     """Which questions have enough answers, and enough of them with evidence."""
 
-    least: int = option(5, "validated answers that a question needs", flag="--least-answers", metavar="N")
-    most: int = option(200, "validated answers that it may have", flag="--most-answers", metavar="N")
+    least: int = option(5, "validated answers that a question needs", flag="--least-answers")
+    most: int = option(200, "validated answers that it may have", flag="--most-answers")
     share: float = option(
         0.8,
         "share of all answers that must be validated",
@@ -103,7 +103,7 @@ class SampleSizes:
             TABLE_COMPOSITION: 200,
         }
     )
-    train_per_relation: int = option(1000, "most training questions that rest on one relation", metavar="N", lowest=0)
+    train_per_relation: int = option(1000, "most training questions that rest on one relation", lowest=0)
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for a pool that is none."""

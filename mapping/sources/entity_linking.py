@@ -15,7 +15,7 @@ from mapping.sources.forms.conll import DOCSTART, TokenDocument, iter_documents
 from mapping.sources.forms.mentions import LinkingOptions, Mention, aida_split, mention_example, wned_split
 from mapping.sources.forms.ptb import token_spans
 from mapping.sources.forms.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
-from mapping.sources.reading.base import Inputs, References, Source, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, Split, Tally, references_option
 from mapping.sources.reading.examples import Origin, give, reject
 from mapping.sources.reading.files_in import RawRecord, iter_lines, opened
 from mapping.sources.reading.scratch import Scratch
@@ -215,7 +215,7 @@ class Wned(EntityLinking):
     name = "wned"
     splits = ("dev", "test")
     options = WnedOptions
-    references = References("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
+    references = references_option("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
 
 
 class Cweb(Wned):

@@ -20,7 +20,7 @@ from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, References, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import ExclusionError, Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, integer_at, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
@@ -63,7 +63,7 @@ class Fever(Source[FeverOptions]):
 
     name = "fever"
     options = FeverOptions
-    references = References("--wiki-pages", "folder or files of FEVER's own wiki-pages")
+    references = references_option("--wiki-pages", "folder or files of FEVER's own wiki-pages")
     has_labels = True
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: FeverOptions) -> None:

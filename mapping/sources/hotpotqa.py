@@ -19,7 +19,7 @@ from kbsource.files import Storage, join
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, References, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array, iter_lines
@@ -48,7 +48,7 @@ class HotpotQa(Source[HotpotOptions]):
 
     name = "hotpotqa"
     options = HotpotOptions
-    references = References("--abstracts", "folder or files of the abstracts it was made from")
+    references = references_option("--abstracts", "folder or files of the abstracts it was made from")
     has_labels = True
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: HotpotOptions) -> None:

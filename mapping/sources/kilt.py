@@ -27,7 +27,7 @@ from mapping.sources.forms.kilt_texts import (
     release_paragraphs,
     stored_paragraphs,
 )
-from mapping.sources.reading.base import EVIDENCE_SPAN, Inputs, References, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import EVIDENCE_SPAN, Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import (
     Json,
@@ -70,7 +70,7 @@ class Kilt(Source[KiltOptions]):
 
     name = "kilt"
     options = KiltOptions
-    references = References("--from-kb", "release or kilt_knowledgesource.json it was made for")
+    references = references_option("--from-kb", "release or kilt_knowledgesource.json it was made for")
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: KiltOptions) -> None:
         """See ``Source.check``."""

@@ -53,8 +53,7 @@ class NqOptions(SourceOptions):
         "own", "whose meta long answers have: that of the annotation they come from, or always of the first"
     )
     nq_null_long_answers: Literal["skip", "released"] = option(
-        "skip",
-        "released gives a null long answer a span of no characters in front of the title, with BLEU 1.0",
+        "skip", "released gives a null long answer a span of no characters in front of the title, with BLEU 1.0"
     )
     nq_tokens: Literal["blank", "released"] = option(
         "blank", "what parts tokens; released parts them at any white space, which shifts spans"

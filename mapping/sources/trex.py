@@ -20,7 +20,7 @@ from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
 from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
 from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
 from mapping.sources.forms.trex_labels import Labels, iter_entities, keep_labels, labels_of
-from mapping.sources.reading.base import Inputs, References, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import ExclusionError, reject
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
@@ -35,13 +35,9 @@ class TrexOptions(SourceOptions):
     """
 
     seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
-    min_facts: int = option(1_000, "facts a relation must have, else all of them are left out", metavar="N", lowest=1)
-    sample: int = option(
-        5_000, "records of dev and of test, all others are train", metavar="N", lowest=0, remedy="give 0 or more"
-    )
-    sample_pool: int = option(
-        40_000, "records, in the order of the draw, that dev and test are drawn from", metavar="N"
-    )
+    min_facts: int = option(1_000, "facts a relation must have, else all of them are left out", lowest=1)
+    sample: int = option(5_000, "records of dev and of test, all others are train", lowest=0, remedy="give 0 or more")
+    sample_pool: int = option(40_000, "records, in the order of the draw, that dev and test are drawn from")
     rel_surface: bool = option(False, "surface forms of the relation in meta")
 
     def __post_init__(self) -> None:
@@ -68,7 +64,7 @@ class Trex(Source[TrexOptions]):
 
     name = "trex"
     options = TrexOptions
-    references = References("--wikidata", "Wikidata's JSON dump, for labels and aliases", "FILE")
+    references = references_option("--wikidata", "Wikidata's JSON dump, for labels and aliases", "FILE")
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: TrexOptions) -> None:
         """See ``Source.check``."""

@@ -53,12 +53,7 @@ class ZeroShotOptions(SourceOptions):
 
     seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
     fold: int = option(
-        0,
-        "which of the ten original splits is read from a folder",
-        metavar="N",
-        lowest=0,
-        highest=9,
-        remedy="give 0 to 9",
+        0, "which of the ten original splits is read from a folder", lowest=0, highest=9, remedy="give 0 to 9"
     )
     relation_split: Literal["original", "random"] = option(
         "original",

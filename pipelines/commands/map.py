@@ -53,7 +53,7 @@ def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
         parser.epilog = f"datasets:\n{names}\n\n{hint}\n\n{parser.epilog}"
         return
     own = dataset_flags(dataset)
-    files = "".join(f" {one.flag} {one.option.metavar}" for one in own if one.name == "references")
+    files = "".join(f" {one.flag} {one.metavar}" for one in own if one.name == "references")
     parser.usage = f"kbsource map {dataset} --kb RELEASE --input FILE{files} --output DIR [options]"
     parser.description = f"{DATASETS[dataset].summary}.\n\n{parser.description}"
     parser.epilog = (

@@ -42,7 +42,6 @@ class BuildOptions:
     limit_pages: int | None = option(
         None,
         "only the first N pages of the dump, of all namespaces",
-        metavar="N",
         lowest=1,
         remedy="give at least 1, or leave it out for all pages",
     )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any, TypeVar
 
-from mapping.options import Declared, declared, number_text, option
+from mapping.options import Option, declared, option
 
 Options = TypeVar("Options")
 Flags = argparse.ArgumentParser | argparse._ArgumentGroup
@@ -56,17 +56,17 @@ def truncated_option() -> Any:
     return option(False, "take what can be read of a dump that breaks off")
 
 
-def flags_of(options: type) -> Iterator[Declared]:
+def flags_of(options: type) -> Iterator[Option]:
     """Gives the options of a dataclass and of the dataclasses that are its fields, in order."""
     for one in declared(options).values():
-        if isinstance(one, Declared):
+        if isinstance(one, Option):
             yield one
         else:
             yield from flags_of(one)
 
 
 def add_flags(
-    parser: Flags, options: type | Iterable[Declared], *, but: Collection[str] = (), optional: Collection[str] = ()
+    parser: Flags, options: type | Iterable[Option], *, but: Collection[str] = (), optional: Collection[str] = ()
 ) -> None:
     """Adds a flag for each option.
 
@@ -79,42 +79,29 @@ def add_flags(
         optional: fields without a default that need not be given.
     """
     for one in flags_of(options) if isinstance(options, type) else options:
-        if one.name not in but:
-            parser.add_argument(
-                one.flag, **_settings(one, is_needed=one.default is MISSING and one.name not in optional)
-            )
+        if one.name in but:
+            continue
+        settings: dict[str, Any] = {"help": _help(one).replace("%", "%%"), "default": None}
+        if one.kind is bool:
+            action: Any = argparse.BooleanOptionalAction if one.default is True else "store_true"
+            settings["action"] = "store_false" if one.flag.startswith("--no-") else action
+        else:
+            settings |= {"type": one.kind, "choices": tuple(one.choices) or None}
+            settings["metavar"] = one.metavar or ("N" if one.kind is int else None)
+            if one.flag.startswith("-"):
+                settings["required"] = one.default is MISSING and one.name not in optional
+            if one.bare is not None:
+                settings |= {"nargs": "?", "const": one.bare}
+            elif one.is_many and one.parse is None:
+                settings |= {"action": "append"} if one.is_repeated else {"nargs": "+"}
+        parser.add_argument(one.flag, **settings)
 
 
-def _settings(one: Declared, *, is_needed: bool) -> dict[str, Any]:
-    said = one.option
-    settings: dict[str, Any] = {"help": _help(one).replace("%", "%%"), "default": None}
-    if one.kind is bool:
-        action: Any = argparse.BooleanOptionalAction if one.default is True else "store_true"
-        return {**settings, "action": "store_false" if one.flag.startswith("--no-") else action}
-    settings["type"] = one.kind
-    settings["required"] = is_needed
-    if one.choices:
-        settings["choices"] = one.choices
-    if said.metavar is not None:
-        settings["metavar"] = said.metavar
-    if said.bare is not None:
-        settings |= {"nargs": "?", "const": said.bare}
-    elif one.is_many and said.parse is None:
-        settings |= {"action": "append"} if said.is_repeated else {"nargs": "+"}
-    return settings
-
-
-def _help(one: Declared) -> str:
-    said, default = one.option, one.default
-    meanings = said.choices.items() if isinstance(said.choices, Mapping) else ()
-    text = "; ".join([said.help] * bool(said.help) + [f"{name}: {meaning}" for name, meaning in meanings])
-    if "(default" in text or default in (None, MISSING, "", ()) or isinstance(default, bool | frozenset):
-        return text
-    if isinstance(default, tuple):
-        shown = ",".join(map(str, default))
-    else:
-        shown = number_text(default, said).removesuffix(said.unit_name) if one.kind is not str else default
-    return f"{text} (default: {shown})"
+def _help(one: Option) -> str:
+    meanings = one.choices.items() if isinstance(one.choices, Mapping) else ()
+    text = "; ".join([one.help] * bool(one.help) + [f"{name}: {meaning}" for name, meaning in meanings])
+    has_default = one.default not in (None, MISSING, "", ()) and not isinstance(one.default, bool | frozenset)
+    return f"{text} (default: {one.typed(one.default)})" if has_default and "(default" not in text else text
 
 
 def place(flag: str) -> str:
@@ -137,20 +124,12 @@ def from_flags(given: Mapping[str, Any], options: type[Options], **known: Any) -
     for name, one in declared(options).items():
         if name in known:
             continue
-        if not isinstance(one, Declared):
+        if not isinstance(one, Option):
             values[name] = from_flags(given, one)
-        elif (value := given.get(place(one.flag))) is not None:
-            values[name] = _value(one, value)
+        elif (typed := given.get(place(one.flag))) is not None:
+            parse = one.parse or (tuple if one.is_many else None)
+            values[name] = parse(typed) if parse else typed * one.unit if one.unit > 1 else typed
     return options(**values)
-
-
-def _value(one: Declared, typed: Any) -> Any:
-    said = one.option
-    if said.parse is not None:
-        return said.parse(typed)
-    if one.is_many:
-        return tuple(typed)
-    return typed * said.unit if said.unit != 1 else typed
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -49,7 +49,6 @@ class VerifyOptions:
         "with --verify: where BLEU is weak, take the sentence of the page that the model finds most likely to say it, "
         f"of the N that share most of its words (default: {RESCUE_SENTENCES})",
         flag="--rescue",
-        metavar="N",
         bare=RESCUE_SENTENCES,
         lowest=0,
     )
@@ -89,7 +88,7 @@ class MapOptions:
         highest=1,
         remedy="give a score between 0 and 1",
     )
-    max_elements: int = option(1, "paragraphs a span may cross", metavar="N", lowest=1)
+    max_elements: int = option(1, "paragraphs a span may cross", lowest=1)
     title_map: str | None = option(
         None, "known moves: a line each, old title, tab, new title or page id", metavar="FILE"
     )
@@ -108,7 +107,7 @@ class MapOptions:
     )
     max_rejects: float = rejects_option(0.01, of="records")
     worker_memory_bytes: int = memory_option()
-    chunk_records: int = option(5_000, "records of a file of a table", metavar="N", lowest=1)
+    chunk_records: int = option(5_000, "records of a file of a table", lowest=1)
     evidence_timeout_s: float = option(
         60.0,
         "longest time for one piece of evidence, which is then tried once more and given up",

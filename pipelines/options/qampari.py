@@ -39,16 +39,14 @@ class QampariOptions:
         below=1,
         remedy="give a probability from 0 to below 1",
     )
-    sentences_before: int = option(
-        N_BEFORE, "sentences of the same paragraph that a proof begins with", metavar="N", lowest=0
-    )
-    most_subjects: int = option(MOST_SUBJECTS, "properties and values with more subjects are passed over", metavar="N")
+    sentences_before: int = option(N_BEFORE, "sentences of the same paragraph that a proof begins with", lowest=0)
+    most_subjects: int = option(MOST_SUBJECTS, "properties and values with more subjects are passed over")
     most_specific_types: bool = option(
         False, "of typed questions about one thing with the same answers keep the one with the most specific type"
     )
     all_proofs: bool = option(False, "of a value that several things have, the proofs of all of them")
     has_tables: bool = option(True, "make no questions about the tables of list pages", flag="--no-tables")
-    least_rows: int = option(LEAST_ROWS, "rows that a table needs", metavar="N", lowest=1)
+    least_rows: int = option(LEAST_ROWS, "rows that a table needs", lowest=1)
     key_columns: str | None = option(
         None, "key columns of tables, JSON Lines of {title, table, column} (default: a rule finds them)", metavar="FILE"
     )

@@ -32,7 +32,7 @@ class LinkingOptions(SourceOptions):
         "nothing, as in the published AIDA file",
     )
     max_tokens: int = option(
-        256, "tokens of the input, tags included", metavar="N", lowest=2, remedy="the two tags alone are 2 tokens"
+        256, "tokens of the input, tags included", lowest=2, remedy="the two tags alone are 2 tokens"
     )
     blank_lines: Literal["skip", "released"] = option(
         "skip", "blank lines of the TSV in the context; released makes second spaces of them"

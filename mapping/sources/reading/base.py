@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
-from mapping.options import check_options
+from mapping.options import Option, check_options
 from mapping.records import Example
 
 Split = Literal["train", "dev", "test"]
@@ -62,18 +62,18 @@ class SourceOptions:
         return False
 
 
-class References(NamedTuple):
-    """The files that hold the evidence texts of a dataset, as an option of the command.
+def references_option(flag: str, help: str, metavar: str = "PATH") -> Option:
+    """Declares the files that hold the evidence texts of a dataset; ``PATH`` is a file or a folder."""
+    return Option(help, flag, metavar, name="references", is_many=True)
 
-    Attributes:
-        flag: as it is typed.
-        help: what they are.
-        metavar: ``FILE``, ``DIR``, or ``PATH`` for either.
-    """
 
-    flag: str
-    help: str
-    metavar: str = "PATH"
+LABELS = Option(
+    "answers of a test file without, by id; it is written with them too",
+    "--labels",
+    "FILE",
+    name="labels",
+    is_many=True,
+)
 
 
 Options = TypeVar("Options", bound=SourceOptions)
@@ -126,7 +126,7 @@ class Source(ABC, Generic[Options]):
     name: str
     splits: tuple[Split, ...] = SPLITS
     options: type[Options]
-    references: References | None = None
+    references: Option | None = None
     has_labels: bool = False
 
     @abstractmethod

@@ -12,9 +12,9 @@ from typing import Any
 
 from kbsource.errors import SetupError
 from mapping.entail.signal import ModelOptions
-from mapping.options import Declared, Option
+from mapping.options import Option
 from mapping.sources import DATASETS, SOURCES
-from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.reading.base import LABELS, SourceOptions, Split
 from pipelines.options.fields import Flags, add_flags, flags_of, from_flags, place
 from pipelines.options.map import MapOptions, VerifyOptions
 
@@ -38,19 +38,11 @@ _FILES = ("references", "labels")
 _WORD = re.compile(r"[a-z]+")
 
 
-def dataset_flags(dataset: str) -> tuple[Declared, ...]:
+def dataset_flags(dataset: str) -> tuple[Option, ...]:
     """Gives the options that are a dataset's own: what it reads beside its records, and the choices of its reader."""
     source = SOURCES[dataset]
-    read: dict[str, Option] = {}
-    if source.references is not None:
-        flag, meaning, metavar = source.references
-        read["references"] = Option(meaning, flag, metavar)
-    if source.has_labels:
-        read["labels"] = Option(
-            "answers of a test file without, by id; it is written with them too", "--labels", "FILE"
-        )
-    files = (Declared(name, str, is_many=True, choices=(), default=(), option=one) for name, one in read.items())
-    return (*files, *flags_of(source.options))
+    files = [source.references] if source.references is not None else []
+    return (*files, *([LABELS] if source.has_labels else []), *flags_of(source.options))
 
 
 def takers() -> dict[str, list[str]]:
@@ -66,8 +58,7 @@ def add_dataset_flags(parser: Flags) -> None:
     """Declares the flags of all datasets, each once, with the datasets in front of its meaning."""
     flags = {one.flag: one for dataset in DATASETS for one in dataset_flags(dataset)}
     for flag, datasets in takers().items():
-        said = flags[flag].option
-        add_flags(parser, [replace(flags[flag], option=replace(said, help=f"{', '.join(datasets)}: {said.help}"))])
+        add_flags(parser, [replace(flags[flag], help=f"{', '.join(datasets)}: {flags[flag].help}")])
 
 
 def add_verify_flags(parser: Flags) -> None:
