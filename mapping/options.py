@@ -113,7 +113,7 @@ def declared(options: type[Any]) -> Mapping[str, Option | type]:
         found[one.name] = replace(
             said,
             flag=said.flag or "--" + one.name.replace("_", "-"),
-            choices=get_args(hint) if get_origin(hint) is Literal else said.choices,
+            choices=said.choices or (get_args(hint) if get_origin(hint) is Literal else ()),
             name=one.name,
             kind=hint if hint in (bool, int, float) else str,
             is_many=is_many,

@@ -6,27 +6,21 @@ import argparse
 import dataclasses
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
-from pipelines.options.fields import add_flags, from_flags
+from pipelines.options.build import BuildOptions
+from pipelines.options.fields import from_flags
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    from pipelines.options.build import BuildOptions
-
-    add_flags(parser, BuildOptions)
-    add_run_arguments(parser)
-
-
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.build import build
     from pipelines.jobs.build_inputs import BadDumpError, finding_line
-    from pipelines.options.build import BuildOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), BuildOptions)
@@ -102,7 +96,7 @@ COMMAND = Command(
         "      --runner local-multi",
         "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try",
     ),
-    add_arguments=_add_arguments,
+    add_arguments=partial(add_job_arguments, BuildOptions),
     run=_run,
     takes_beam_flags=True,
 )

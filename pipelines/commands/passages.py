@@ -5,26 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pipelines.commands.flags.common import Command, add_run_arguments, facts_table, run_flags
-from pipelines.options.fields import add_flags, from_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags
+from pipelines.options.fields import from_flags
+from pipelines.options.passages import PassagesOptions
 from pipelines.progress import clock, size
 
 if TYPE_CHECKING:
     from pipelines.jobs.passages import PassagesSummary
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    from pipelines.options.passages import PassagesOptions
-
-    add_flags(parser, PassagesOptions)
-    add_run_arguments(parser)
-
-
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.passages import make_passages
-    from pipelines.options.passages import PassagesOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), PassagesOptions)
@@ -73,7 +67,7 @@ COMMAND = Command(
         "kbsource passages --kb releases/enwiki-20261001 --output passages/enwiki-20261001 \\\n"
         "      --format pyserini --format dpr --max-words 120 --split-long-sentences",
     ),
-    add_arguments=_add_arguments,
+    add_arguments=partial(add_job_arguments, PassagesOptions),
     run=_run,
     takes_beam_flags=True,
 )

@@ -5,26 +5,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
-from pipelines.options.fields import add_flags, from_flags
+from pipelines.options.fields import from_flags
+from pipelines.options.wikidata import WikidataOptions
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    from pipelines.options.wikidata import WikidataOptions
-
-    add_flags(parser, WikidataOptions)
-    add_run_arguments(parser)
-
-
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.wikidata import make_wikidata
-    from pipelines.options.wikidata import WikidataOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), WikidataOptions)
@@ -73,7 +67,7 @@ COMMAND = Command(
         "      --sites enwiki --runner local-multi",
         "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output releases/try",
     ),
-    add_arguments=_add_arguments,
+    add_arguments=partial(add_job_arguments, WikidataOptions),
     run=_run,
     takes_beam_flags=True,
 )

@@ -86,7 +86,7 @@ def add_flags(
             action: Any = argparse.BooleanOptionalAction if one.default is True else "store_true"
             settings["action"] = "store_false" if one.flag.startswith("--no-") else action
         else:
-            settings |= {"type": one.kind, "choices": tuple(one.choices) or None}
+            settings |= {"type": str if one.parse else one.kind, "choices": tuple(one.choices) or None}
             settings["metavar"] = one.metavar or ("N" if one.kind is int else None)
             if one.flag.startswith("-"):
                 settings["required"] = one.default is MISSING and one.name not in optional

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.options.fields import Flags
+from pipelines.options.fields import Flags, add_flags
 
 _NARROWEST, _WIDEST = 40, 100
 
@@ -85,6 +85,12 @@ def add_run_arguments(parser: Flags) -> None:
     )
     add("--workers", type=int, metavar="N", help="workers for local-multi (default: one per core)")
     add("--json", action="store_true", help="the summary as one JSON object")
+
+
+def add_job_arguments(options: type, parser: argparse.ArgumentParser) -> None:
+    """Declares the options of a job, and what every one takes."""
+    add_flags(parser, options)
+    add_run_arguments(parser)
 
 
 def run_flags(args: argparse.Namespace) -> list[str]:
