@@ -85,7 +85,7 @@ def commands_page() -> str:
     """Gives docs/commands.md."""
     parts = [
         "# Commands",
-        "Written by `docs/generate.py` from the options of the jobs and datasets. [manual.md](manual.md) explains more.",
+        "Written by `docs/generate.py` from the options of jobs and datasets. [manual.md](manual.md) explains more.",
     ]
     for command in COMMANDS:
         parts += _command(command)

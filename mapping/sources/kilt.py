@@ -27,7 +27,16 @@ from mapping.sources.forms.kilt_texts import (
     release_paragraphs,
     stored_paragraphs,
 )
-from mapping.sources.reading.base import EVIDENCE_SPAN, Inputs, Source, SourceOptions, Split, Tally, references_option
+from mapping.sources.reading.base import (
+    EVIDENCE_SPAN,
+    PARTIAL_EVIDENCE,
+    Inputs,
+    Source,
+    SourceOptions,
+    Split,
+    Tally,
+    references_option,
+)
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import (
     Json,
@@ -41,8 +50,6 @@ from mapping.sources.reading.fields import (
 )
 from mapping.sources.reading.files_in import check_shape, iter_lines
 from mapping.sources.reading.scratch import Scratch
-
-PARTIAL_EVIDENCE = "partial_evidence"
 
 _N_TRIED = 20
 

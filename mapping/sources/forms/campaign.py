@@ -26,8 +26,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 from mapping.records import Evidence, PageKey
-from mapping.sources.kilt import PARTIAL_EVIDENCE
-from mapping.sources.reading.base import EVIDENCE_SPAN, Tally, references_option
+from mapping.sources.reading.base import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Tally, references_option
 from mapping.sources.reading.fields import Json, digits_or_text, objects_at, optional_object, optional_text, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines, opened
 from mapping.sources.reading.scratch import Scratch

@@ -18,6 +18,8 @@ Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 EVIDENCE_SPAN = "evidence_span"
 """Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
+PARTIAL_EVIDENCE = "partial_evidence"
+"""Key of the ``meta`` of a record: spans that hold part of the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
