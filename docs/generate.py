@@ -13,6 +13,7 @@ from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
+from mapping.sources import DATASETS
 from pipelines.cli import COMMANDS
 from pipelines.commands.flags.common import Command
 from pipelines.runners.presets import PRESETS
@@ -116,6 +117,8 @@ def _command(command: Command) -> Iterator[str]:
         meaning = (action.help or "") % {"default": action.default}
         rows.append((shown, "yes" if action.required else "", meaning))
     yield _table(("argument", "required", "meaning"), rows)
+    if command.name == "map":
+        yield _table(("dataset", "what it is"), ((f"`{name}`", one.summary) for name, one in DATASETS.items()))
     yield "```\n" + "\n".join(command.examples) + "\n```"
 
 
