@@ -95,6 +95,17 @@ def option(default: Any = MISSING, help: str = "", **rest: Any) -> Any:
     return field(default=default, metadata={_KEY: Option(help, **rest)})
 
 
+def path_option(help: str, metavar: str = "FILE") -> Any:
+    """Declares a file, or a folder, that may be given."""
+    return option(None, help, metavar=metavar)
+
+
+def between(lowest: float, highest: float, default: Any, help: str, *, of: str, **rest: Any) -> Any:
+    """Declares a number between two, both included; ``of`` says what it is, for the message."""
+    remedy = f"give {of} between {lowest} and {highest}"
+    return option(default, help, lowest=lowest, highest=highest, remedy=remedy, **rest)
+
+
 def declared(options: type[Any]) -> Mapping[str, Option | type]:
     """Gives the options of a dataclass by field, in order, and for a field that is such a dataclass its type."""
     hints = get_type_hints(options)
@@ -133,6 +144,15 @@ def check_options(options: Any) -> None:
         if isinstance(one, Option) and value is not None:
             for part in value if one.is_many else (value,):
                 one.check(part)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Options whose values are checked; one with laws of its own calls ``check_options`` in its ``__post_init__``."""
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options``."""
+        check_options(self)
 
 
 def listed(typed: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from mapping.contexts.questions import AskedQuestion
 from mapping.contexts.ranked import RankedPassage, ranked_for
 from mapping.contexts.records import SEPARATOR, Positive, contexts_record, fid_record, hard_negatives
 from mapping.metrics.qampari_files import Joined
-from mapping.options import check_options, option
+from mapping.options import Checked, option
 from mapping.qampari.released import record_line
 from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
@@ -25,7 +25,7 @@ CONTEXTS, FID = "qampari_contexts", "qampari_fid"
 
 
 @dataclass(frozen=True, slots=True)
-class ContextsOptions:
+class ContextsOptions(Checked):
     """How passages are chosen."""
 
     most_ranked: int = option(200, "ranked passages of a question that are taken", flag="--top", lowest=1)
@@ -36,10 +36,6 @@ class ContextsOptions:
         flag="--alias-edits",
         lowest=0,
     )
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
 
 @dataclass(slots=True)

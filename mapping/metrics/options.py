@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kbsource.errors import SetupError
-from mapping.options import check_options, option
+from mapping.options import check_options, option, path_option
 
 EvidenceMatch = Literal["text", "id"]
 Matching = Literal["greedy", "maximum"]
@@ -48,10 +48,8 @@ class QampariFiles:
     gold: str = option(
         help="questions with answer_list, as released, or with answers, the names of a single answer", metavar="FILE"
     )
-    predictions: str | None = option(None, "qid and predictions, a list of strings, for each question", metavar="FILE")
-    retrieved: str | None = option(
-        None, "qid and ctxs, a list of passages with title and text, best first", metavar="FILE"
-    )
+    predictions: str | None = path_option("qid and predictions, a list of strings, for each question")
+    retrieved: str | None = path_option("qid and ctxs, a list of passages with title and text, best first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.options import check_options, option
+from mapping.options import Checked, option
 from mapping.search.sentences import sentence_spans
 
 MAX_WORDS = 100
@@ -93,7 +93,7 @@ class Passage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CutOptions:
+class CutOptions(Checked):
     """How pages are cut; stands in the manifest under ``options``."""
 
     max_words: int = option(MAX_WORDS, "most words of a passage", lowest=1)
@@ -102,10 +102,6 @@ class CutOptions:
         "cut a sentence of more words behind each N of them; else it is a passage by itself",
         flag="--split-long-sentences",
     )
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
     def cut(self, page: PageText) -> list[Passage]:
         """Gives the passages of a page."""

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.options import check_options, option
+from mapping.options import between, check_options, option
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 
 KEPT = "kept"
@@ -43,14 +43,14 @@ class AnswerFilter:
 
     least: int = option(5, "validated answers that a question needs", flag="--least-answers")
     most: int = option(200, "validated answers that it may have", flag="--most-answers")
-    share: float = option(
+    share: float = between(
+        0,
+        1,
         0.8,
         "share of all answers that must be validated",
+        of="a share of the answers",
         flag="--least-share",
         metavar="SHARE",
-        lowest=0,
-        highest=1,
-        remedy="give a share of the answers between 0 and 1",
     )
 
     def __post_init__(self) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.flags.common import Command, add_job_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.build import BuildOptions
 from pipelines.options.fields import from_flags
@@ -30,16 +29,14 @@ def _run(args: argparse.Namespace) -> int:
         for finding in error.findings:
             print(finding_line(finding), file=sys.stderr)
         raise
-    print(summary_json(summary) if args.json else summary_text(summary))
+    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
     return 0
 
 
-def summary_json(summary: BuildSummary) -> str:
-    """Gives what a build made as one JSON object."""
+def summary_values(summary: BuildSummary) -> dict[str, Any]:
+    """Gives what was made, for JSON."""
     manifest = summary.manifest
-    value = {
-        "output": summary.output,
-        "seconds": round(summary.seconds, 1),
+    return {
         "counts": dataclasses.asdict(manifest.totals),
         "parse_statuses": manifest.parse_statuses,
         "findings": manifest.findings,
@@ -47,7 +44,6 @@ def summary_json(summary: BuildSummary) -> str:
         "titles_not_found": list(summary.titles_not_found),
         "bytes": table_bytes(manifest.tables),
     }
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: BuildSummary) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mapping.sources import DATASETS
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import Flags, add_flags, flags_of, nearest
 from pipelines.progress import clock
 
@@ -117,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
         raise SetupError(f"Name a dataset ({', '.join(DATASETS)}), or --all with --config FILE.")
     options = map_options(args.dataset, vars(args), split=args.split or split_of(args.input or ()))
     summary = map_dataset(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary, args.kb))
+    print(summary_json(summary, **summary.report) if args.json else summary_text(summary, args.kb))
     return 0
 
 
@@ -135,7 +134,7 @@ def _run_all(args: argparse.Namespace) -> int:
     output = args.output.rstrip("/") or "/"
     planned = planned_alignments(vars(args))
     summary = map_all(planned, kb=args.kb, output=output, flags=run_flags(args), progress=Progress())
-    print(all_json(summary) if args.json else all_text(summary))
+    print(summary_json(summary, kept=summary.kept, **summary.report) if args.json else all_text(summary))
     return 0
 
 
@@ -161,12 +160,6 @@ def planned_alignments(given: dict[str, Any]) -> list[Planned]:
     return planned
 
 
-def summary_json(summary: MapSummary) -> str:
-    """Gives what an alignment made as one JSON object."""
-    value = {"output": summary.output, "seconds": round(summary.seconds, 1), **summary.report}
-    return json.dumps(value, ensure_ascii=False, indent=2)
-
-
 def summary_text(summary: MapSummary, kb: str) -> str:
     """Gives what an alignment made for reading, and what to do next."""
     from mapping.write.report import report_text
@@ -182,12 +175,6 @@ def summary_text(summary: MapSummary, kb: str) -> str:
         )
     check = f"kbsource validate-kilt {shlex.quote(path)} --kb {shlex.quote(kb)}"
     return f"{done} The records are in {path}. Check them: {check}"
-
-
-def all_json(summary: AllSummary) -> str:
-    """Gives what all alignments made as one JSON object."""
-    value = {"output": summary.output, "seconds": round(summary.seconds, 1), "kept": summary.kept, **summary.report}
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def all_text(summary: AllSummary) -> str:

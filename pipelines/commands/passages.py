@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags, summary_json
 from pipelines.options.fields import from_flags
 from pipelines.options.passages import PassagesOptions
 from pipelines.progress import clock, size
@@ -23,20 +22,17 @@ def _run(args: argparse.Namespace) -> int:
 
     options = from_flags(vars(args), PassagesOptions)
     summary = make_passages(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary, args.kb))
+    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary, args.kb))
     return 0
 
 
-def summary_json(summary: PassagesSummary) -> str:
-    """Gives what was made as one JSON object."""
+def summary_values(summary: PassagesSummary) -> dict[str, Any]:
+    """Gives what was made, for JSON."""
     manifest = summary.manifest
-    value = {
-        "output": summary.output,
-        "seconds": round(summary.seconds, 1),
+    return {
         "counts": manifest["counts"],
         "bytes": {one["file"]: one["bytes"] for one in manifest["files"]},
     }
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: PassagesSummary, kb: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.flags.common import Command, add_job_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
 from pipelines.options.wikidata import WikidataOptions
@@ -23,22 +22,19 @@ def _run(args: argparse.Namespace) -> int:
 
     options = from_flags(vars(args), WikidataOptions)
     summary = make_wikidata(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary))
+    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
     return 0
 
 
-def summary_json(summary: WikidataSummary) -> str:
-    """Gives what was made as one JSON object."""
+def summary_values(summary: WikidataSummary) -> dict[str, Any]:
+    """Gives what was made, for JSON."""
     manifest = summary.manifest
-    value = {
-        "output": summary.output,
-        "seconds": round(summary.seconds, 1),
+    return {
         "counts": dataclasses.asdict(manifest.totals),
         "findings": manifest.findings,
         "rows": {name: sum(one.rows for one in entries) for name, entries in manifest.tables.items()},
         "bytes": table_bytes(manifest.tables),
     }
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: WikidataSummary) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mapping.options import check_options, option
+from mapping.options import Checked, option, path_option
 from pipelines.options.fields import memory_option, output_option, range_option, rejects_option, truncated_option
 
 _PLACES = ("dump", "output", "page_props", "wikidata", "siteinfo")
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(Checked):
     """What is built, and how.
 
     Attributes:
@@ -25,19 +25,13 @@ class BuildOptions:
         is_repeated=True,
     )
     output: str = output_option("the release")
-    page_props: str | None = option(
-        None, "page_props.sql.gz of the same date: Wikidata items, disambiguation", metavar="FILE"
+    page_props: str | None = path_option("page_props.sql.gz of the same date: Wikidata items, disambiguation")
+    wikidata: str | None = path_option(
+        "release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases", "DIR"
     )
-    wikidata: str | None = option(
-        None,
-        "release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases",
-        metavar="DIR",
-    )
-    siteinfo: str | None = option(None, "siteinfo as JSON from the wiki's API: aliases of namespaces", metavar="FILE")
-    only_titles: str | None = option(
-        None,
-        "only the articles whose titles the file lists, one a line, and the redirects that lead to them",
-        metavar="FILE",
+    siteinfo: str | None = path_option("siteinfo as JSON from the wiki's API: aliases of namespaces")
+    only_titles: str | None = path_option(
+        "only the articles whose titles the file lists, one a line, and the redirects that lead to them"
     )
     limit_pages: int | None = option(
         None,
@@ -65,10 +59,6 @@ class BuildOptions:
     worker_memory_bytes: int = memory_option()
     range_bytes: int | None = range_option()
     parser: str = "kbsource.pages.articles:PageParser"
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the release, as JSON values for the manifest."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any, TypeVar
 
-from mapping.options import Option, declared, option
+from mapping.options import Option, between, declared, option
 
 Options = TypeVar("Options")
 Flags = argparse.ArgumentParser | argparse._ArgumentGroup
@@ -21,14 +21,8 @@ def output_option(what: str) -> Any:
 
 def rejects_option(default: float, *, of: str) -> Any:
     """Declares the highest share of the records that may be rejected."""
-    return option(
-        default,
-        f"highest share of the {of} that may be rejected",
-        metavar="SHARE",
-        lowest=0,
-        highest=1,
-        remedy=f"give a share of the {of} between 0 and 1",
-    )
+    meaning = f"highest share of the {of} that may be rejected"
+    return between(0, 1, default, meaning, of=f"a share of the {of}", metavar="SHARE")
 
 
 def memory_option() -> Any:

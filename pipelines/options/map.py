@@ -10,7 +10,7 @@ from mapping.decide.acceptance import read_rule
 from mapping.decide.policy import THRESHOLD
 from mapping.entail.hypotheses import HypothesisKind
 from mapping.entail.signal import ModelOptions
-from mapping.options import check_options, option
+from mapping.options import Checked, between, check_options, option, path_option
 from mapping.search.numbering import Numbering
 from mapping.sources import SOURCES, all_choices, usual_choices
 from mapping.sources.reading.base import SourceOptions, Split
@@ -31,7 +31,7 @@ _DECIDING = (
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyOptions:
+class VerifyOptions(Checked):
     """How alignments are verified.
 
     Attributes:
@@ -52,10 +52,6 @@ class VerifyOptions:
         bare=RESCUE_SENTENCES,
         lowest=0,
     )
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +76,11 @@ class MapOptions:
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     source: SourceOptions | None = None
-    threshold: float = option(
-        THRESHOLD,
-        "lowest score that is kept",
-        metavar="BLEU",
-        lowest=0,
-        highest=1,
-        remedy="give a score between 0 and 1",
-    )
+    threshold: float = between(0, 1, THRESHOLD, "lowest score that is kept", of="a score", metavar="BLEU")
     max_elements: int = option(1, "paragraphs a span may cross", lowest=1)
-    title_map: str | None = option(
-        None, "known moves: a line each, old title, tab, new title or page id", metavar="FILE"
-    )
-    accept_fuzzy: float | None = option(
-        None,
-        "take the most similar title for a missing one, from 60 to 100",
-        metavar="SCORE",
-        lowest=60,
-        highest=100,
-        remedy="give a likeness between 60 and 100",
+    title_map: str | None = path_option("known moves: a line each, old title, tab, new title or page id")
+    accept_fuzzy: float | None = between(
+        60, 100, None, "take the most similar title for a missing one, from 60 to 100", of="a likeness", metavar="SCORE"
     )
     numbering: Numbering = option("kilt", "of paragraphs")
     strips_section: bool = option(False, "section without the newline at its end", flag="--strip-section")
@@ -123,7 +105,7 @@ class MapOptions:
         "entailment, neutral, contradiction, with and, or, not and brackets",
         metavar="RULE",
     )
-    scratch: str | None = option(None, "folder for temporary indexes (default: the system's)", metavar="DIR")
+    scratch: str | None = path_option("folder for temporary indexes (default: the system's)", "DIR")
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for options that do not go together."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kbsource.errors import SetupError
 from mapping.entail.signal import ModelOptions
-from mapping.options import check_options, option
+from mapping.options import check_options, option, path_option
 from mapping.qampari.facts.evidence import N_BEFORE
 from mapping.qampari.facts.joins import MOST_SUBJECTS
 from mapping.qampari.facts.validation import LEAST_ENTAILMENT
@@ -28,9 +28,7 @@ class QampariOptions:
     wikidata: str = option(help="release of Wikidata, see kbsource wikidata", metavar="RELEASE")
     output: str = output_option("what is made")
     model: ModelOptions | None = None
-    relations: str | None = option(
-        None, "relations and their words, TOML (default: those of the package)", metavar="FILE"
-    )
+    relations: str | None = path_option("relations and their words, TOML (default: those of the package)")
     least_entailment: float = option(
         LEAST_ENTAILMENT,
         "a sentence proves a fact when its probability of entailment is above this",
@@ -47,8 +45,8 @@ class QampariOptions:
     all_proofs: bool = option(False, "of a value that several things have, the proofs of all of them")
     has_tables: bool = option(True, "make no questions about the tables of list pages", flag="--no-tables")
     least_rows: int = option(LEAST_ROWS, "rows that a table needs", lowest=1)
-    key_columns: str | None = option(
-        None, "key columns of tables, JSON Lines of {title, table, column} (default: a rule finds them)", metavar="FILE"
+    key_columns: str | None = path_option(
+        "key columns of tables, JSON Lines of {title, table, column} (default: a rule finds them)"
     )
     redirect_aliases: bool = option(False, "titles that lead to the page of a table's answer are aliases")
     seed: str = option("qampari", "of every draw", metavar="TEXT")

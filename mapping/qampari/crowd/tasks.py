@@ -30,7 +30,7 @@ from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.identity import stable_sha256
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, code_facts
-from mapping.options import check_options, option
+from mapping.options import Checked, option
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import Form, check_files, read_form
 from mapping.qampari.released import page_url
@@ -49,7 +49,7 @@ _ID_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class TaskOptions:
+class TaskOptions(Checked):
     """Which tasks are made."""
 
     wrong_share: float = option(
@@ -67,10 +67,6 @@ class TaskOptions:
         lowest=0,
     )
     seed: str = option("qampari", "export: of every draw", metavar="TEXT")
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
 
 class ValidationTask(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Generic, Literal, TypeVar
 from kbsource.errors import SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
-from mapping.options import Option, check_options
+from mapping.options import Checked, Option
 from mapping.records import Example
 
 Split = Literal["train", "dev", "test"]
@@ -42,15 +42,11 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(Checked):
     """Choices of a reader; those of a dataset that has any are a class of their own, beside it.
 
     The defaults are the right rules; quirks of released code or data have names.
     """
-
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``."""
-        check_options(self)
 
     @property
     def sample_records(self) -> int | None:

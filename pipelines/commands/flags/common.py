@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import textwrap
@@ -98,6 +99,12 @@ def run_flags(args: argparse.Namespace) -> list[str]:
     from pipelines.runners.presets import beam_flags
 
     return beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
+
+
+def summary_json(summary: Any, **values: Any) -> str:
+    """Gives what a job made as one JSON object: where it is, how long it took, and ``values``."""
+    value = {"output": summary.output, "seconds": round(summary.seconds, 1), **values}
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def input_lines(path: str) -> Iterator[tuple[int, str]]:

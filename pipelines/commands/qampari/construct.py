@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
 from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
+from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import add_flags, flags_of, from_flags, place
 from pipelines.progress import clock
 
@@ -65,14 +64,8 @@ def _run(args: argparse.Namespace) -> int:
     pool = {subset: given[place(f"--pool-{name}")] for subset, name in _POOL_FLAGS.items()}
     options = from_flags(given, QampariOptions, model=model, sizes=from_flags(given, SampleSizes, pool=pool))
     summary = make_qampari(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary))
+    print(summary_json(summary, **summary.report) if args.json else summary_text(summary))
     return 0
-
-
-def summary_json(summary: QampariSummary) -> str:
-    """Gives what was made as one JSON object."""
-    value = {"output": summary.output, "seconds": round(summary.seconds, 1), **summary.report}
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: QampariSummary) -> str:
