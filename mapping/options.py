@@ -70,12 +70,12 @@ class Option:
         if self.kind not in (int, float):
             return
         typed = value / self.unit
-        if (
-            (self.lowest is not None and typed < self.lowest)
-            or (self.highest is not None and typed > self.highest)
-            or (self.above is not None and typed <= self.above)
-            or (self.below is not None and typed >= self.below)
-        ):
+        if not (
+            (self.lowest is None or typed >= self.lowest)
+            and (self.highest is None or typed <= self.highest)
+            and (self.above is None or typed > self.above)
+            and (self.below is None or typed < self.below)
+        ):  # so that what is no number is refused too
             remedy = self.remedy or f"give at least {self.lowest}"
             raise SetupError(f"{self.flag} is {self.typed(value)}{self.unit_name}; {remedy}.")
 

@@ -69,6 +69,7 @@ def test_every_kind_of_field_has_its_flag() -> None:
         ({"rows": 0}, "--rows is 0; give at least 1."),
         ({"limit": 0.0}, "--limit is 0; give more than 0, less than 2."),
         ({"limit": 2.0}, "--limit is 2; give more than 0, less than 2."),
+        ({"limit": float("nan")}, "--limit is nan; give more than 0, less than 2."),
     ],
 )
 def test_what_a_value_may_be_is_checked_wherever_it_comes_from(given: dict[str, Any], said: str) -> None:
