@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from kbsource.wikitext.html_tags import MAX_LIST_DEPTH
 from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
 
-_LIST_PREFIX = re.compile(r"\n([*#:]+)(?![*#:;])")
+_LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
@@ -17,6 +18,7 @@ _PARENTHESIS_CUT = re.compile(r"\( ?\x02")
 _EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")"])
+_LINE_MARKS = frozenset("*#:;=-")
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
 
 
@@ -52,6 +54,8 @@ def _mark_line(match: re.Match[str]) -> str:
         return f"\n{PRE}{line[1:]}" if not line.isspace() else "\n"
     content = line.lstrip("*#:;")
     prefix = line[: len(line) - len(content)]
+    if len(prefix) > MAX_LIST_DEPTH:
+        prefix = prefix[: MAX_LIST_DEPTH - 1] + prefix[-1]
     if prefix[-1] == ";" and (colon := _definition_colon(content)) >= 0:
         term, definition = content[:colon].strip(), content[colon + 1 :].strip()
         return f"\n{LIST}{prefix}{LIST}{term}\n{LIST}{prefix[:-1]}:{LIST}{definition}"
@@ -146,6 +150,8 @@ def _join_cuts(text: str) -> str:
                 is_spaced = False
             elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
                 add(TRAIL_STOP)
+            elif first in _LINE_MARKS and before[-1:] in ("\n", ""):  # what was cut begins the line
+                piece = LITERAL_OF.get(first, TRAIL_STOP + first) + piece[1:]
             add(piece)
             before = piece
             continue

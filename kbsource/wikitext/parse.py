@@ -34,6 +34,7 @@ from kbsource.wikitext.markers import (
     PLACE,
     PRE,
     holds_controls,
+    without_marks,
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
@@ -44,6 +45,7 @@ _FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _AFTER_PLACE = re.compile(f"({PLACE}[TI][0-9]+\n) +")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
+_STRAY_PRE = re.compile(f"(?<=[^\n]){PRE}")
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
@@ -133,6 +135,8 @@ class WikitextParser:
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
+        if PRE in text:  # what a template has put on one line
+            text = _STRAY_PRE.sub("", text)
         text = tidy(strip_quotes(mark_lines(text)))
         walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
@@ -218,7 +222,7 @@ class _Page:
         if rendering.outcome == "infobox":
             if _HEADING_IN_TEMPLATE.search(inner):
                 return self._leave_out(inner, template.name, "infobox")
-            fields = [(name, value) for name, value in template.named.items() if value]
+            fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
             self.templates[template.name, "rendered"] += 1
             self._infoboxes.append((template.name, fields))
             return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
