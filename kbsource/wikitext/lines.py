@@ -18,7 +18,7 @@ _PARENTHESIS_CUT = re.compile(r"\( ?\x02")
 _EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")"])
-_LINE_MARKS = frozenset("*#:;=-")
+_LINE_MARKS = frozenset("*#:;=")
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
 
 
@@ -151,7 +151,9 @@ def _join_cuts(text: str) -> str:
             elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
                 add(TRAIL_STOP)
             elif first in _LINE_MARKS and before[-1:] in ("\n", ""):  # what was cut begins the line
-                piece = LITERAL_OF.get(first, TRAIL_STOP + first) + piece[1:]
+                piece = LITERAL_OF[first] + piece[1:]
+            elif piece[:4] == "----" and before[-1:] in ("\n", ""):
+                piece = " " + piece
             add(piece)
             before = piece
             continue

@@ -1,7 +1,8 @@
 """Reads the rules: which function shows a template, which templates are left out knowingly, which are infoboxes.
 
-The data is ``rules/*.toml``: ``en.toml`` serves every language, as all editions keep English names beside their own;
-the file of a language comes before it; ``magic.toml`` holds parser functions and variables of all languages.
+The data is ``rules/*.toml``, a file for each language. What ``en.toml`` leaves out knowingly, and its infoboxes, hold for
+every language, as all editions keep English names beside their own; of what it shows elsewhere only the names hold that
+``international.toml`` lists. ``magic.toml`` holds parser functions and variables of all languages.
 """
 
 from __future__ import annotations
@@ -159,9 +160,11 @@ def rule_book(lang: str) -> RuleBook:
     canonical = {entry["name"]: _rule(entry) for entry in english["rule"]}
     book = RuleBook()
     own = _read(lang) or _read(lang.split("-", 1)[0])
-    if lang not in ("en", "simple") and own:
+    if lang in ("en", "simple"):
+        _add(book, english, canonical)
+    else:
         _add(book, own, canonical)
-    _add(book, english, canonical)
+        _add(book, english, canonical, shown=frozenset(_read("international")["names"]))
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
@@ -170,8 +173,18 @@ def rule_book(lang: str) -> RuleBook:
     return book
 
 
-def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule]) -> None:
-    """Adds the rules of one file; names that are there already keep their rule."""
+def _add(
+    book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule], *, shown: frozenset[str] | None = None
+) -> None:
+    """Adds the rules of one file; names that are there already keep their rule.
+
+    Args:
+        book: takes them.
+        data: of the file.
+        canonical: the English rules by their names, which aliases are of.
+        shown: names that may show something, where not all do; of what shows nothing those count that are long enough
+            to be no other language's.
+    """
     found: list[tuple[str, Rule]] = []
     for entry in data.get("rule", ()):
         rule = _rule(entry)
@@ -186,6 +199,8 @@ def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule]) -> No
         book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
         book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
     for name, rule in found:
+        if shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
+            continue
         book.by_name.setdefault(name, rule)
         if len(name) >= _SHORTEST_FOLDED:
             book.folded.setdefault(name.casefold(), rule)
