@@ -14,12 +14,20 @@ _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_PARENTHESIS_CUT = re.compile(r"\( ?\x02")
-_EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
+_CUT_BEFORE_BRACKET = re.compile(r"\x02[ \x02,;:]*[)\]\"”»]")
+_CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
+# With nothing between them, or nothing but a word that announces what is cut.
+_EMPTY_PARENTHESES = re.compile(
+    r"\( ?(?:(?:e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase|bijv\.|[Zz]ie"
+    r"|см\.|напр\.),? ?)?\x02[ \x02,;:]*\)"
+)
+_EMPTY_BRACKETS = re.compile(r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)")
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
-_AFTER_CUT = frozenset(["", " ", ",", ".", ")"])
-_LINE_MARKS = frozenset("*#:;=")
+_AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
+_SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
+_SEPARATORS = frozenset(",;")
+_LINE_MARKS = frozenset("*#:;=")
 
 
 def mark_lines(text: str) -> str:
@@ -127,8 +135,10 @@ def tidy(text: str) -> str:
     or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
     """
     if CUT in text:
-        if _PARENTHESIS_CUT.search(text):
-            text = _EMPTY_PARENTHESES.sub("", text)
+        if _CUT_BEFORE_BRACKET.search(text):
+            text = _EMPTY_PARENTHESES.sub(CUT, text)
+            text = _EMPTY_BRACKETS.sub(CUT, text)
+        if _CUT_AFTER_PARENTHESIS.search(text):
             text = _PARENTHESIS_START.sub("(", text)
         text = _join_cuts(text)
     text = text.replace("\t", " ").replace("\u00a0", " ")
@@ -167,9 +177,14 @@ def _join_cuts(text: str) -> str:
                 continue
         if first in _CLOSE_UP:
             if before[-1:] == " ":
-                out[-1] = before[:-1]
+                out[-1] = before = before[:-1]
         elif is_spaced:
             add(" ")
+        if first in _SEPARATED and before.rstrip(" ")[-1:] in _SEPARATORS and piece[:2] != "..":
+            left = before.rstrip(" ")
+            if left[-2:-1] != "\\":  # TeX
+                del out[-1 if out[-1] is before else -2 :]
+                add(left[:-1])
         is_spaced = False
         add(piece)
         before = piece
