@@ -17,11 +17,14 @@ _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 _CUT_BEFORE_BRACKET = re.compile(r"\x02[ \x02,;:]*[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
 # With nothing between them, or nothing but a word that announces what is cut.
-_EMPTY_PARENTHESES = re.compile(
-    r"\( ?(?:(?:e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase|bijv\.|[Zz]ie"
-    r"|см\.|напр\.),? ?)?\x02[ \x02,;:]*\)"
+_ANNOUNCING = (
+    r"e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase"
+    r"|bijv\.|[Zz]ie|см\.|напр\."
 )
-_EMPTY_BRACKETS = re.compile(r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)")
+_EMPTY_PARENTHESES = re.compile(rf"\( ?(?:(?:{_ANNOUNCING}),? ?)?\x02[ \x02,;:]*\)")
+_EMPTY_BRACKETS = re.compile(
+    r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)"
+)
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut

@@ -77,7 +77,7 @@ class TemplateRenderer:
         text = rule.function(template, self._page, **rule.parameters)
         if text is None:
             return _FIXED["dropped"]
-        return Rendering("rendered", text, rule.is_block)
+        return Rendering(rule.outcome, text, rule.is_block)
 
 
 @cache

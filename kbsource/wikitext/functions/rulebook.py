@@ -1,8 +1,8 @@
 """Reads the rules: which function shows a template, which templates are left out knowingly, which are infoboxes.
 
-The data is ``rules/*.toml``, a file for each language. What ``en.toml`` leaves out knowingly, and its infoboxes, hold for
-every language, as all editions keep English names beside their own; of what it shows elsewhere only the names hold that
-``international.toml`` lists. ``magic.toml`` holds parser functions and variables of all languages.
+The data is ``rules/*.toml``, a file for each language. What ``en.toml`` leaves out knowingly, and its infoboxes, hold
+for every language, as all editions keep English names beside their own; of what it shows elsewhere only the names hold
+that ``international.toml`` lists. ``magic.toml`` holds parser functions and variables of all languages.
 """
 
 from __future__ import annotations
@@ -17,17 +17,30 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
-from kbsource.wikitext.functions import blocks, conditions, dates, foreign, inline, phonetics, places, regional
+from kbsource.wikitext.functions import (
+    blocks,
+    citations,
+    conditions,
+    dates,
+    foreign,
+    inline,
+    italian,
+    phonetics,
+    places,
+    regional,
+)
 from kbsource.wikitext.functions.arguments import Function
 from kbsource.wikitext.functions.measures import convert, quantities, science
 
 _MODULES: dict[str, ModuleType] = {
     "blocks": blocks,
+    "citations": citations,
     "conditions": conditions,
     "convert": convert,
     "dates": dates,
     "foreign": foreign,
     "inline": inline,
+    "italian": italian,
     "phonetics": phonetics,
     "places": places,
     "quantities": quantities,
@@ -42,7 +55,7 @@ class Rule(NamedTuple):
 
     Attributes:
         outcome: rendered | dropped | unknown | infobox.
-        function: gives the wikitext; None for the other outcomes.
+        function: gives the wikitext, of an infobox what it shows in the running text besides; None for nothing.
         parameters: keyword arguments of the function.
         is_block: the result stands on lines of its own.
     """
@@ -122,7 +135,7 @@ def _read(name: str) -> dict[str, Any]:
 
 def _rule(entry: dict[str, Any]) -> Rule:
     outcome = entry.get("outcome", "rendered")
-    if outcome != "rendered":
+    if "function" not in entry:
         return {"dropped": DROPPED, "unknown": UNKNOWN, "infobox": INFOBOX}[outcome]
     written = entry["function"]
     module, _, name = written.partition(".")
@@ -132,7 +145,7 @@ def _rule(entry: dict[str, Any]) -> Rule:
     parameters = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()
     }
-    return Rule("rendered", function, parameters, entry.get("block", False))
+    return Rule(outcome, function, parameters, entry.get("block", False))
 
 
 @cache
