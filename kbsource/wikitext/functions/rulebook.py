@@ -181,6 +181,8 @@ def rule_book(lang: str) -> RuleBook:
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
+        if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
+            continue
         book.by_name.setdefault(code, Rule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     return book
