@@ -15,8 +15,8 @@ import numpy as np
 from kbsource.files import Storage, join
 from kbsource.release.findings import Findings
 from kbsource.release.layout import MANIFEST
-from mapping.passages.corpus import COUNTS, TABLE, CutOptions, line_path, read_page_texts, read_passages, table_files
-from mapping.passages.cut import Passage, passage_id
+from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_passages, table_files
+from mapping.passages.cut import CutOptions, Passage, passage_id
 from mapping.passages.forms import FORMS
 from mapping.write.tables import table_path
 

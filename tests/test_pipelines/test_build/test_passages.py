@@ -17,8 +17,8 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
 from mapping.passages import corpus as corpus_files
-from mapping.passages.corpus import CutOptions, read_corpus, read_passages
-from mapping.passages.cut import Passage, Span
+from mapping.passages.corpus import read_corpus, read_passages
+from mapping.passages.cut import CutOptions, Passage, Span
 from mapping.passages.schema import PASSAGES
 from mapping.verify_output import verify_output
 from mapping.write.output import manifest_bytes

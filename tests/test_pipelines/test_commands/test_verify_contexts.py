@@ -14,7 +14,7 @@ from kbsource.files import LocalStorage, sha256_of
 from kbsource.release.manifest import canonical_json
 from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from mapping.verify_output import OutputReport, verify_output
 from mapping.write.output import manifest_bytes
 from pipelines.cli import main
