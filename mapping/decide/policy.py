@@ -1,8 +1,9 @@
 """What becomes of outputs and records whose evidence was not found, was found badly, or stands on a missing page.
 
 One table says it for every dataset and split: ``POLICIES``. Source: section 4 of the KILT paper (outputs of dev and
-test with BLEU below 0.5 on any span are dropped, entity linking is not filtered) and the published files: in train every
-record stays, and an evidence set with a span that is weak or has no place loses its provenance and keeps its answer.
+test with BLEU below 0.5 on any span are dropped, entity linking is not filtered) and the published files: in train
+every record stays, and an evidence set with a span that is weak or has no place loses its provenance and keeps its
+answer.
 """
 
 from __future__ import annotations
