@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.files import LocalStorage
-from mapping.write import tables
 from mapping.write.tables import read_table, table_path, write_table
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("texts", pa.list_(pa.string()))])
@@ -28,7 +27,7 @@ def test_groups_have_the_rows_that_were_asked_for(
         return (tmp_path / name / path).read_bytes()
 
     expected = written("usual")
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", n_at_once)
+    monkeypatch.setattr("kbsource.runtime.chunks._ROWS_AT_ONCE", n_at_once)
     assert written("other") == expected
 
     file = pq.ParquetFile(tmp_path / "other" / table_path("numbers", 0, 1))

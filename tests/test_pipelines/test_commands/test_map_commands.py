@@ -198,6 +198,10 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     shown = capsys.readouterr().out
     assert "score_differs" in shown
     assert "NOT valid: 1 records" in shown
+    assert main(["validate-kilt", str(file), "--kb", str(release), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["ok"]
+    assert sum(told["broken"].values()) >= len(told["findings"]) > 0
 
 
 def test_validate_says_where_nothing_could_be_compared(
