@@ -32,17 +32,9 @@ from kbsource.pages.page_items import Sitelinks, write_page_items
 from kbsource.pages.shards import ShardReport, merge_templates, shard_file
 from kbsource.pages.staging import ScanReport, part_path, read_batches
 from kbsource.records import BadRecord
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
-from kbsource.release.manifest import (
-    Conflict,
-    Counts,
-    Dump,
-    InputFile,
-    Manifest,
-    TemplateCount,
-    code_facts,
-    sum_counts,
-)
+from kbsource.release.manifest import InputFile, code_facts, sum_counts
+from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.schema import TEMPLATES
 from kbsource.site import Site
@@ -319,7 +311,7 @@ def assemble(
     inputs: Sequence[InputFile],
     options: dict[str, Any],
     wikidata: WikidataTables | None,
-) -> Manifest:
+) -> PagesManifest:
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
     Args:
@@ -367,15 +359,15 @@ def assemble(
             scratch=scratch,
         )
         findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
-    return Manifest(
+    return PagesManifest(
         code=code_facts(),
         inputs=tuple(inputs),
         dump=Dump(dump_date([report.file for report in reports]), schema_version, site.to_json()),
         options=options,
         tables=tables,
-        index=index,
+        files=index,
         counts=counts,
-        totals=sum_counts(counts.values()),
+        totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
         unknown_templates=_most_used(templates),
         qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),

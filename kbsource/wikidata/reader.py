@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join
 from kbsource.release.layout import MANIFEST
-from kbsource.wikidata.manifest import WikidataManifest, read_wikidata_manifest
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WikidataTables:
         Raises:
             SetupError: the folder holds no finished release of Wikidata.
         """
-        return cls(path, read_wikidata_manifest(path, storage), storage)
+        return cls(path, WIKIDATA_RELEASE.read(path, storage), storage)
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Gives rows of a table in its order; memory holds one row group."""
@@ -50,7 +50,7 @@ class WikidataTables:
 
     def n_rows(self, table: str) -> int:
         """Gives the number of rows of a table."""
-        return sum(entry.rows for entry in self.manifest.tables[table])
+        return self.manifest.n_rows(table)
 
     @property
     def manifest_path(self) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from kbsource.release.manifest import Manifest
+from kbsource.release.pages.kind import PagesManifest
 from mapping.search.resolve import Resolver, open_manifest, read_moves
 from pipelines.alignment.page_texts import PageTexts
 from pipelines.stores.storage import absolute, storage_for
@@ -28,10 +28,10 @@ class ReleasePages(NamedTuple):
     lang: str
 
     @classmethod
-    def of(cls, manifest: Manifest, folder: str) -> ReleasePages:
+    def of(cls, manifest: PagesManifest, folder: str) -> ReleasePages:
         """Gives the pages of the release in a folder."""
         entries = manifest.tables["pages"]
-        rows = tuple(entry.rows for entry in entries)
+        rows = tuple(entry.rows or 0 for entry in entries)
         return cls(absolute(folder), tuple(entry.file for entry in entries), rows, manifest.site.lang)
 
     @classmethod

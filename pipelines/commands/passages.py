@@ -64,19 +64,18 @@ def _run(args: argparse.Namespace) -> int:
 
 def summary_json(summary: PassagesSummary) -> str:
     """Gives what was made as one JSON object."""
-    manifest = summary.manifest
     value = {
         "output": summary.output,
         "seconds": round(summary.seconds, 1),
-        "counts": manifest["counts"],
-        "bytes": {one["file"]: one["bytes"] for one in manifest["files"]},
+        "counts": summary.manifest.facts["counts"],
+        "bytes": {entry.file: entry.bytes for entry in summary.manifest.entries()},
     }
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: PassagesSummary, kb: str) -> str:
     """Gives what was made for reading, and what to do next."""
-    counts = summary.manifest["counts"]
+    counts = summary.manifest.facts["counts"]
     rows: list[tuple[str, object]] = [
         ("pages", counts["pages"]),
         ("  without running text", counts["pages_without_text"]),
@@ -84,7 +83,7 @@ def summary_text(summary: PassagesSummary, kb: str) -> str:
         ("  of one longer sentence", counts["long_passages"]),
         ("words", counts["words"]),
         ("  in a passage (mean)", f"{counts['words'] / max(counts['passages'], 1):.1f}"),
-        ("files", size(sum(one["bytes"] for one in summary.manifest["files"]))),
+        ("files", size(sum(entry.bytes for entry in summary.manifest.entries()))),
         ("wall time", clock(summary.seconds)),
     ]
     again = f"kbsource verify {shlex.quote(summary.output)} --kb {shlex.quote(kb)}"

@@ -19,8 +19,9 @@ from kbsource.release.columns import (
     timestamp_seconds,
     timestamp_text,
 )
-from kbsource.release.laws import check_page
-from kbsource.release.writer import GROUP_CHARS, PageGroups, TableFile, write_small_table
+from kbsource.release.pages.laws import check_page
+from kbsource.release.pages.row_groups import GROUP_CHARS, PageGroups
+from kbsource.release.writer import TableFile, write_small_table
 from kbsource.schema import PAGES, REJECTED
 from tests.support.pages import pages, synthetic_pages, write_pages
 

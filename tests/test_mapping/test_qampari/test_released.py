@@ -16,17 +16,20 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.release.layout import stored_files
+from kbsource.release.output import Output
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_rows
 from mapping.metrics.options import QampariFiles, QampariOptions
 from mapping.metrics.qampari import evaluate_qampari
+from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import FORMAT, Form, data_path, read_form, write_release_files
+from mapping.qampari.release_files import Form, data_path, write_release_files
 from mapping.qampari.released import page_url, parse_qid, qid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
 from mapping.qampari.schema import QUESTIONS, TABLES
-from mapping.write.output import begin_output, manifest_bytes
-from mapping.write.tables import read_table, write_table
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
+from tests.support.verified import manifest_bytes
 
 QID = "7__wikidata_comp__dev"
 PROOF = ProofText("The Ullane Is long. It ends.", 12, "River Ullane", 3, 10, 38, 30, 0.875, "The Ullane is long.")
@@ -215,13 +218,13 @@ _drawn = st.builds(
 def test_rows_give_the_questions_again(tmp_path_factory: pytest.TempPathFactory, given_questions: list[Any]) -> None:
     output = str(tmp_path_factory.mktemp("rows"))
     rows = map(question_row, given_questions)
-    entry = write_table(
+    entry = write_rows(
         rows,
         "questions",
+        QUESTIONS,
         output=output,
         file="questions/questions-0.parquet",
         storage=LocalStorage(),
-        schema=QUESTIONS,
         group_rows=2,
     )
 
@@ -308,15 +311,18 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
 
 
 def test_a_form_is_that_of_a_finished_release(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no finished QAMPARI release"):
+    with pytest.raises(SetupError, match="no finished release"):
         read_form(str(tmp_path), LocalStorage())
     for manifest, said in (
-        ("[]", "not the manifest of a QAMPARI release"),
-        ("{", "not the manifest of a QAMPARI release"),
-        ('{"format": "kbsource-release-1"}', "not the manifest of a QAMPARI release"),
-        (f'{{"format": "{FORMAT}"}}', "is not as it was written; fetch it again"),
-        (manifest_bytes({}, form=FORMAT).decode(), "made by another version of kbsource"),
-        (manifest_bytes({"form": {"host": "x"}}, form=FORMAT).decode(), "made by another version of kbsource"),
+        ("[]", "not a manifest of kbsource"),
+        ("{", "not JSON"),
+        ('{"format": "kbsource-release-1"}', "this is no QAMPARI release"),
+        (f'{{"format": "{QAMPARI_RELEASE.format}"}}', "changed since it was written"),
+        (manifest_bytes({}, form=QAMPARI_RELEASE.format).decode(), "made by another version of kbsource"),
+        (
+            manifest_bytes({"form": {"host": "x"}}, form=QAMPARI_RELEASE.format).decode(),
+            "made by another version of kbsource",
+        ),
     ):
         (tmp_path / "manifest.json").write_text(manifest)
         with pytest.raises(SetupError, match=said):
@@ -335,9 +341,14 @@ def test_every_column_has_a_meaning() -> None:
         check(schema)
 
 
+def begin(output: str) -> None:
+    with Output(output, LocalStorage(), kind=QAMPARI_RELEASE):
+        pass
+
+
 def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
     storage, output = LocalStorage(), str(tmp_path / "release")
-    begin_output(output, storage)
+    begin(output)
 
     def questions() -> Iterator[DrawnQuestion]:
         yield drawn(question("P50__Q1", ["A", "B", "C", "D", "E"]), 0, "dev")
@@ -354,12 +365,12 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
             is_released_case=False,
         )
     assert stored_files(output, storage) == ["BUILDING"]
-    begin_output(output, storage)
+    begin(output)
 
 
 def test_what_an_interrupted_run_left_is_removed(tmp_path: Path) -> None:
     storage, output = LocalStorage(), write_qampari(tmp_path / "release", _questions_of_a_release())
     (output / "manifest.json").rename(output / "BUILDING")
-    begin_output(str(output), storage)
+    begin(str(output))
 
     assert stored_files(str(output), storage) == ["BUILDING"]

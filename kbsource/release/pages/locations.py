@@ -21,7 +21,7 @@ from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
 from kbsource.index.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
 from kbsource.release.layout import index_path
-from kbsource.release.manifest import IndexFile
+from kbsource.release.manifest import FileEntry
 from kbsource.runtime.sorted_runs import SortedRuns
 
 PAGES_FILE = "pages.arrow"
@@ -100,7 +100,7 @@ def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.Recor
         yield batch
 
 
-def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:
+def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[FileEntry, ...]:
     """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
     entries = []
     for name in sorted(files):
@@ -111,7 +111,7 @@ def publish_index(folder: str, files: Sequence[str], output: str, *, storage: St
             sink = HashingWriter(raw)
             while block := source.read(CHUNK_BYTES):
                 sink.write(block)
-        entries.append(IndexFile(index_path(name), sink.n_bytes, sink.hexdigest()))
+        entries.append(FileEntry(index_path(name), None, sink.n_bytes, sink.hexdigest()))
     return tuple(entries)
 
 
