@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, index_folder
-from kbsource.release.pages.locations import Locations
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.release.pages.pages_reader import PagesReader
 from kbsource.site import Site
 from kbsource.titles import normalise_title

@@ -245,7 +245,29 @@ def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
     ]
 
 
-Summed = typing.TypeVar("Summed")
+class Counted(typing.Protocol):
+    """Records of an input: how many were read (the first field), and what became of them, with those rejected."""
+
+    @property
+    def n_rejected(self) -> int: ...
+
+
+Summed = typing.TypeVar("Summed", bound=Counted)
+
+
+def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:
+    """Gives every way in which counts contradict each other: what was read is the sum of what became of it, and the
+    totals are the sum of the inputs."""
+    faults = []
+    for name, one in [*sorted(counts.items()), ("all inputs", totals)]:
+        read, *became = (field.name for field in dataclasses.fields(one))  # type: ignore[arg-type]  # it is one
+        parts = {field: one.n_rejected if field == "rejected" else getattr(one, field) for field in became}
+        if getattr(one, read) != sum(parts.values()):
+            said = " + ".join(f"{n} {field}" for field, n in parts.items())
+            faults.append(f"{name}: {getattr(one, read)} {read}, not {said} = {sum(parts.values())}")
+    if sum_counts(counts.values(), zero) != sum_counts([totals], zero):
+        faults.append("the totals are not the sum of the input files' counts")
+    return faults
 
 
 def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:

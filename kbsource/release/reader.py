@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.files import LocalStorage, Storage, join
+from kbsource.files import LocalStorage, ReadableStorage, Storage, join
 
 
 def open_table(path: str, storage: Storage) -> pq.ParquetFile:
@@ -31,9 +32,15 @@ def opened_table(path: str, storage: Storage) -> Iterator[pq.ParquetFile]:
         file.close(force=True)
 
 
+def row_groups(path: str, storage: ReadableStorage, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Gives the row groups of a file in order, one in memory; ``columns`` or all of them."""
+    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+        for group in range(parquet.metadata.num_row_groups):
+            yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
+
+
 def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:
     """Gives the rows of a table in order, one row group in memory."""
     for path in storage.glob(join(output, table, f"{table}-*.parquet")):
-        with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-            for group in range(parquet.metadata.num_row_groups):
-                yield from parquet.read_row_group(group, use_threads=False).to_pylist()
+        for group in row_groups(path, storage):
+            yield from group.to_pylist()

@@ -76,49 +76,38 @@ def verify(
     storage, sources = storage_or_local(path, storage), sources or {}
     content = read_content(path, storage)
     found = Findings({**RULES, **{slug: meaning for kind in kinds for slug, meaning in kind.rules.items()}})
-    name = ""
+    kind = None
     try:
         kind = kind_of(content, join(path, MANIFEST), kinds)
-        name = kind.name
-        _check_sources(path, kind, sources, kinds)
         manifest = kind.read(path, storage)
-    except _OddSourcesError as error:
-        raise SetupError(str(error)) from error
     except SetupError as error:
-        if sources and not name:
+        if sources:
             raise
         found.add(MANIFEST, "manifest", str(error))
-        return VerifyReport(found.sorted(), name, 1, len(content), 0, {}, False, ())
+        return VerifyReport(found.sorted(), kind.name if kind else "", 1, len(content), 0, {}, False, ())
+    _check_sources(path, kind, sources, kinds)
     checking = Checking(path, kind, manifest, storage, found=found, sources=sources, on_progress=on_progress)
     counts = checking.run()
-    n_bytes = sum(entry.bytes for entry in checking.entries.values())
-    has_texts = bool(sources) and counts is not None
     return VerifyReport(
         found.sorted(),
-        name,
+        kind.name,
         len(checking.entries),
-        n_bytes,
+        checking.n_bytes,
         checking.n_rows,
         counts or {},
-        has_texts,
+        bool(sources) and counts is not None,
         tuple(checking.extra),
     )
-
-
-class _OddSourcesError(SetupError):
-    """What a release is to be compared with makes no sense for its kind."""
 
 
 def _check_sources(path: str, kind: Kind[Any], sources: Mapping[str, str], kinds: Iterable[Kind[Any]]) -> None:
     if odd := [name for name in sources if name not in kind.made_from]:
         flags = " and ".join(f"--{name}" for name in odd)
         takers = " and ".join(f"a {one.name}" for one in kinds if {*odd} & {*one.made_from})
-        raise _OddSourcesError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
+        raise SetupError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
-        raise _OddSourcesError(
-            f"{path}: {flags} are for a {kind.name}; give both of what these were made from, or none."
-        )
+        raise SetupError(f"{path}: {flags} are for a {kind.name}; give both of what these were made from, or none.")
 
 
 class Checking(Generic[M]):
@@ -184,11 +173,12 @@ class Checking(Generic[M]):
     def _add(self, n_bytes: int) -> None:
         self._n_done += n_bytes
         if self._on_progress is not None:
-            self._on_progress(self._n_done, self._n_bytes)
+            self._on_progress(self._n_done, 2 * self.n_bytes)
 
     @cached_property
-    def _n_bytes(self) -> int:
-        return 2 * sum(entry.bytes for entry in self.entries.values())
+    def n_bytes(self) -> int:
+        """Size of all files."""
+        return sum(entry.bytes for entry in self.entries.values())
 
     def _list(self, kind: Kind[Any], manifest: Manifest, folder: str) -> None:
         """Lists the files of a release and of those in its folders, whose manifests count as files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import TypedManifest, row_faults, sum_counts
+from kbsource.release.manifest import TypedManifest, row_faults, sum_faults
 from kbsource.schema import SCHEMA_VERSION, WIKIDATA_TABLES
 from kbsource.wikidata.checks import RULES, check_tables
 
@@ -49,17 +49,6 @@ class WikidataManifest(TypedManifest):
 
 def count_faults(manifest: WikidataManifest) -> list[str]:
     """Gives every way in which the counts disagree with each other or with the tables' rows."""
-    faults = []
-    for name, one in [*sorted(manifest.counts.items()), ("all inputs", manifest.totals)]:
-        total = one.items + one.properties + one.other_entities + one.n_rejected
-        if one.lines_read != total:
-            faults.append(
-                f"{name}: {one.lines_read} lines read, not {one.items} items + {one.properties} properties"
-                f" + {one.other_entities} other entities + {one.n_rejected} rejected = {total}"
-            )
-    zero = EntityCounts()
-    if sum_counts(manifest.counts.values(), zero) != sum_counts([manifest.totals], zero):
-        faults.append("the totals are not the sum of the input files' counts")
     totals, findings = manifest.totals, manifest.findings
     expected = {
         "items": totals.items,
@@ -67,7 +56,7 @@ def count_faults(manifest: WikidataManifest) -> list[str]:
         "statements": sum(n for name, n in findings.items() if name.startswith("rank_")),
         "rejected": totals.n_rejected,
     }
-    return faults + row_faults(manifest, expected)
+    return sum_faults(manifest.counts, totals, EntityCounts()) + row_faults(manifest, expected)
 
 
 WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join
 from kbsource.release.layout import MANIFEST
+from kbsource.release.reader import row_groups
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
 
 
@@ -41,12 +41,10 @@ class WikidataTables:
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Gives rows of a table in its order; memory holds one row group."""
         for entry in self.manifest.tables[table]:
-            with self.storage.open_read(join(self.path, entry.file)) as raw, pq.ParquetFile(raw) as file:
-                for number in range(file.metadata.num_row_groups):
-                    group = file.read_row_group(number, columns=list(columns), use_threads=False)
-                    yield from group.combine_chunks().to_batches()
-                    if self.on_rows is not None:
-                        self.on_rows(group.num_rows)
+            for group in row_groups(join(self.path, entry.file), self.storage, columns):
+                yield from group.combine_chunks().to_batches()
+                if self.on_rows is not None:
+                    self.on_rows(group.num_rows)
 
     def n_rows(self, table: str) -> int:
         """Gives the number of rows of a table."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from kbsource.errors import SetupError
@@ -13,8 +12,7 @@ from kbsource.release.manifest import ListingManifest
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.crowd.tasks import read_questions
 from mapping.qampari.kind import read_form
-from mapping.qampari.release_files import Form
-from mapping.qampari.released import aid_of, page_url, pid_of, released_record
+from mapping.qampari.released import aid_of, pid_of, released_record
 from mapping.qampari.rows import DrawnQuestion
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
@@ -89,7 +87,7 @@ class ReleaseQuestions:
     def asked(self) -> Iterator[AskedQuestion]:
         for drawn in read_questions(self._folder, self._storage):
             if drawn.qid is not None and drawn.split is not None:
-                yield AskedQuestion(drawn.split, _record_of(drawn, drawn.qid, self._form))
+                yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 
 
 def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
@@ -108,14 +106,3 @@ def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
                 proof.end_char,
                 proof.text[proof.sentence_char - proof.start_char :],
             )
-
-
-def _record_of(drawn: DrawnQuestion, qid: str, form: Form) -> Json:
-    return released_record(
-        drawn.question,
-        qid=qid,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
-        text=drawn.paraphrase,
-    )

@@ -15,13 +15,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.files import CHUNK_BYTES, ReadableStorage, Storage, join
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
 from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
@@ -68,15 +68,14 @@ class CutOptions:
 
 def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordBatch]:
     """Gives ``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
-    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-        held: list[pa.Table] = []
-        for group in range(parquet.metadata.num_row_groups):
-            held.append(parquet.read_row_group(group, columns=list(PAGE_COLUMNS), use_threads=False))
-            if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
-                yield from pa.concat_tables(held).combine_chunks().to_batches()
-                held = []
-        if held:
+    held: list[pa.Table] = []
+    for group in row_groups(path, storage, PAGE_COLUMNS):
+        held.append(group)
+        if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
             yield from pa.concat_tables(held).combine_chunks().to_batches()
+            held = []
+    if held:
+        yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
 def read_page_texts(path: str, storage: ReadableStorage) -> Iterator[PageText]:
@@ -98,9 +97,8 @@ def _page_texts(batch: pa.RecordBatch) -> Iterator[PageText]:
 
 def read_passages(path: str, storage: Storage) -> Iterator[Passage]:
     """Gives the passages of a file in order. Memory: one row group."""
-    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-        for group in range(parquet.metadata.num_row_groups):
-            yield from passages_of(parquet.read_row_group(group, use_threads=False))
+    for group in row_groups(path, storage):
+        yield from passages_of(group)
 
 
 def passages_of(table: pa.Table) -> Iterator[Passage]:

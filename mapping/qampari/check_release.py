@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,8 +19,8 @@ from kbsource.release.reader import read_table
 from kbsource.release.verify import Checking
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form, data_path, form_of, release_paths
-from mapping.qampari.released import aid_of, page_url, parse_qid, pid_of, record_line, released_record
+from mapping.qampari.release_files import data_path, form_of, release_paths
+from mapping.qampari.released import Form, aid_of, parse_qid, pid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, question_of_row
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
@@ -140,21 +139,11 @@ class _ReleaseChecks:
         del self._lines[drawn.qid]
         self._files[line.split].seek(line.offset)
         stored = self._files[line.split].read(line.n_bytes)
-        wanted = record_line(self._record(drawn, drawn.qid)).rstrip(b"\n")
+        wanted = record_line(released_record(drawn, self._form)).rstrip(b"\n")
         if stored != wanted:
             at = next((n for n, (one, other) in enumerate(zip(stored, wanted, strict=False)) if one != other), 0)
             shown = stored[at : at + _SHOWN_CHARS].decode("utf-8", "replace")
             self._found.add(data_path(line.split), "released_differs", f"{drawn.qid} from byte {at}: {shown}")
-
-    def _record(self, drawn: DrawnQuestion, qid: str) -> Json:
-        return released_record(
-            drawn.question,
-            qid=qid,
-            page_url=partial(page_url, self._form.host),
-            with_meta=self._form.with_meta,
-            is_released_case=self._form.is_released_case,
-            text=drawn.paraphrase,
-        )
 
     def _check_texts(self, batch: list[DrawnQuestion]) -> None:
         if self._source is None:

@@ -9,7 +9,8 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import ListingManifest
 from kbsource.schema import REJECTED
 from mapping.qampari.check_release import RULES, check_release
-from mapping.qampari.release_files import DATA, Form, form_of
+from mapping.qampari.release_files import DATA, form_of
+from mapping.qampari.released import Form
 from mapping.qampari.schema import TABLES
 from mapping.write.kind import REPORT
 

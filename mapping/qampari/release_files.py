@@ -10,16 +10,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from kbsource.files import Storage
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest
 from kbsource.release.writer import LinesFile, write_rows
 from mapping.qampari.records import Question
-from mapping.qampari.released import record_line, released_record
+from mapping.qampari.released import Form, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, QueryRow, question_row
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from mapping.qampari.selection import Side
@@ -28,22 +28,6 @@ from mapping.sources.reading.base import Split
 DATA = "qampari_data"
 GROUP_ROWS = 512
 """Questions in a row group: with all their proofs some 20 KB each."""
-
-
-class Form(NamedTuple):
-    """How a release is written; stands in its manifest under ``form``.
-
-    Attributes:
-        host: of the wiki, for the addresses of pages.
-        with_meta: records have ``meta``.
-        is_released_case: proofs are written as ``evidence.released_case`` does.
-        seed: of every draw.
-    """
-
-    host: str
-    with_meta: bool
-    is_released_case: bool
-    seed: str
 
 
 def data_path(split: Split) -> str:
@@ -60,11 +44,9 @@ def write_release_files(
     questions: Iterable[DrawnQuestion | tuple[Question, Side | None, Split | None, str | None]],
     queries: Iterable[QueryRow],
     *,
+    form: Form,
     output: str,
     storage: Storage,
-    page_url: Callable[[str], str],
-    with_meta: bool,
-    is_released_case: bool,
 ) -> list[FileEntry]:
     """Writes the tables and the files of the splits, and gives the manifest's entries.
 
@@ -73,11 +55,9 @@ def write_release_files(
     Args:
         questions: every one that passed the filter, with side, split and qid, in the order of the files.
         queries: every one that was considered, in the order of the table.
+        form: of the records; the table has proofs as they stand.
         output: folder of the release, empty.
         storage: of the folder.
-        page_url: gives the address of the page with a title.
-        with_meta: records get ``meta``.
-        is_released_case: proofs are written as ``evidence.released_case`` does; the table has them as they stand.
     """
     with ExitStack() as stack:
         files = {split: stack.enter_context(LinesFile(output, data_path(split), storage)) for split in SPLITS}
@@ -86,15 +66,7 @@ def write_release_files(
             for one in questions:
                 drawn = DrawnQuestion(*one)
                 if drawn.split is not None and drawn.qid is not None:
-                    record = released_record(
-                        drawn.question,
-                        qid=drawn.qid,
-                        page_url=page_url,
-                        with_meta=with_meta,
-                        is_released_case=is_released_case,
-                        text=drawn.paraphrase,
-                    )
-                    files[drawn.split].write(record_line(record))
+                    files[drawn.split].write(record_line(released_record(drawn, form)))
                 yield question_row(drawn)
 
         table = write_rows(rows(), "questions", QUESTIONS, output=output, storage=storage, group_rows=GROUP_ROWS)

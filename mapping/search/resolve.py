@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kbsource.errors import SetupError
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, index_folder
-from kbsource.release.pages.locations import Locations
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.urls import UrlParser

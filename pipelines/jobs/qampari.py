@@ -27,7 +27,7 @@ from mapping.qampari.facts.statements import ENDED
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.lists.key_columns import read_key_columns
 from mapping.qampari.relations import load_relations
-from mapping.qampari.release_files import Form
+from mapping.qampari.released import Form
 from mapping.search.resolve import open_manifest
 from mapping.write.kind import REPORT
 from pipelines.options.qampari import QampariOptions

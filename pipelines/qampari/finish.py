@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +16,8 @@ from kbsource.runtime.regroup import merge_group
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.records import Question
-from mapping.qampari.release_files import Form, write_release_files
-from mapping.qampari.released import page_url, qid_of
+from mapping.qampari.release_files import write_release_files
+from mapping.qampari.released import Form, qid_of
 from mapping.qampari.rows import QueryRow, question_of_row
 from mapping.qampari.selection import Candidate
 from mapping.qampari.statistics import AnswerStatistics
@@ -75,11 +74,9 @@ def finish_release(plan: Plan, form: Form, values: dict[str, Any], found: Found,
     files = write_release_files(
         statistics.seen(_numbered(_questions(found), draws)),
         _counted(_queries(found), funnel),
+        form=form,
         output=plan.output,
         storage=storage,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
     )
     kinds = (SIMPLE, COMPOSITIONS, *((TABLES,) if options.has_tables else ()))
     report = {

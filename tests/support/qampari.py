@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from kbsource.release.output import Output, commit
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form, write_release_files
-from mapping.qampari.released import page_url, qid_of
+from mapping.qampari.release_files import write_release_files
+from mapping.qampari.released import Form, qid_of
 from mapping.qampari.rows import DrawnQuestion, QueryRow
 from mapping.sources.reading.base import Split
 from tests.support.pages import synthetic_pages
@@ -89,11 +88,9 @@ def write_qampari(
     files = write_release_files(
         given,
         queries_of(given),
+        form=form,
         output=output,
         storage=storage,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
     )
     manifest = QAMPARI_RELEASE.listing(files, {"form": form._asdict(), **(facts or {})})
     commit(QAMPARI_RELEASE, manifest, output, storage)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kbsource.files import Storage, base_name, join
 from kbsource.release.kind import Kind
 from kbsource.release.layout import INDEX, MANIFEST
-from kbsource.release.manifest import TypedManifest, row_faults, sum_counts
+from kbsource.release.manifest import TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.table_checks import RULES, check_tables
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES
 from kbsource.site import Site
 
 FORMAT = "kbsource-release-1"
-PAGE_ORDERS = ("by_page_id", "as_dumped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +99,14 @@ class PagesManifest(TypedManifest):
 
 def count_faults(manifest: PagesManifest) -> list[str]:
     """Gives every way in which the counts disagree with each other or with the tables' rows."""
-    faults = []
-    for name, one in [*sorted(manifest.counts.items()), ("all inputs", manifest.totals)]:
-        total = one.articles + one.redirects + one.other_namespaces + one.n_rejected
-        if one.pages_read != total:
-            faults.append(
-                f"{name}: {one.pages_read} read, not {one.articles} articles + {one.redirects} redirects"
-                f" + {one.other_namespaces} in other namespaces + {one.n_rejected} rejected = {total}"
-            )
     totals = manifest.totals
-    if sum_counts(manifest.counts.values(), Counts()) != sum_counts([totals], Counts()):
-        faults.append("the totals are not the sum of the input files' counts")
+    faults = sum_faults(manifest.counts, totals, Counts())
     expected = {"pages": totals.articles, "redirects": totals.redirects, "rejected": totals.n_rejected}
     faults += row_faults(manifest, expected)
     n_statuses = sum(manifest.parse_statuses.values())
     if n_statuses != totals.articles:
         faults.append(f"parse statuses sum up to {n_statuses}, articles are {totals.articles}")
     return faults
-
-
-def index_folder(path: str, manifest: PagesManifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:
-    """Gives a local folder with the index files of a release, see ``Storage.local_copy``.
-
-    Args:
-        path: folder of the release.
-        manifest: of the release.
-        storage: of the folder.
-        files: paths in the release of those that are needed; None for all.
-
-    Raises:
-        DataError: a file of a remote release is missing.
-    """
-    names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
-    return storage.local_copy(join(path, INDEX), names, version=" ".join(entry.sha256 for entry in manifest.files))
 
 
 PAGES_RELEASE: Kind[PagesManifest] = Kind(

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
-from kbsource.files import join
 from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
-from kbsource.release.layout import INDEX, MANIFEST, index_path
+from kbsource.release.layout import MANIFEST, index_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.index_checks import index_faults
-from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, index_folder
 from kbsource.release.pages.page_checks import check_pages
 from kbsource.schema import TABLES
 
@@ -87,11 +86,10 @@ class _TableChecks:
 
     def _titles_folder(self) -> str:
         """Gives a local folder with the files of the title index."""
-        return self._index_folder(TITLES_FILE, ARTICLES_FILE)
+        return self._index_files(TITLES_FILE, ARTICLES_FILE)
 
-    def _index_folder(self, *names: str) -> str:
-        version = " ".join(entry.sha256 for entry in self._manifest.files)
-        return self._checking.storage.local_copy(join(self._checking.path, INDEX), names, version=version)
+    def _index_files(self, *names: str) -> str:
+        return index_folder(self._checking.path, self._manifest, self._checking.storage, files=names)
 
     def check_pages_file(self, entry: FileEntry) -> None:
         """Checks one shard; call it for every shard in order."""
@@ -178,7 +176,7 @@ class _TableChecks:
         if not self._intact.issuperset(files):
             return
         try:
-            locations = Locations(self._index_folder(PAGES_FILE, QIDS_FILE))
+            locations = Locations(self._index_files(PAGES_FILE, QIDS_FILE))
         except SetupError as error:
             self._found.add(files[0], "unreadable", str(error))
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from kbsource.errors import SetupError
@@ -22,7 +21,6 @@ from mapping.qampari.crowd.tasks import CROWD_TASKS, KEY, PARAPHRASE
 from mapping.qampari.crowd.verdicts import Judged, Task, dropped_answers, read_paraphrases, read_verdicts
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.release_files import write_release_files
-from mapping.qampari.released import page_url
 from mapping.qampari.rows import query_of_row
 from mapping.sources.reading.fields import Json, text_at
 from mapping.sources.reading.files_in import RawRecord, iter_lines
@@ -99,11 +97,9 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
         entries = write_release_files(
             questions,
             (query_of_row(row) for row in read_table(files.release, "queries", storage)),
+            form=form,
             output=output,
             storage=storage,
-            page_url=partial(page_url, form.host),
-            with_meta=form.with_meta,
-            is_released_case=form.is_released_case,
         )
         report = _report(tasks, judged, asked, paraphrases, replacements, counts, rejected)
         entries.append(write_rejected(rejected, output=output, storage=storage))

@@ -38,8 +38,7 @@ from kbsource.release.reader import read_table
 from kbsource.release.writer import write_lines
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form
-from mapping.qampari.released import page_url
+from mapping.qampari.released import Form, page_url
 from mapping.qampari.rows import DrawnQuestion, question_of_row
 from mapping.qampari.selection import Candidate, draw_key
 from mapping.sources.reading.fields import Json

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
-from kbsource.release.pages.kind import PagesManifest, index_folder
-from kbsource.release.pages.locations import Locations
+from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.schema import ITEMS
 from mapping.qampari.facts.classes import Numbers, item_numbers
 from mapping.qampari.facts.evidence import item_names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form, data_path, write_release_files
-from mapping.qampari.released import page_url, parse_qid, qid_of, record_line, released_record
+from mapping.qampari.release_files import data_path, write_release_files
+from mapping.qampari.released import Form, parse_qid, qid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
 from mapping.qampari.schema import QUESTIONS, TABLES
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
@@ -51,8 +50,9 @@ COMPOSED = Question(
 
 
 def _record(**options: Any) -> dict[str, Any]:
-    given_options = {"qid": QID, "page_url": partial(page_url, HOST), "with_meta": False, **options}
-    return released_record(COMPOSED, **given_options)
+    drawn_question = DrawnQuestion(COMPOSED, None, None, QID, options.pop("text", None))
+    given_form = {"host": HOST, "with_meta": False, "is_released_case": False, "seed": "", **options}
+    return released_record(drawn_question, Form(**given_form))
 
 
 def test_a_record_has_the_fields_of_released_ones_in_their_order() -> None:
@@ -358,11 +358,9 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
         write_release_files(
             questions(),
             [],
+            form=Form(HOST, with_meta=False, is_released_case=False, seed=""),
             output=output,
             storage=storage,
-            page_url=partial(page_url, HOST),
-            with_meta=False,
-            is_released_case=False,
         )
     assert stored_files(output, storage) == ["BUILDING"]
     begin(output)
