@@ -19,7 +19,9 @@ from kbsource.dump.digests import write_hashes
 from kbsource.errors import named_faults
 from kbsource.files import join
 from kbsource.index.title_index import TitleIndex
-from kbsource.pages.assembly import Indexes, assemble, check_rejects
+from kbsource.pages.assembly import assemble
+from kbsource.pages.indexes import Indexes
+from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
 from kbsource.release.layout import INDEX, check_output

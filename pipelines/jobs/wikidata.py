@@ -21,7 +21,8 @@ import pyarrow as pa
 from kbsource.dump.digests import CheckedStorage
 from kbsource.errors import named_faults
 from kbsource.files import base_name, join
-from kbsource.pages.assembly import check_rejects, dump_date
+from kbsource.pages.assembly import dump_date
+from kbsource.pages.rejects import check_rejects
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import Output, commit

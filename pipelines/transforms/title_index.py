@@ -15,7 +15,7 @@ import pyarrow as pa
 from kbsource.dump.digests import CheckedStorage, read_hashes
 from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, is_local, join
-from kbsource.pages.assembly import INDEXES_FILE, build_indexes, index_files
+from kbsource.pages.indexes import INDEXES_FILE, build_indexes, index_files
 from kbsource.runtime.chunks import Key, Stored, read_stored
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables

@@ -150,7 +150,7 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MapSu
         ("open", "not_supported"),
         ("moved", "supported_only"),
     ]
-    assert verified.manifest["model"]["backend"] == "onnx"
+    assert verified.manifest.facts["model"]["backend"] == "onnx"
 
 
 def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(

@@ -361,11 +361,11 @@ def test_the_command_lays_a_wrong_key_column_to_the_set_up(
 def test_the_manifest_says_what_it_was_made_from(world: World, output: Path) -> None:
     manifest, form = read_form(str(output), LocalStorage())
 
-    assert {name: [one["name"] for one in found] for name, found in manifest["inputs"].items()} == {
+    assert {name: [one["name"] for one in found] for name, found in manifest.facts["inputs"].items()} == {
         "kb": ["kb/manifest.json"],
         "wikidata": ["wikidata/manifest.json"],
     }
-    assert (manifest["model"], manifest["options"]["answer_filter"]["least"]) == (None, 5)
+    assert (manifest.facts["model"], manifest.facts["options"]["answer_filter"]["least"]) == (None, 5)
     assert form._asdict() == {"host": form.host, "with_meta": False, "is_released_case": False, "seed": "qampari"}
     assert not (output / STAGING).exists()
     assert not (output / BUILDING).exists()
