@@ -94,11 +94,13 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """Gives the line that ends a stage.
+    """Gives the line that ends a stage; the last poll may have come before the end, and then it has no number.
 
-    >>> stage_line("pages", Done(0, 0, 1200), elapsed_s=61)
-    'pages: 1,200 pages in 1:01'
+    >>> stage_line("pages", Done(9, 9, 1200), elapsed_s=61), stage_line("pages", Done(8, 9, 1100), elapsed_s=61)
+    ('pages: 1,200 pages in 1:01', 'pages: 1:01')
     """
+    if not done.total_bytes or done.n_bytes < done.total_bytes:
+        return f"{name}: {clock(elapsed_s)}"
     if done.unit:
         return f"{name}: {done.n_bytes:,} {done.unit} in {clock(elapsed_s)}"
     return f"{name}: {done.n_pages:,} pages in {clock(elapsed_s)}" if done.n_pages else f"{name}: {clock(elapsed_s)}"

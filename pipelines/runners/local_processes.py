@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import grpc
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import SubprocessSdkWorkerHandler, WorkerHandler
@@ -88,6 +89,12 @@ class _ProcessHandler(SubprocessSdkWorkerHandler):  # type: ignore[misc]  # Beam
     def start_worker(self) -> None:
         self.worker_thread = threading.Thread(target=self._run_worker, name="run_worker")
         self.worker_thread.start()
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except grpc.RpcError:  # the channel of a worker that is gone
+            self.stop_worker()
 
     def _run_worker(self) -> None:
         command = self._worker_command_line

@@ -18,7 +18,7 @@ def mini_build(tmp_path_factory: pytest.TempPathFactory) -> BuildSummary:
     return build_mini(tmp_path_factory.mktemp("mini") / "release")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def release(mini_build: BuildSummary) -> Path:
     """A release of the mini-wiki; not to be changed."""
     return Path(mini_build.output)

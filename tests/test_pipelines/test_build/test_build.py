@@ -69,12 +69,13 @@ def test_pages_have_their_items_and_marks(release: Path) -> None:
         assert page.is_disambiguation == (page.page_id in mini_wiki.DISAMBIGUATION_PAGE_IDS)
 
 
-def test_two_workers_write_the_same_bytes_as_one(release: Path, tmp_path: Path) -> None:
+def test_every_runner_of_this_machine_writes_the_same_bytes(release: Path, tmp_path: Path) -> None:
     # Ranges of 10 kB give several tasks of each kind to share.
     build_mini(tmp_path / "one", range_bytes=10_000)
     build_mini(tmp_path / "two", range_bytes=10_000, runner="local-multi", workers=2)
+    build_mini(tmp_path / "direct", range_bytes=10_000, runner="DirectRunner")
 
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "direct")
     assert rows(tmp_path / "one", "pages") == rows(release, "pages")
 
 

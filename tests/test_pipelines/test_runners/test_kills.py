@@ -8,20 +8,29 @@ from pathlib import Path
 import pytest
 
 from tests.support import mini_wiki
+from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents
 from tests.support.killing import run_and_kill, run_command
 
 RANGE_BYTES = 8_000
 N_MOMENTS = 20
+RECORDS = [
+    record("found", [evidence("rises in Lake Miravel", title="River Ullane")]),
+    record("weak", [evidence("zebra quagga okapi gnu", title="Lake Miravel")]),
+    "{ not json",
+    record("missing", [evidence("anything", title="Lake Miravl")]),
+    record("other", [evidence("Port Sellick", title="Port Sellick")]),
+    record("third", [evidence("the lake", title="Lake Miravel")]),
+]
 
 
-def moments() -> list[tuple[str, int]]:
-    """Gives whom to kill, and by how many files and folders then."""
-    draw = random.Random("kills of a build")
-    return [(("child", "worker", "driver")[n % 3], draw.randrange(1, 45)) for n in range(N_MOMENTS)]
+def moments(job: str, n_files: int) -> list[tuple[str, int]]:
+    """Gives whom to kill, and by how many files and folders then, of up to so many."""
+    draw = random.Random(f"kills of a {job}")
+    return [(("child", "worker", "driver")[n % 3], draw.randrange(1, n_files)) for n in range(N_MOMENTS)]
 
 
-def command(output: Path, *, runner: str) -> list[str]:
+def build_command(output: Path, *, runner: str) -> list[str]:
     return [
         "build",
         f"--dump={mini_wiki.MULTISTREAM}",
@@ -33,6 +42,11 @@ def command(output: Path, *, runner: str) -> list[str]:
     ]
 
 
+def map_command(output: Path, release: Path, records: Path, *, runner: str) -> list[str]:
+    given = ["map", "jsonl", f"--kb={release}", f"--input={records}", f"--output={output}", f"--runner={runner}"]
+    return [*given, "--split=dev", "--max-rejects=0.5", "--chunk-records=1"]
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     output = tmp_path_factory.mktemp("whole") / "release"
@@ -40,27 +54,49 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return contents(output)
 
 
-@pytest.mark.parametrize(("who", "n_files"), moments())
-def test_a_build_gives_the_same_bytes_whoever_is_killed(
-    expected: dict[str, bytes], tmp_path: Path, who: str, n_files: int
-) -> None:
-    output, temporary = tmp_path / "release", tmp_path / "tmp"
-    arguments = command(output, runner="local-multi" if who == "worker" else "local")
-
+def killed(arguments: list[str], temporary: Path, output: Path, who: str, n_files: int) -> dict[str, bytes]:
+    """Runs a command of which one process is killed, again where that ended it, and gives what it wrote."""
     code, errors = run_and_kill(arguments, temporary=temporary, who=who, output=output, n_files=n_files)
-
     if code:
         assert who != "child", errors
         assert not (output / "manifest.json").exists()
         again = run_command(arguments, temporary=temporary)
         errors = again.communicate(timeout=180)[1].decode()
         assert again.returncode == 0, errors
-    assert contents(output) == expected
+    return contents(output)
+
+
+@pytest.mark.parametrize(("who", "n_files"), moments("build", 45))
+def test_a_build_gives_the_same_bytes_whoever_is_killed(
+    expected: dict[str, bytes], tmp_path: Path, who: str, n_files: int
+) -> None:
+    output = tmp_path / "release"
+    arguments = build_command(output, runner="local-multi" if who == "worker" else "local")
+    assert killed(arguments, tmp_path / "tmp", output, who, n_files) == expected
+
+
+@pytest.fixture(scope="module")
+def aligned(release: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    folder = tmp_path_factory.mktemp("records")
+    records = write_records(folder / "own.jsonl", RECORDS)
+    whole = run_command(map_command(folder / "out", release, records, runner="local"), temporary=folder / "tmp")
+    assert whole.communicate(timeout=180) and whole.returncode == 0
+    return records, contents(folder / "out")
+
+
+@pytest.mark.parametrize(("who", "n_files"), moments("map", 66))
+def test_an_alignment_gives_the_same_bytes_whoever_is_killed(
+    aligned: tuple[Path, dict[str, bytes]], release: Path, tmp_path: Path, who: str, n_files: int
+) -> None:
+    records, expected = aligned
+    output = tmp_path / "out"
+    arguments = map_command(output, release, records, runner="local-multi" if who == "worker" else "local")
+    assert killed(arguments, tmp_path / "tmp", output, who, n_files) == expected
 
 
 def test_a_build_that_was_killed_goes_on_where_it_was(expected: dict[str, bytes], tmp_path: Path) -> None:
     output = tmp_path / "release"
-    arguments = command(output, runner="local")
+    arguments = build_command(output, runner="local")
     run_and_kill(arguments, temporary=tmp_path / "tmp", who="driver", output=output, n_files=40)
     done = {path: path.stat().st_mtime_ns for path in (output / "_staging").rglob("*.arrow")}
     assert len(done) > 15
