@@ -27,13 +27,14 @@ from kbsource.index.title_index_build import (
 from kbsource.pages.indexes import Indexes
 from kbsource.pages.page_items import write_page_items
 from kbsource.pages.rejects import DUPLICATE
-from kbsource.pages.shards import ShardReport, merge_templates, shard_file
+from kbsource.pages.shards import ShardReport, merge_templates, read_shard
 from kbsource.pages.staging import ScanReport, part_path, read_batches
 from kbsource.records import BadRecord
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.writer import write_small_table
+from kbsource.runtime.chunks import read_stored
 from kbsource.schema import TEMPLATES
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
@@ -167,7 +168,7 @@ def assemble(
     index = publish_index(indexes.folder, index_files, output, storage=storage)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
-        pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
+        pa.Table.from_batches(read_stored(read_shard(storage, staging, shard.number)[0], storage), TEMPLATES)
         for shard in shard_reports
     )
     tables = {
@@ -238,17 +239,12 @@ def _rejected(
 ) -> Iterator[BadRecord]:
     """Gives every rejected record: as scanned, then dropped, then as parsed."""
     for report in reports:
-        yield from _bad_records(storage, part_path(staging, "rejected", report.part))
+        for batch in read_batches(storage, part_path(staging, "rejected", report.part)):
+            yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))
     for record, _ in dropped:
         yield record
     for shard in shards:
-        yield from _bad_records(storage, shard_file(staging, "shard_rejected", shard.number))
-
-
-def _bad_records(storage: Storage, path: str) -> Iterator[BadRecord]:
-    for batch in read_batches(storage, path):
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield BadRecord(*values)
+        yield from read_shard(storage, staging, shard.number)[1]
 
 
 def _template_rows(templates: pa.Table) -> Iterator[TemplateRow]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass, field
 from itertools import islice
 from typing import Any
@@ -113,36 +113,6 @@ class ScanReport:
 def part_path(staging: str, kind: str, part: int) -> str:
     """Gives the path of a range's file of one kind: ``articles``, ``titles``, ``rejected`` or ``scan``."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
-
-
-class StagedRows:
-    """Rows on their way into an Arrow IPC file."""
-
-    def __init__(self, sink: Any, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._writer = pa.ipc.new_file(sink, schema, options=_WRITING)
-        self._rows: list[tuple[Any, ...]] = []
-        self.n_rows = 0
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._rows.append(row)
-        self.n_rows += 1
-
-    @property
-    def n_pending(self) -> int:
-        return len(self._rows)
-
-    def flush(self) -> pa.RecordBatch:
-        """Writes the rows that are pending, at least one, as a record batch."""
-        batch = rows_batch(self._rows, self._schema)
-        self._writer.write_batch(batch)
-        self._rows = []
-        return batch
-
-    def close(self) -> None:
-        if self._rows:
-            self.flush()
-        self._writer.close()
 
 
 @dataclass(slots=True)
@@ -349,15 +319,6 @@ def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: s
     report = scan.report(chunks)
     write_json(storage, part_path(staging, "scan", part), report.to_json())
     return report
-
-
-@contextmanager
-def staged_rows(storage: Storage, path: str, schema: pa.Schema) -> Iterator[StagedRows]:
-    """Opens a staged file for rows; it appears under its name once all were written."""
-    with atomic_write(storage, path) as sink:
-        rows = StagedRows(sink, schema)
-        yield rows
-        rows.close()
 
 
 def read_report(storage: Storage, staging: str, part: int) -> ScanReport:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, join
+from kbsource.files import Storage, join, storage_or_local
 from kbsource.release.layout import MANIFEST, no_release
 from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest
 
@@ -65,13 +65,13 @@ class Kind(Generic[M]):
         """Paths of all that a release of the kind may hold beside its manifest."""
         return (*self.tables, *self.files)
 
-    def read(self, path: str, storage: Storage) -> M:
-        """Gives the manifest of a finished release.
+    def read(self, path: str, storage: Storage | None = None) -> M:
+        """Gives the manifest of a finished release; of a local one without a storage.
 
         Raises:
             SetupError: there is none, or it is of another kind or version; a DataError for a damaged one.
         """
-        content, where = read_content(path, storage), join(path, MANIFEST)
+        content, where = read_content(path, storage_or_local(path, storage)), join(path, MANIFEST)
         value = parse_content(content, where)
         form = value["format"]
         if _stem(form) != _stem(self.format):

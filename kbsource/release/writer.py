@@ -8,21 +8,19 @@ from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import HashingWriter, Storage, atomic_write, join
 from kbsource.records import BadRecord
-from kbsource.release.columns import rows_to_batch
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.runtime.chunks import rows_batch
 from kbsource.schema import ALL_TABLES, REJECTED, SCHEMA_VERSION
 
 SMALL_GROUP_ROWS = 1 << 16
-_ROWS_AT_ONCE = 1 << 12
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
 GROUP_ROWS = 1 << 14
@@ -111,7 +109,7 @@ class _HashedFile:
         self._entry: FileEntry | None = None
         self.n_rows = 0
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         with ExitStack() as stack:
             raw = stack.enter_context(atomic_write(self._storage, join(self._output, self._file)))
             self._sink = HashingWriter(raw)
@@ -138,10 +136,6 @@ class _HashedFile:
 
 class LinesFile(_HashedFile):
     """A file of lines."""
-
-    def __enter__(self) -> LinesFile:
-        super().__enter__()
-        return self
 
     def write(self, line: bytes) -> None:
         """Writes a line, with its end."""
@@ -173,10 +167,6 @@ class TableFile(_HashedFile):
     ) -> None:
         super().__init__(output, file, storage)
         self._schema, self._is_plain = parquet_schema(table, schema), is_plain
-
-    def __enter__(self) -> TableFile:
-        super().__enter__()
-        return self
 
     def _open(self, stack: ExitStack) -> None:
         if self._is_plain:
@@ -271,21 +261,14 @@ def write_small_table(
     Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is
         known. What ``rows`` raises passes through and leaves no file under a final name.
     """
-    schema, source = parquet_schema(table), iter(rows)
+    schema = parquet_schema(table)
+    source = map(attrgetter(*schema.names), rows)
     with RollingFiles(output, table, storage, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
-        while (batch := _take(source, min(SMALL_GROUP_ROWS, files.room or rows_per_file), schema)).num_rows:
+        while (
+            batch := rows_batch(islice(source, min(SMALL_GROUP_ROWS, files.room or rows_per_file)), schema)
+        ).num_rows:
             files.write(batch)
     return name_files(files.entries, table, storage, folder=output, output=output)
-
-
-def _take(source: Iterator[Any], n_rows: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Gives the next rows as one batch; as objects, which take many times as much memory, only some of them at once."""
-    parts = []
-    for start in range(0, n_rows, _ROWS_AT_ONCE):
-        parts.append(rows_to_batch(list(islice(source, min(_ROWS_AT_ONCE, n_rows - start))), schema))
-        if not parts[-1].num_rows:
-            break
-    return pa.concat_batches(parts)
 
 
 def write_rows(

@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from kbsource.release.pages.kind import PagesManifest
-from mapping.search.resolve import Resolver, open_manifest, read_moves
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from mapping.search.resolve import Resolver, read_moves
 from pipelines.alignment.page_texts import PageTexts
 from pipelines.stores.storage import absolute, storage_for
 
@@ -39,9 +39,9 @@ class ReleasePages(NamedTuple):
         """Gives the pages of the release in a folder.
 
         Raises:
-            SetupError: as ``mapping.search.resolve.open_manifest``.
+            SetupError: as ``kbsource.release.kind.Kind.read``.
         """
-        return cls.of(open_manifest(folder, storage_for(folder)), folder)
+        return cls.of(PAGES_RELEASE.read(folder, storage_for(folder)), folder)
 
     @property
     def n_pages(self) -> int:

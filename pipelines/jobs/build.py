@@ -22,7 +22,7 @@ from kbsource.index.title_index import TitleIndex
 from kbsource.pages.assembly import assemble
 from kbsource.pages.indexes import Indexes
 from kbsource.pages.rejects import check_rejects
-from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
+from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
 from kbsource.release.layout import INDEX, check_output
 from kbsource.release.output import Output, commit
@@ -200,7 +200,7 @@ class _Commit(WorkerDoFn):
         wikidata = _absolute(options.wikidata)
         with named_faults(), index_to_work_on(index) as (folder, scratch):
             scans = _scans(staging, self._n_ranges)
-            shards = [read_shard_report(storage, staging, number) for _, number in element]
+            shards = [read_shard(storage, staging, number)[2] for _, number in element]
             _check_rejects(options, scans, shards)
             manifest = assemble(
                 scans,

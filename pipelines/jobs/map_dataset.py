@@ -19,8 +19,9 @@ from kbsource.files import is_local, join, read_json, write_json
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.output import Output
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.runtime.chunks import Key, Stored
-from mapping.search.resolve import open_manifest, read_moves
+from mapping.search.resolve import read_moves
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
 from pipelines.alignment.output import record_files
@@ -75,7 +76,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     storage = storage_for(folder)
     check_output(folder, storage)
     check_dataset(options)
-    release = open_manifest(options.kb, storage_for(options.kb))
+    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
     part = Part(options, alignment_facts(options, release, input_facts(options)))
     with Output(folder, storage, kind=ALIGNMENT, job=part.facts, further=record_files(options)) as output:
@@ -107,7 +108,7 @@ def map_all(
     check_paths(flags, kb, *(path for one in planned for path in one.options.inputs), output)
     folder = absolute(output)
     storage = storage_for(folder)
-    release = open_manifest(kb, storage_for(kb))
+    release = PAGES_RELEASE.read(kb, storage_for(kb))
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
     pending = [one for one in planned if one.folder not in done]

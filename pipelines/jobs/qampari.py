@@ -11,15 +11,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
-import orjson
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, is_local, join
+from kbsource.files import is_local, join, read_json
 from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
 from kbsource.release.output import Output
-from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.qampari.facts.names import ItemPages
@@ -28,7 +27,6 @@ from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.lists.key_columns import read_key_columns
 from mapping.qampari.relations import load_relations
 from mapping.qampari.released import Form
-from mapping.search.resolve import open_manifest
 from mapping.write.kind import REPORT
 from pipelines.options.qampari import QampariOptions
 from pipelines.progress import Done, Progress
@@ -73,7 +71,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
     check_output(output, storage_for(output))
-    release = open_manifest(options.kb, storage_for(options.kb))
+    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
     _check_tables(tables)
@@ -116,7 +114,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
         with progress.stage("questions", _settled(plan)):
             run_pipeline(pipeline, "qampari")
-    report = _report(output, storage_for(output))
+    report = read_json(storage_for(output), join(output, REPORT))
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
     return QampariSummary(options.output, report, time.monotonic() - started)
@@ -133,12 +131,6 @@ def _settled(plan: Plan) -> Callable[[], Done]:
         return Done(n_done, n_all, unit="groups settled")
 
     return poll
-
-
-def _report(output: str, storage: Storage) -> dict[str, Any]:
-    with storage.open_read(join(output, REPORT)) as file:
-        report: dict[str, Any] = orjson.loads(file.read())
-    return report
 
 
 def _inputs(options: QampariOptions) -> dict[str, list[dict[str, Any]]]:
