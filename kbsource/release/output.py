@@ -123,11 +123,12 @@ class Output:
     def _take_over(self) -> None:
         before = _read_mark(self._mark, self._storage).get("job")
         self.is_resumed = before is not None and before == self._job
-        for name in () if self.is_resumed else (*self._owned, STAGING):
+        found = self._files()
+        left = [file for file in found if file.endswith(_UNFINISHED)]
+        if not self.is_resumed:
+            left += [name for name in (*self._owned, STAGING) if any(is_in(file, (name,)) for file in found)]
+        for name in left:
             self._storage.delete_tree(join(self.folder, name))
-        for file in self._files():
-            if file.endswith(_UNFINISHED):
-                self._storage.delete_tree(join(self.folder, file))
         mark = {"note": _NOTE, "job": self._job, "run": f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"}
         if self._lock is not None:
             self._lock.truncate(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import RecordError, SetupError
@@ -214,6 +214,7 @@ _drawn = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_drawn, max_size=5))
 def test_rows_give_the_questions_again(tmp_path_factory: pytest.TempPathFactory, given_questions: list[Any]) -> None:
     output = str(tmp_path_factory.mktemp("rows"))
