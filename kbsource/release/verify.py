@@ -81,7 +81,7 @@ def verify(
         kind = kind_of(content, join(path, MANIFEST), kinds)
         manifest = kind.read(path, storage)
     except SetupError as error:
-        if sources:
+        if sources and kind is None:
             raise
         found.add(MANIFEST, "manifest", str(error))
         return VerifyReport(found.sorted(), kind.name if kind else "", 1, len(content), 0, {}, False, ())
