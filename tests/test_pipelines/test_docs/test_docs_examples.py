@@ -12,7 +12,7 @@ import pytest
 
 from kbsource.files import LocalStorage
 from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.cli import COMMANDS, main, make_parser
 from pipelines.commands.flags.common import Command
 from tests.support.real_data import ROOT
@@ -108,7 +108,7 @@ def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.Cap
 def test_every_key_of_the_manifest_is_explained(release: Path) -> None:
     section = MANUAL.read_text("utf-8").split("## The manifest\n", 1)[1].split("\n## ", 1)[0]
 
-    for name in (*PagesManifest.__dataclass_fields__, "manifest_sha256"):
+    for name in (*PAGES_RELEASE.read(str(release)).to_json(), "manifest_sha256"):
         assert f"`{name}`" in section, name
 
 
