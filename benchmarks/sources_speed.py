@@ -9,7 +9,6 @@ counted and let go.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shutil
 import sys
@@ -24,7 +23,7 @@ from benchmarks.synthetic import GENERATORS
 from benchmarks.synthetic.form import Synthetic
 from kbsource.files import LocalStorage
 from mapping.sources import SOURCES
-from mapping.sources.reading.base import Inputs, SourceOptions, Tally
+from mapping.sources.reading.base import Inputs, Tally
 
 SIZES_MB = (100, 1000)
 FLAT_MB = 12
@@ -62,8 +61,7 @@ def _read_apart(made: Synthetic, folder: Path) -> dict[str, Any]:
     """
     scratch = folder / "scratch"
     scratch.mkdir()
-    made = made._replace(options=dataclasses.replace(made.options, scratch=str(scratch)))
-    task = json.dumps(made._replace(options=dataclasses.asdict(made.options))._asdict())
+    task = json.dumps({**made._asdict(), "options": dict(made.options), "scratch": str(scratch)})
     log = folder / "read.log"
     usage = run([sys.executable, "-m", "benchmarks.sources_speed", "--read", task], cwd=REPOSITORY, log=log)
     if usage.returncode:
@@ -80,9 +78,9 @@ def _read_apart(made: Synthetic, folder: Path) -> dict[str, Any]:
 def read(task: str) -> dict[str, Any]:
     """Reads a dataset to its end and gives counts and CPU time, imports left out."""
     value = json.loads(task)
-    inputs = Inputs(tuple(value["records"]), tuple(value["references"]))
-    options = SourceOptions(**value["options"])
+    inputs = Inputs(tuple(value["records"]), tuple(value["references"]), scratch=value["scratch"])
     source, storage, tally = SOURCES[value["dataset"]], LocalStorage(), Tally()
+    options = source.options(**value["options"])
     source.check(inputs, value["split"], storage=storage, options=options)
     start = time.process_time()
     for _ in source.read(inputs, value["split"], storage=storage, options=options, tally=tally):

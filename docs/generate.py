@@ -13,6 +13,7 @@ from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
+from mapping.sources import DATASETS
 from pipelines.cli import COMMANDS
 from pipelines.commands.flags.common import Command
 from pipelines.runners.presets import PRESETS
@@ -85,7 +86,7 @@ def commands_page() -> str:
     """Gives docs/commands.md."""
     parts = [
         "# Commands",
-        "Written by `docs/generate.py` from the argument parsers. [manual.md](manual.md) explains more.",
+        "Written by `docs/generate.py` from the options of jobs and datasets. [manual.md](manual.md) explains more.",
     ]
     for command in COMMANDS:
         parts += _command(command)
@@ -109,12 +110,15 @@ def _command(command: Command) -> Iterator[str]:
     rows = []
     for action in parser._actions:
         name = ", ".join(f"`{option}`" for option in action.option_strings)
-        value = action.metavar if isinstance(action.metavar, str) else action.dest
+        choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
+        value = action.metavar if isinstance(action.metavar, str) else choices
         takes_value = action.nargs != 0
         shown = f"{name} {value}" if name and takes_value else name or f"`{value}`"
         meaning = (action.help or "") % {"default": action.default}
         rows.append((shown, "yes" if action.required else "", meaning))
     yield _table(("argument", "required", "meaning"), rows)
+    if command.name == "map":
+        yield _table(("dataset", "what it is"), ((f"`{name}`", one.summary) for name, one in DATASETS.items()))
     yield "```\n" + "\n".join(command.examples) + "\n```"
 
 

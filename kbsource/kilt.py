@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
 from kbsource.kilt_names import section_name
 from kbsource.records import Element, Page
-from kbsource.release.pages.page_items_reader import ItemTerms
+
+if TYPE_CHECKING:
+    from kbsource.release.pages.page_items_reader import ItemTerms
 
 _BULLET = "BULLET::::"
 _NO_HEADING = 7

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from threading import RLock
 from typing import NamedTuple
 
+from kbsource.errors import DataError, named_faults
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
@@ -44,7 +46,7 @@ class KnowledgeSource:
     """A finished release; ``open`` gives one.
 
     Memory stays flat: the index is memory-mapped, caches and open files are bounded. Iteration gives the
-    pages in the order of the release. Not for use by several threads at once; each may open its own.
+    pages in the order of the release. Threads may share a source: they take turns at reading a page.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class KnowledgeSource:
         self._index = index
         self._locations = locations
         self._reader = reader
+        self._turn = RLock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], storage: Storage | None = None) -> KnowledgeSource:
@@ -96,25 +99,49 @@ class KnowledgeSource:
         return self.manifest.totals.articles
 
     def __iter__(self) -> Iterator[Page]:
-        """Gives every page in the order of the release."""
-        return self._reader.pages()
+        """Gives every page in the order of the release.
+
+        Raises:
+            SetupError: a file is damaged.
+        """
+        with named_faults():
+            yield from self._reader.pages()
+
+    def __contains__(self, wanted: object) -> bool:
+        """Says whether ``get`` gives a page for an id, a title or an address."""
+        return isinstance(wanted, int | str) and self.resolve(wanted).page_id is not None
 
     def by_id(self, page_id: int) -> Page | None:
-        """Gives the page with a MediaWiki page id, None when the release has none."""
-        location = self._locations.page(page_id)
-        return None if location is None else self._reader.page(*location)
+        """Gives the page with a MediaWiki page id, None when the release has none.
+
+        Raises:
+            SetupError: the file of the page is damaged, or is not the one that the index was made for.
+        """
+        with self._turn, named_faults():
+            location = self._locations.page(page_id)
+            page = None if location is None else self._reader.page(*location)
+        if location is not None and (page is None or page.page_id != page_id):
+            file = self.manifest.tables["pages"][location[0]].file
+            raise DataError(
+                f"{file}: another page than {page_id} stands in row {location[1]}, so it is not the file that the "
+                "index was made for. kbsource verify says what differs; get the release again."
+            )
+        return page
 
     def by_title(self, title: str) -> Page | None:
         """Gives the page that a title leads to, normalised and through redirects; None without one."""
-        return self._page(self._resolve_title(title, "title"))
+        with self._turn:
+            return self._page(self._resolve_title(title, "title"))
 
     def by_url(self, url: str) -> Page | None:
         """Gives the page that an address of the wiki leads to, None when it leads to none."""
-        return self._page(self._resolve_url(url))
+        with self._turn:
+            return self._page(self._resolve_url(url))
 
     def by_qid(self, qid: str) -> Page | None:
         """Gives the page that has a Wikidata item (``Q42``), None when none has."""
-        page_id = self._locations.page_of_qid(qid)
+        with self._turn:
+            page_id = self._locations.page_of_qid(qid)
         return None if page_id is None else self.by_id(page_id)
 
     def resolve(self, wanted: int | str) -> Found:
@@ -123,14 +150,15 @@ class KnowledgeSource:
         A string with ``://`` is an address. A string of digits is a title where there is one (``1984``),
         else an id.
         """
-        if isinstance(wanted, int):
-            return self._resolve_id(wanted)
-        if "://" in wanted:
-            return self._resolve_url(wanted)
-        found = self._resolve_title(wanted, "title")
-        if found.status == "unknown" and wanted.isascii() and wanted.isdecimal():
-            return self._resolve_id(int(wanted))
-        return found
+        with self._turn:
+            if isinstance(wanted, int):
+                return self._resolve_id(wanted)
+            if "://" in wanted:
+                return self._resolve_url(wanted)
+            found = self._resolve_title(wanted, "title")
+            if found.status == "unknown" and wanted.isascii() and wanted.isdecimal():
+                return self._resolve_id(int(wanted))
+            return found
 
     def get(self, wanted: int | str) -> Page | None:
         """Gives the page that ``resolve`` finds, None when it finds none."""

@@ -7,8 +7,8 @@ All spans are half-open ``[start, end)`` in Unicode code points of the stored el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Loss(NamedTuple):
     pieces: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Page:
     """One article as released. See docs/tables.md for every column.
 
@@ -196,6 +196,26 @@ class Page:
     templates: tuple[TemplateUse, ...]
     losses: tuple[Loss, ...]
     parse_status: str
+
+    @property
+    def text(self) -> str:
+        """The texts of the elements, title first, a line each."""
+        return "\n".join(element.text for element in self.elements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the page as JSON values: records as objects, by the names of their columns."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"<Page {self.page_id} {self.title!r}: {len(self.elements)} elements, {len(self.anchors)} anchors>"
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    names = getattr(value, "_fields", None)
+    items = map(_plain, value)
+    return list(items) if names is None else dict(zip(names, items, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,12 @@ from pipelines.commands import (
     wikidata,
 )
 from pipelines.commands import map as map_command
-from pipelines.commands.flags.common import Command
+from pipelines.commands.flags.common import Command, CommandParser
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
-from pipelines.runners.presets import quiet_beam
+from pipelines.options.fields import nearest
+from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
 from pipelines.stores.storage import use_options
 
@@ -68,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"kbsource {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=CommandParser)
     for command in COMMANDS:
         command.add_to(commands)
     return parser
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options, rest = parse_flags(rest)
         use_options(options)
     if rest and not command.takes_beam_flags:
-        parser.error(f"{command.name} has no option or argument {rest[0]}")
+        parser.error(f"{command.name} has no option or argument {rest[0]}.{nearest(rest[0], command.flags())}")
     args.beam_args = rest
     code = OK
     try:
@@ -97,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush_output()
         return code
     except SetupError as error:
-        print(f"kbsource {command.name}: {error}", file=sys.stderr)
+        near = nearest(error.flag, command.flags()) if isinstance(error, UnknownFlagError) else ""
+        print(f"kbsource {command.name}: {error}{near}", file=sys.stderr)
         return DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it

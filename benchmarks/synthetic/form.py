@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.reading.base import Split
 
 _N_WORDS = 1 << 16
 _N_SYLLABLES = 4
@@ -23,14 +24,14 @@ class Synthetic(NamedTuple):
         split: that is read.
         records: the dataset's own files.
         references: what the source needs beside them, such as FEVER's wiki-pages.
-        options: of the source.
+        options: of the source, where they are not the usual ones.
     """
 
     dataset: str
     split: Split
     records: tuple[str, ...]
     references: tuple[str, ...] = ()
-    options: SourceOptions = SourceOptions()
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 class Words:

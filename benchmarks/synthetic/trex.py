@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.synthetic.form import Synthetic, Words, write_array, write_text
-from mapping.sources.reading.base import SourceOptions
 
 _N_RELATIONS = 200
 _ENTITY, _PROPERTY = "http://www.wikidata.org/entity/Q", "http://www.wikidata.org/prop/direct/P"
@@ -34,7 +33,7 @@ def write(folder: Path, n_bytes: int) -> Synthetic:
         left -= path.stat().st_size
     lines = _entities(words, documents.n_documents + 1)
     wikidata = write_text(folder / "wikidata.json", lines, n_bytes=1 << 60)
-    return Synthetic("trex", "train", (str(folder / "documents"),), (wikidata,), SourceOptions(min_facts=100))
+    return Synthetic("trex", "train", (str(folder / "documents"),), (wikidata,), {"min_facts": 100})
 
 
 class _Documents:

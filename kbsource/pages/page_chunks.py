@@ -19,7 +19,7 @@ from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.articles import ParsedPage, Properties, Resolver, resolve_page
 from kbsource.pages.staging import raw_pages
 from kbsource.records import BadRecord, Page, RawPage
-from kbsource.release.pages.row_groups import PageGroups
+from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site
@@ -91,6 +91,13 @@ class PageChunks:
         self._skipped = frozenset(skipped.tolist())
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._groups(rows, work)
+        except PageFaultError as fault:
+            work.beat.enter(fault.number)  # ends the process at that page, which is then made in a simpler way
+            raise
+
+    def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         facts, groups, report = _Facts(), PageGroups(), work.report
         report.counts.update(articles=0, skipped=0)
         name = ""
@@ -104,7 +111,7 @@ class PageChunks:
                     continue
                 try:
                     page = self._page(raw, number, work)
-                    full = groups.add(page)
+                    full = groups.add(page, number)
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
                     report.rejected.append(

@@ -56,7 +56,7 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
     cut, edits = _match(text)
     for _ in range(MAX_REPAIRS):
         if not edits:
-            return cut
+            return _without_stray_stops(cut) if TRAIL_STOP in text else cut
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
         text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
         cut, edits = _match(text)
@@ -64,6 +64,16 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         text = _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", ""))
         return CutText([], text)
     return cut
+
+
+def _without_stray_stops(cut: CutText) -> CutText:
+    """Gives the cut text with trail stops directly behind links only."""
+
+    def kept(gap: str) -> str:
+        return gap[:1] + gap[1:].replace(TRAIL_STOP, "") if TRAIL_STOP in gap else gap
+
+    pieces = [(kept(gap), target, label, source) for gap, target, label, source in cut.pieces]
+    return CutText(pieces, kept(cut.rest))
 
 
 class _Edit(NamedTuple):

@@ -5,19 +5,32 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from kbsource.wikitext.html_tags import MAX_LIST_DEPTH
 from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
 
-_LIST_PREFIX = re.compile(r"\n([*#:]+)(?![*#:;])")
+_LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_PARENTHESIS_CUT = re.compile(r"\( ?\x02")
-_EMPTY_PARENTHESES = re.compile(r"\( ?\x02[ \x02,;:]*\)")
+_CUT_BEFORE_BRACKET = re.compile(r"\x02[ \x02,;:]*[)\]\"”»]")
+_CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
+# With nothing between them, or nothing but a word that announces what is cut.
+_ANNOUNCING = (
+    r"e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase"
+    r"|bijv\.|[Zz]ie|см\.|напр\."
+)
+_EMPTY_PARENTHESES = re.compile(rf"\( ?(?:(?:{_ANNOUNCING}),? ?)?\x02[ \x02,;:]*\)")
+_EMPTY_BRACKETS = re.compile(
+    r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)"
+)
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
-_AFTER_CUT = frozenset(["", " ", ",", ".", ")"])
+_AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
+_SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
+_SEPARATORS = frozenset(",;")
+_LINE_MARKS = frozenset("*#:;=")
 
 
 def mark_lines(text: str) -> str:
@@ -52,6 +65,8 @@ def _mark_line(match: re.Match[str]) -> str:
         return f"\n{PRE}{line[1:]}" if not line.isspace() else "\n"
     content = line.lstrip("*#:;")
     prefix = line[: len(line) - len(content)]
+    if len(prefix) > MAX_LIST_DEPTH:
+        prefix = prefix[: MAX_LIST_DEPTH - 1] + prefix[-1]
     if prefix[-1] == ";" and (colon := _definition_colon(content)) >= 0:
         term, definition = content[:colon].strip(), content[colon + 1 :].strip()
         return f"\n{LIST}{prefix}{LIST}{term}\n{LIST}{prefix[:-1]}:{LIST}{definition}"
@@ -123,8 +138,10 @@ def tidy(text: str) -> str:
     or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
     """
     if CUT in text:
-        if _PARENTHESIS_CUT.search(text):
-            text = _EMPTY_PARENTHESES.sub("", text)
+        if _CUT_BEFORE_BRACKET.search(text):
+            text = _EMPTY_PARENTHESES.sub(CUT, text)
+            text = _EMPTY_BRACKETS.sub(CUT, text)
+        if _CUT_AFTER_PARENTHESIS.search(text):
             text = _PARENTHESIS_START.sub("(", text)
         text = _join_cuts(text)
     text = text.replace("\t", " ").replace("\u00a0", " ")
@@ -146,6 +163,10 @@ def _join_cuts(text: str) -> str:
                 is_spaced = False
             elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
                 add(TRAIL_STOP)
+            elif first in _LINE_MARKS and before[-1:] in ("\n", ""):  # what was cut begins the line
+                piece = LITERAL_OF[first] + piece[1:]
+            elif piece[:4] == "----" and before[-1:] in ("\n", ""):
+                piece = " " + piece
             add(piece)
             before = piece
             continue
@@ -159,9 +180,14 @@ def _join_cuts(text: str) -> str:
                 continue
         if first in _CLOSE_UP:
             if before[-1:] == " ":
-                out[-1] = before[:-1]
+                out[-1] = before = before[:-1]
         elif is_spaced:
             add(" ")
+        if first in _SEPARATED and before.rstrip(" ")[-1:] in _SEPARATORS and piece[:2] != "..":
+            left = before.rstrip(" ")
+            if left[-2:-1] != "\\":  # TeX
+                del out[-1 if out[-1] is before else -2 :]
+                add(left[:-1])
         is_spaced = False
         add(piece)
         before = piece

@@ -48,6 +48,11 @@ def unliteral(text: str) -> str:
     return text
 
 
+def without_marks(text: str) -> str:
+    """Gives a name as it is stored: literal characters as what they stand for, and no mark of structure."""
+    return ANY_CONTROL.sub("", unliteral(text)) if holds_controls(text) else text
+
+
 def holds_controls(text: str) -> bool:
     """Says whether a character is there that no XML document can hold; one after the other beats a character class."""
     return any(map(text.__contains__, _FORBIDDEN))

@@ -21,6 +21,7 @@ from kbsource.wikitext.blocks import NO_LINKS, RawAnchor, build_blocks
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.extensions import strip_extensions
+from kbsource.wikitext.functions import citations
 from kbsource.wikitext.html_tags import decode_references, replace_tags
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, tidy
 from kbsource.wikitext.markers import (
@@ -34,6 +35,7 @@ from kbsource.wikitext.markers import (
     PLACE,
     PRE,
     holds_controls,
+    without_marks,
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
@@ -44,6 +46,9 @@ _FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _AFTER_PLACE = re.compile(f"({PLACE}[TI][0-9]+\n) +")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
+_STRAY_PRE = re.compile(f"(?<=[^\n]){PRE}")
+# A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
+_LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
@@ -133,6 +138,8 @@ class WikitextParser:
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
+        if PRE in text:  # what a template has put on one line
+            text = _STRAY_PRE.sub("", text)
         text = tidy(strip_quotes(mark_lines(text)))
         walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
         walked = walker.walk(match_brackets(text, losses))
@@ -185,6 +192,7 @@ class _Page:
         text = strip_extensions(wikitext, self.losses)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
+        text = _LISTED_WORK.sub(rf"\1{CUT}", text)
         text = expand_braces(
             text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
         )
@@ -202,6 +210,8 @@ class _Page:
         return cut_tables(text, self._tables, self.losses)
 
     def _on_template(self, inner: str, depth: int) -> str:
+        if inner[:1] == CUT and (text := self._work(inner)):
+            return text
         fixed = self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
             return self._leave_out(inner, *fixed)
@@ -218,10 +228,10 @@ class _Page:
         if rendering.outcome == "infobox":
             if _HEADING_IN_TEMPLATE.search(inner):
                 return self._leave_out(inner, template.name, "infobox")
-            fields = [(name, value) for name, value in template.named.items() if value]
+            fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
             self.templates[template.name, "rendered"] += 1
             self._infoboxes.append((template.name, fields))
-            return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
+            return f"\n{PLACE}I{len(self._infoboxes) - 1}\n{rendering.wikitext}"
         if rendering.outcome != "rendered":
             return self._leave_out(inner, template.name, rendering.outcome)
         self.templates[template.name, "rendered"] += 1
@@ -235,6 +245,14 @@ class _Page:
                 text = text.replace("|", PIPE)
             if "=" in text:
                 text = text.replace("=", EQUALS)
+        return text
+
+    def _work(self, inner: str) -> str:
+        """Gives the description of a work that is an item of a list; empty where it names none."""
+        template = split_template(inner, self._facts.code)
+        text = citations.whole(template) if template is not None else ""
+        if template is not None and text:
+            self.templates[template.name, "rendered"] += 1
         return text
 
     def _leave_out(self, inner: str, name: str, outcome: str) -> str:

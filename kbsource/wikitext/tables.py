@@ -14,6 +14,8 @@ from kbsource.wikitext.markers import CUT, PLACE
 
 # Every alternative begins with the newline before the line, so that the search leaps from line to line.
 _TABLE_LINE = re.compile(r"\n[ \t:*#\x02]*\{\|[^\n]*|\n[ \t\x02]*\|\}|\n=[^\n]*=[ \t\x02]*(?=\n|\Z)")
+_CELL_MARKS = frozenset("|!")
+_ORPHAN = re.compile(r"(?:\A|\n)[ \t\x02]*\|[-}+]")
 _LINE_MARKS = frozenset("*#:;=-")
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 
@@ -38,10 +40,15 @@ class RawTable:
 def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     """Gives the text with each outermost table replaced by a place line, and adds the tables, nested ones included.
 
-    A table that is never closed ends before the next heading, or with the text.
+    A table that is never closed ends before the next heading, or with the text. Rows that no ``{|`` stands before, as
+    where a template opens the table, are a table all the same.
     """
-    if "{|" not in text:
-        return text
+    if "{|" in text:
+        text = _cut_opened(text, tables, losses)
+    return _cut_orphans(text, tables, losses) if "\n|" in text or text[:1] == "|" else text
+
+
+def _cut_opened(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     text = "\n" + text
     out: list[str] = []
     position = 1
@@ -78,6 +85,41 @@ def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
         position = len(text)
     out.append(text[position:])
     return "".join(out)
+
+
+def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
+    """Gives the text with the rows that stand outside of tables replaced by place lines, and adds them as tables."""
+    if not _ORPHAN.search(text):
+        return text
+    out: list[str] = []
+    rows: list[str] = []  # of the table at work, or lines that may turn out to begin one
+    is_table = False
+
+    def end() -> None:
+        nonlocal is_table
+        if not is_table:
+            out.extend(rows)
+        elif any(line.lstrip(" \t\x02")[:2] not in ("|}", "|-") for line in rows):
+            out.append(f"{PLACE}T{len(tables)}")
+            parse_table("\n".join(("{|", *rows)), tables)
+            losses["broken_markup"] += 1
+        is_table = False
+        rows.clear()
+
+    for line in text.split("\n"):
+        mark = line.lstrip(" \t\x02")[:2]
+        if mark in ("|-", "|}", "|+"):
+            is_table = True
+            rows.append(line)
+            if mark == "|}":
+                end()
+        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(" \t\x02") and mark[0] not in "=" + PLACE):
+            rows.append(line)
+        else:
+            end()
+            out.append(line)
+    end()
+    return "\n".join(out)
 
 
 def parse_table(source: str, tables: list[RawTable]) -> None:

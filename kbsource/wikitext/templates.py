@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.rulebook import Rule, magic, rule_book
+from kbsource.wikitext.markers import without_marks
 
 __all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name", "split_template"]
 
@@ -76,7 +77,7 @@ class TemplateRenderer:
         text = rule.function(template, self._page, **rule.parameters)
         if text is None:
             return _FIXED["dropped"]
-        return Rendering("rendered", text, rule.is_block)
+        return Rendering(rule.outcome, text, rule.is_block)
 
 
 @cache
@@ -110,7 +111,7 @@ def normalise_template_name(name: str, lang: str) -> str:
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
-    title = clean_title(name.strip()).lstrip(":").lstrip(" ")
+    title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
         folded = prefix.strip().casefold()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from kbsource.errors import SetupError
 from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import LinesFile
@@ -17,38 +16,27 @@ from mapping.contexts.questions import AskedQuestion
 from mapping.contexts.ranked import RankedPassage, ranked_for
 from mapping.contexts.records import SEPARATOR, Positive, contexts_record, fid_record, hard_negatives
 from mapping.metrics.qampari_files import Joined
+from mapping.options import Checked, option
 from mapping.qampari.released import record_line
 from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
 
 CONTEXTS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
-MOST_RANKED = 200
-"""Source: the paper's tables of retrieval go as far."""
 
 
 @dataclass(frozen=True, slots=True)
-class ContextsOptions:
-    """How passages are chosen.
+class ContextsOptions(Checked):
+    """How passages are chosen."""
 
-    Attributes:
-        most_ranked: passages of a question that are taken from what a retriever found.
-        most_edits: how far from an answer's name a text is that names it, see ``negatives``.
-    """
-
-    most_ranked: int = MOST_RANKED
-    most_edits: int = MOST_EDITS
-
-    def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the value and what it may be.
-        """
-        if self.most_ranked < 1:
-            raise SetupError(f"--top is {self.most_ranked}; give at least 1.")
-        if self.most_edits < 0:
-            raise SetupError(f"--alias-edits is {self.most_edits}; give a number from 0 on.")
+    most_ranked: int = option(200, "ranked passages of a question that are taken", flag="--top", lowest=1)
+    most_edits: int = option(
+        MOST_EDITS,
+        "edits between a passage and the name of an answer that it still names; a quarter of the name's characters at "
+        "most",
+        flag="--alias-edits",
+        lowest=0,
+    )
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """What becomes of outputs and records whose evidence was not found, was found badly, or stands on a missing page.
 
 One table says it for every dataset and split: ``POLICIES``. Source: section 4 of the KILT paper (outputs of dev and
-test with BLEU below 0.5 on any span are dropped, train keeps all, entity linking is not filtered) and, for pages that
-are missing, the published files.
+test with BLEU below 0.5 on any span are dropped, entity linking is not filtered) and the published files: in train
+every record stays, and an evidence set with a span that is weak or has no place loses its provenance and keeps its
+answer.
 """
 
 from __future__ import annotations
@@ -62,46 +63,43 @@ class Policy:
 
 
 def _splits(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
-    """Gives one policy for dev and test; train has no threshold and is else the same where nothing is said."""
-    return {"train": train or replace(held_out, has_threshold=False), "dev": held_out, "test": held_out}
+    """Gives one policy for dev and test; train is the same, but keeps every answer, where nothing is said."""
+    keeps = replace(held_out, unplaced="keep_answer", weak="keep_answer", needs_provenance=False)
+    return {"train": train or keeps, "dev": held_out, "test": held_out}
 
 
 _LINKING = Policy(False, answer_is_title=True, input_meta=("left_context", "mention", "right_context"))
 _ANSWERS_STAY = Policy(True, unplaced="keep_answer", weak="keep_answer")
 
 POLICIES: dict[str, dict[Split, Policy]] = {
-    # A set of sentences counts only as a whole; claims without one left are dropped, in train too.
+    # A set of sentences counts only as a whole; claims without one left are dropped.
     "fever": _splits(Policy(True)),
-    # One set; a sentence that does not exist is passed over, a missing page drops the question, in train too.
+    # One set; a sentence that does not exist is passed over, a missing page drops the question.
     "hotpotqa": _splits(Policy(True, unplaced="drop_record", weak="drop_record", skips_empty=True)),
-    "aidayago2": _splits(_LINKING),
-    "wned": _splits(_LINKING),
-    "cweb": _splits(_LINKING),
+    "aidayago2": _splits(_LINKING, train=_LINKING),
+    "wned": _splits(_LINKING, train=_LINKING),
+    "cweb": _splits(_LINKING, train=_LINKING),
     "trex": _splits(Policy(True, input_meta=("subj_aliases", "sub_surface"))),
-    # Train may keep answers of pages that are gone.
-    "structured_zeroshot": _splits(
-        Policy(True, input_meta=("template_questions",)),
-        train=Policy(False, "keep_answer", needs_provenance=False, input_meta=("template_questions",)),
-    ),
-    # Short answers that are not found stay as answers; train keeps records without any provenance.
+    "structured_zeroshot": _splits(Policy(True, input_meta=("template_questions",))),
+    # Short answers that are not found stay as answers.
     "nq": _splits(
         replace(_ANSWERS_STAY, highlights="paragraphs", found_first=True),
-        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False, found_first=True),
+        train=replace(_ANSWERS_STAY, needs_provenance=False, found_first=True),
     ),
     # Valid as soon as one alias is found, in train as soon as there is a page; the other aliases stay as answers.
     "triviaqa": _splits(
         replace(_ANSWERS_STAY, prefers_exact=True),
-        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False, needs_page=True, prefers_exact=True),
+        train=replace(_ANSWERS_STAY, needs_provenance=False, needs_page=True, prefers_exact=True),
     ),
     # Provenance is what annotators chose; train has none at all, nor have dev and test without a campaign.
     "eli5": _splits(
         replace(_ANSWERS_STAY, keeps_bare=True, highlights="offsets"),
-        train=replace(_ANSWERS_STAY, has_threshold=False, needs_provenance=False),
+        train=replace(_ANSWERS_STAY, needs_provenance=False),
     ),
     "wow": _splits(Policy(True)),
-    # Anyone's own data: as the paper filters, and train keeps its answers.
-    "jsonl": _splits(Policy(True), train=Policy(False, "keep_answer", needs_provenance=False)),
-    "kilt": _splits(Policy(True), train=Policy(False, "keep_answer", needs_provenance=False)),
+    # Anyone's own data.
+    "jsonl": _splits(Policy(True)),
+    "kilt": _splits(Policy(True)),
 }
 """Dataset's file stem -> split -> policy. ``kilt`` is for KILT files of no dataset named here."""
 
@@ -208,9 +206,14 @@ def decide(
     if policy.prefers_exact and not isinstance(example, ReleasedExample):
         fates = _exact_once(example, fates, placed)
     fates = _without_repeats(example, fates)
-    if reason is None and not any(fate.kept for fate in fates):
+    if reason is None and not any(fate.kept for fate in fates) and not _is_published_bare(example):
         reason = _why_nothing_is_left(fates, policy)
     return Decision(reason, tuple(fates), partial, by_paragraph)
+
+
+def _is_published_bare(example: Example) -> bool:
+    """Says whether a published record has answers alone: moved to another snapshot it loses nothing."""
+    return isinstance(example, ReleasedExample) and not any(output.evidence for output in example.outputs)
 
 
 def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, threshold: float) -> float:

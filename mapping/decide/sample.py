@@ -1,8 +1,8 @@
 """Splits of a dataset that has none of its own: drawn after the filter, so that dev and test have exact sizes.
 
-The source gives its records in the order of the draw, the same for every split. Those that stand the filter of dev and
-test are counted in this order: the first are dev, as many after them are test, and all others, those that do not stand
-it too, are train. So each record is in one split alone, whichever is written first.
+A source with ``sample_records`` gives its records in the order of the draw, the same for every split. Those that stand
+the filter of dev and test are counted in this order: the first are dev, as many after them are test, and all others,
+those that do not stand it too, are train. So each record is in one split alone, whichever is written first.
 
 Source: section 4.2 of the KILT paper (5,000 records of T-REx at random for dev and for test).
 """
@@ -14,9 +14,6 @@ from typing import NamedTuple
 
 from kbsource.errors import SetupError
 from mapping.sources.reading.base import Split
-
-SAMPLED = frozenset(("trex",))
-"""Names of the sources whose records are drawn."""
 
 
 class Cuts(NamedTuple):

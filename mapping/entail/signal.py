@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from kbsource.errors import SetupError
+from mapping.options import check_options, listed, option
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -19,9 +20,7 @@ BATCH_PAIRS = 32
 DECIMALS = 6
 """Of stored probabilities: the last digits of a float32 move with the batch, the threads and the backend."""
 
-BACKENDS: tuple[Backend, ...] = ("torch", "onnx")
 Backend = Literal["torch", "onnx"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 Precision = Literal["float32", "bfloat16"]
 
 REFUSALS: dict[str, str] = {
@@ -92,40 +91,44 @@ class ModelOptions:
 
     Attributes:
         model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub.
-        revision: branch, tag or commit on the hub; None for its default branch.
-        backend: ``torch``, or ``onnx`` for the ``model.onnx`` that lies in the folder.
         precision: of the numbers that matrix products take; ``bfloat16`` has three digits and is half as fast again, or
-            more, on processors that have instructions for it. PyTorch alone.
-        device: ``auto`` (the first GPU, else the CPU), ``cpu``, ``cuda`` or ``cuda:N``.
-        labels: what the model's outputs mean, in their order; None to read it from its config.
+            more, on processors that have instructions for it.
+        labels: None to read them from the model's config.
         max_tokens: longest pair, in tokens.
         batch_pairs: pairs that go through the model at once.
     """
 
     model: str = DEFAULT_MODEL
-    revision: str | None = None
-    backend: Backend = "torch"
-    precision: Precision = "float32"
-    device: str = "auto"
-    labels: tuple[str, ...] | None = None
+    revision: str | None = option(None, "branch, tag or commit of a model on the hub", metavar="NAME")
+    backend: Backend = option("torch", "what runs the model; onnx wants the model.onnx that --export-onnx makes")
+    precision: Precision = option(
+        "float32",
+        "of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second "
+        "digit; torch alone has it",
+    )
+    device: str = option(
+        "auto",
+        "auto, cpu, cuda or cuda:N (default: auto, a GPU where there is one)",
+        metavar="NAME",
+        form=r"auto|cpu|cuda(?::[0-9]+)?",
+        like="auto, cpu, cuda or cuda:N",
+    )
+    labels: tuple[str, ...] | None = option(
+        None,
+        "what the model's outputs mean, in their order, where its config does not say: entailment, neutral, "
+        "contradiction or not_entailment",
+        flag="--label-names",
+        metavar="A,B,C",
+        parse=listed,
+    )
     max_tokens: int = MAX_TOKENS
     batch_pairs: int = BATCH_PAIRS
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the option, its value and what it may be.
-        """
-        if self.backend not in BACKENDS:
-            raise SetupError(f"--backend {self.backend}: choose one of {', '.join(BACKENDS)}.")
-        if self.precision not in PRECISIONS:
-            raise SetupError(f"--precision {self.precision}: choose one of {', '.join(PRECISIONS)}.")
+        """Raises SetupError, as ``check_options``, and for values out of range."""
+        check_options(self)
         if self.precision != "float32" and self.backend != "torch":
             raise SetupError(f"--precision {self.precision} is for --backend torch; an exported model has float32.")
-        kind, _, number = self.device.partition(":")
-        if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdecimal())):
-            raise SetupError(f"--device {self.device}: give auto, cpu, cuda or cuda:N.")
         if self.max_tokens < 8:
             raise SetupError(f"--max-tokens is {self.max_tokens}; give at least 8.")
         if self.batch_pairs < 1:

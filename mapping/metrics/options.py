@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kbsource.errors import SetupError
+from mapping.options import check_options, option, path_option
 
 EvidenceMatch = Literal["text", "id"]
 Matching = Literal["greedy", "maximum"]
@@ -33,13 +34,22 @@ QUIRKS: Mapping[str, str] = {
 """What the released script does otherwise: name -> meaning."""
 
 
+def _numbers(typed: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(part) for part in typed.split(",")}))
+    except ValueError:
+        raise SetupError(f"--k is {typed!r}; give whole numbers, such as 10,100.") from None
+
+
 @dataclass(frozen=True, slots=True)
 class QampariFiles:
     """Paths of what is evaluated; at least one of predictions and retrieved."""
 
-    gold: str
-    predictions: str | None = None
-    retrieved: str | None = None
+    gold: str = option(
+        help="questions with answer_list, as released, or with answers, the names of a single answer", metavar="FILE"
+    )
+    predictions: str | None = path_option("qid and predictions, a list of strings, for each question")
+    retrieved: str | None = path_option("qid and ctxs, a list of passages with title and text, best first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +58,22 @@ class QampariOptions:
 
     Attributes:
         ks: numbers of passages, ascending, each once.
-        evidence_match: what gold evidence is found by; a key of ``EVIDENCE_MATCHES``.
-        matching: a key of ``MATCHINGS``.
+        evidence_match: what gold evidence is found by.
         quirks: of ``QUIRKS``.
     """
 
-    ks: tuple[int, ...] = DEFAULT_KS
-    evidence_match: EvidenceMatch = "text"
-    matching: Matching = "greedy"
+    ks: tuple[int, ...] = option(
+        DEFAULT_KS, "numbers of passages that count as retrieved", flag="--k", metavar="K,…", parse=_numbers
+    )
+    evidence_match: EvidenceMatch = option("text", metavar="HOW", choices=EVIDENCE_MATCHES)
+    matching: Matching = option("greedy", metavar="HOW", choices=MATCHINGS)
     quirks: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the option, its value and what it may be.
-        """
+        """Raises SetupError, as ``check_options``, and for what does not go together."""
+        check_options(self)
         if not self.ks or min(self.ks) < 1 or list(self.ks) != sorted(set(self.ks)):
             raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
-        if self.evidence_match not in EVIDENCE_MATCHES:
-            raise SetupError(f"--evidence-match {self.evidence_match}: choose one of {', '.join(EVIDENCE_MATCHES)}.")
-        if self.matching not in MATCHINGS:
-            raise SetupError(f"--matching {self.matching}: choose one of {', '.join(MATCHINGS)}.")
         if unknown := sorted(self.quirks - QUIRKS.keys()):
             raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(QUIRKS)}.")
         if "last_owner" in self.quirks and self.matching != "greedy":

@@ -17,8 +17,8 @@ from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.verify import Checking
-from mapping.passages.corpus import COUNTS, TABLE, CutOptions, line_path, read_page_texts, read_passages
-from mapping.passages.cut import Passage, passage_id
+from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_passages
+from mapping.passages.cut import CutOptions, Passage, passage_id
 from mapping.passages.forms import FORMS
 from mapping.write.kind import source_of
 

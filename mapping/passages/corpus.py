@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,7 +23,7 @@ from kbsource.release.manifest import FileEntry
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
-from mapping.passages.cut import MAX_WORDS, TITLE_KINDS, PageText, Passage, Span, check_passages, cut_page
+from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, Span, check_passages
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
 
@@ -38,32 +37,6 @@ PAGE_COLUMNS = ("page_id", "title", "elements.list.element.kind", "elements.list
 """What of the table ``pages`` is needed."""
 CHUNK_WEIGHT = 4 << 20
 """Bytes of pages that are cut together, at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class CutOptions:
-    """How pages are cut; stands in the manifest under ``options``.
-
-    Attributes:
-        max_words: most words of a passage.
-        split_long: longer sentences are cut; else each is a passage by itself.
-    """
-
-    max_words: int = MAX_WORDS
-    split_long: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the value and what it may be.
-        """
-        if self.max_words < 1:
-            raise SetupError(f"--max-words is {self.max_words}; give at least 1.")
-
-    def cut(self, page: PageText) -> list[Passage]:
-        """Gives the passages of a page."""
-        return cut_page(page, max_words=self.max_words, split_long=self.split_long)
 
 
 def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordBatch]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kbsource.errors import RecordError
+from mapping.options import Checked, option
 from mapping.search.sentences import sentence_spans
 
 MAX_WORDS = 100
@@ -88,6 +90,22 @@ class Passage(NamedTuple):
                 return self.text[at + start_char - one.start_char : at + end_char - one.start_char]
             at += one.end_char - one.start_char + 1
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class CutOptions(Checked):
+    """How pages are cut; stands in the manifest under ``options``."""
+
+    max_words: int = option(MAX_WORDS, "most words of a passage", lowest=1)
+    split_long: bool = option(
+        False,
+        "cut a sentence of more words behind each N of them; else it is a passage by itself",
+        flag="--split-long-sentences",
+    )
+
+    def cut(self, page: PageText) -> list[Passage]:
+        """Gives the passages of a page."""
+        return cut_page(page, max_words=self.max_words, split_long=self.split_long)
 
 
 class _Sentence(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
+from mapping.options import between, check_options, option
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 
 KEPT = "kept"
@@ -38,31 +39,28 @@ Mixed = Literal["train", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class AnswerFilter:
-    """Which questions have enough answers, and enough of them with evidence.
+    """Which questions have enough answers, and enough of them with evidence."""
 
-    Attributes:
-        least: answers that a question needs.
-        most: answers that it may have.
-        share: of all answers that must be validated.
-    """
-
-    least: int = 5
-    most: int = 200
-    share: float = 0.8
+    least: int = option(5, "validated answers that a question needs", flag="--least-answers")
+    most: int = option(200, "validated answers that it may have", flag="--most-answers")
+    share: float = between(
+        0,
+        1,
+        0.8,
+        "share of all answers that must be validated",
+        of="a share of the answers",
+        flag="--least-share",
+        metavar="SHARE",
+    )
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the value and what it may be.
-        """
+        """Raises SetupError, as ``check_options``, and for numbers of answers that nothing has."""
+        check_options(self)
         if not 1 <= self.least <= self.most:
             raise SetupError(
                 f"From {self.least} to {self.most} answers: for --least-answers and --most-answers give numbers from "
                 "1 on, the smaller first."
             )
-        if not 0 <= self.share <= 1:
-            raise SetupError(f"A share of {self.share} of the answers: for --least-share give one from 0 to 1.")
 
     def may_keep(self, n_answers: int) -> bool:
         """Says whether a question with so many answers could be kept if all that is needed were validated."""
@@ -94,7 +92,6 @@ class SampleSizes:
 
     Attributes:
         pool: questions of development and test set together, by subset.
-        train_per_relation: most training questions that rest on one relation.
     """
 
     pool: Mapping[str, int] = field(
@@ -106,23 +103,15 @@ class SampleSizes:
             TABLE_COMPOSITION: 200,
         }
     )
-    train_per_relation: int = 1000
+    train_per_relation: int = option(1000, "most training questions that rest on one relation", lowest=0)
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the value and what it may be.
-        """
+        """Raises SetupError, as ``check_options``, and for a pool that is none."""
+        check_options(self)
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
             raise SetupError(
                 f"The pool has {dict(self.pool)}: for each --pool-… give a number from 0 on; there are "
                 f"{', '.join(SUBSETS)}."
-            )
-        if self.train_per_relation < 0:
-            raise SetupError(
-                f"{self.train_per_relation} training questions a relation: for --train-per-relation give a number "
-                "from 0 on."
             )
 
 

@@ -16,6 +16,8 @@ _ASCII_FORM = {ord(char): None for char in string.punctuation} | {
 }
 # The minus sign is the typographic form of an ASCII character that is deleted.
 _TYPOGRAPHIC = frozenset("\u2212")
+# Raised and lowered signs read as those on the line: 10¹⁸ as 10^18, and as the 1018 of corpora without either.
+_ON_THE_LINE = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ", "0123456789+-=()nixy0123456789+-=()aeox")
 # Category Cf holds what nobody sees: soft hyphens, joiners, direction marks. Cc are the control characters.
 _INVISIBLE = frozenset({"Cc", "Cf"})
 
@@ -42,10 +44,11 @@ def normal_form(token: str) -> str:
 
     Source: definition D145 (canonical caseless matching) of the Unicode Standard.
 
-    >>> normal_form("Hodgenville,"), normal_form("U.S."), normal_form("—")
-    ('hodgenville', 'us', '')
+    >>> normal_form("Hodgenville,"), normal_form("U.S."), normal_form("—"), normal_form("10⁻¹⁸")
+    ('hodgenville', 'us', '', '1018')
     """
     if token.isascii():
         return token.translate(_ASCII_FORM).lower()
+    token = token.translate(_ON_THE_LINE)
     kept = [char for char in unicodedata.normalize("NFD", token) if not _is_deleted(char)]
     return unicodedata.normalize("NFC", "".join(kept).casefold())

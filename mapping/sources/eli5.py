@@ -13,8 +13,8 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Example, Output
-from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.forms.campaign import CAMPAIGN, Findings, check_campaign, findings, keep_campaign
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, is_integer, list_at, object_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape
@@ -28,7 +28,7 @@ Annotations = Callable[[str], Findings | None]
 _FIELDS = ("q_id", "title", "answers")
 
 
-class Eli5:
+class Eli5(Source[SourceOptions]):
     """Reads the dumps: JSON lines, a JSON array or Parquet. References are the files of an annotation campaign.
 
     Train has the answers alone. Dev and test have the questions that were annotated, with the passages that were
@@ -36,12 +36,12 @@ class Eli5:
     """
 
     name = "eli5"
-    stem = "eli5"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = SourceOptions
+    references = CAMPAIGN
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             check_shape(
                 path,
@@ -57,7 +57,7 @@ class Eli5:
         self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch:
+        with Scratch(inputs.scratch) as scratch:
             annotations: Annotations | None = None
             if inputs.references:
                 yield from keep_campaign(inputs.references, storage=storage, scratch=scratch, tally=tally)

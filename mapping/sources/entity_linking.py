@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Example, PageKey
 from mapping.sources.forms.conll import DOCSTART, TokenDocument, iter_documents
-from mapping.sources.forms.mentions import Mention, aida_split, mention_example, wned_split
+from mapping.sources.forms.mentions import LinkingOptions, Mention, aida_split, mention_example, wned_split
 from mapping.sources.forms.ptb import token_spans
 from mapping.sources.forms.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, Split, Tally, references_option
 from mapping.sources.reading.examples import Origin, give, reject
 from mapping.sources.reading.files_in import RawRecord, iter_lines, opened
 from mapping.sources.reading.scratch import Scratch
@@ -23,7 +25,14 @@ RAW_TEXT = "RawText"
 _N_PEEKED = 20
 
 
-class EntityLinking:
+@dataclass(frozen=True, slots=True)
+class WnedOptions(LinkingOptions):
+    """Choices of WNED, whose split is drawn."""
+
+    seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
+
+
+class EntityLinking(Source[LinkingOptions]):
     """Reads one of the datasets. Records are the mentions of the split's documents.
 
     Inputs are the TSV or, for WNED, the XML file, which are told apart by their beginnings. The texts of the XML are
@@ -32,17 +41,11 @@ class EntityLinking:
     are left out as ``not_in_kb``.
     """
 
-    def __init__(self, name: str, *, splits: tuple[Split, ...], has_xml: bool) -> None:
-        self.name = name
-        self.stem = name
-        self.splits = splits
-        self._has_xml = has_xml
+    options = LinkingOptions
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: LinkingOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
-        if options.max_tokens < 2:
-            raise SetupError(f"max_tokens is {options.max_tokens}: the two tags alone are 2 tokens.")
+        self.check_split(split)
         for path in inputs.records:
             if _is_xml(path, storage):
                 self._check_xml(path, inputs, storage)
@@ -50,11 +53,13 @@ class EntityLinking:
                 first = next(iter_lines(storage, path), None)
                 if first is None or not first.data.startswith(DOCSTART.encode()):
                     shown = first.data[:80] if first else b""
-                    forms = f"a TSV that begins with {DOCSTART}" + (" or WNED's XML" if self._has_xml else "")
+                    forms = f"a TSV that begins with {DOCSTART}" + (
+                        " or WNED's XML" if self.references is not None else ""
+                    )
                     raise SetupError(f"{path} is not {self.name}: expected {forms}. It begins with {shown!r}.")
 
     def _check_xml(self, path: str, inputs: Inputs, storage: Storage) -> None:
-        if not self._has_xml:
+        if self.references is None:
             raise SetupError(f"{path} is XML; {self.name} is read from its TSV, which begins with {DOCSTART}.")
         if not any(b"docName" in raw.data for raw in islice(iter_xml_documents(storage, path), _N_PEEKED)):
             raise SetupError(f"{path} holds no <document docName=…> with annotations, as WNED's XML does.")
@@ -63,10 +68,10 @@ class EntityLinking:
                 raise SetupError(f"{folder}: no such folder. Give the folder {RAW_TEXT} that came with {path}.")
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: LinkingOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch:
+        with Scratch(inputs.scratch) as scratch:
             reading = _Reading(self.name, split, options=options, scratch=scratch, tally=tally)
             for path in inputs.records:
                 if _is_xml(path, storage):
@@ -81,7 +86,7 @@ class EntityLinking:
 class _Reading:
     """Turns documents into examples, and keeps what they share."""
 
-    def __init__(self, dataset: str, split: Split, *, options: SourceOptions, scratch: Scratch, tally: Tally) -> None:
+    def __init__(self, dataset: str, split: Split, *, options: LinkingOptions, scratch: Scratch, tally: Tally) -> None:
         self._dataset = dataset
         self._split = split
         self._options = options
@@ -141,9 +146,9 @@ class _Reading:
                 number += 1
 
     def _is_of_split(self, doc_id: str) -> bool:
-        if self._dataset == AIDA.name:
-            return aida_split(doc_id) == self._split
-        return wned_split(doc_id, dataset=self._dataset, seed=self._options.seed) == self._split
+        if isinstance(self._options, WnedOptions):
+            return wned_split(doc_id, dataset=self._dataset, seed=self._options.seed) == self._split
+        return aida_split(doc_id) == self._split
 
     def _exclude(self) -> None:
         self._tally.records += 1
@@ -198,6 +203,22 @@ def _is_xml(path: str, storage: Storage) -> bool:
         return file.read(256).lstrip().startswith(b"<")
 
 
-AIDA = EntityLinking("aidayago2", splits=("train", "dev", "test"), has_xml=False)
-WNED_WIKI = EntityLinking("wned", splits=("dev", "test"), has_xml=True)
-WNED_CWEB = EntityLinking("cweb", splits=("dev", "test"), has_xml=True)
+class Aida(EntityLinking):
+    """AIDA CoNLL-YAGO."""
+
+    name = "aidayago2"
+
+
+class Wned(EntityLinking):
+    """WNED-WIKI."""
+
+    name = "wned"
+    splits = ("dev", "test")
+    options = WnedOptions
+    references = references_option("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
+
+
+class Cweb(Wned):
+    """WNED-CWEB."""
+
+    name = "cweb"

@@ -10,15 +10,17 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import orjson
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import ExclusionError, Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, integer_at, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
@@ -45,7 +47,14 @@ _WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl(?:\.gz|\.bz2)?")
 Lookup = Callable[[str], dict[int, str] | None]
 
 
-class Fever:
+@dataclass(frozen=True, slots=True)
+class FeverOptions(SourceOptions):
+    """Choices of FEVER."""
+
+    sentence_escapes: Literal["undone", "kept"] = option("undone", "-LRB- and its like in the evidence")
+
+
+class Fever(Source[FeverOptions]):
     """Reads claims and, from FEVER's own wiki-pages, the sentences that they stand on.
 
     The inputs of a split are given together: ``shared_task_dev.jsonl`` and ``fever2-fixers-dev.jsonl``. Ids are
@@ -53,12 +62,13 @@ class Fever:
     """
 
     name = "fever"
-    stem = "fever"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = FeverOptions
+    references = references_option("--wiki-pages", "folder or files of FEVER's own wiki-pages")
+    has_labels = True
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: FeverOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             check_shape(
                 path,
@@ -79,14 +89,14 @@ class Fever:
         )
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: FeverOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(options.scratch))
+            scratch = stack.enter_context(Scratch(inputs.scratch))
             labels: Labels | None = None
             if inputs.labels:
-                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
+                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
                 yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 wanted = Claims(split, lookup=lambda key: scratch.want(key), options=options)
@@ -119,7 +129,7 @@ class Claims:
         options: ``sentence_escapes`` counts.
     """
 
-    def __init__(self, split: Split, *, lookup: Lookup, options: SourceOptions) -> None:
+    def __init__(self, split: Split, *, lookup: Lookup, options: FeverOptions) -> None:
         self._split = split
         self._lookup = lookup
         self._undoes_escapes = options.sentence_escapes == "undone"

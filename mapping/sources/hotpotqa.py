@@ -9,6 +9,7 @@ import html
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,8 +17,9 @@ import orjson
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array, iter_lines
@@ -29,7 +31,14 @@ _LABEL_FIELDS = ("answer", "supporting_facts")
 Lookup = Callable[[str], list[str] | None]
 
 
-class HotpotQa:
+@dataclass(frozen=True, slots=True)
+class HotpotOptions(SourceOptions):
+    """Choices of HotpotQA."""
+
+    keep_meta: bool = option(False, "level and type in the record's meta")
+
+
+class HotpotQa(Source[HotpotOptions]):
     """Reads questions, and their sentences from the abstracts or else from the question's own ``context``.
 
     References are the folder of ``enwiki-20171001-pages-meta-current-withlinks-abstracts`` as unpacked. Where they are
@@ -38,12 +47,13 @@ class HotpotQa:
     """
 
     name = "hotpotqa"
-    stem = "hotpotqa"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = HotpotOptions
+    references = references_option("--abstracts", "folder or files of the abstracts it was made from")
+    has_labels = True
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: HotpotOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         wanted = {"_id", "question"} | (set() if split == "test" else {"answer", "supporting_facts"})
         for path in inputs.records:
             check_shape(
@@ -66,14 +76,14 @@ class HotpotQa:
             )
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: HotpotOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(options.scratch))
+            scratch = stack.enter_context(Scratch(inputs.scratch))
             labels: Labels | None = None
             if inputs.labels:
-                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
+                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
                 yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 wanted = Questions(split, lookup=lambda key: scratch.want(key), options=options)
@@ -105,7 +115,7 @@ class Questions:
         options: ``keep_meta`` counts.
     """
 
-    def __init__(self, split: Split, *, lookup: Lookup, options: SourceOptions) -> None:
+    def __init__(self, split: Split, *, lookup: Lookup, options: HotpotOptions) -> None:
         self._split = split
         self._lookup = lookup
         self._keeps_meta = options.keep_meta

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
@@ -15,7 +16,9 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey, ReleasedExample
+from mapping.search.numbering import Numbering
 from mapping.sources.forms.kilt_texts import (
     Paragraphs,
     check_knowledge_source,
@@ -24,7 +27,16 @@ from mapping.sources.forms.kilt_texts import (
     release_paragraphs,
     stored_paragraphs,
 )
-from mapping.sources.reading.base import EVIDENCE_SPAN, Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import (
+    EVIDENCE_SPAN,
+    PARTIAL_EVIDENCE,
+    Inputs,
+    Source,
+    SourceOptions,
+    Split,
+    Tally,
+    references_option,
+)
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import (
     Json,
@@ -39,12 +51,17 @@ from mapping.sources.reading.fields import (
 from mapping.sources.reading.files_in import check_shape, iter_lines
 from mapping.sources.reading.scratch import Scratch
 
-PARTIAL_EVIDENCE = "partial_evidence"
-
 _N_TRIED = 20
 
 
-class Kilt:
+@dataclass(frozen=True, slots=True)
+class KiltOptions(SourceOptions):
+    """Choices of KILT files."""
+
+    numbering: Numbering = option("kilt", "how --from-kb counts paragraphs", flag="--from-numbering")
+
+
+class Kilt(Source[KiltOptions]):
     """Reads KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
 
     The text of a span is read out of the old paragraphs. Three forms of span are told apart by their keys:
@@ -59,12 +76,12 @@ class Kilt:
     """
 
     name = "kilt"
-    stem = "kilt"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = KiltOptions
+    references = references_option("--from-kb", "release or kilt_knowledgesource.json it was made for")
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: KiltOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             check_shape(
                 path,
@@ -80,15 +97,15 @@ class Kilt:
             check_knowledge_source(path, storage)
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: KiltOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch, ExitStack() as stack:
+        with Scratch(inputs.scratch) as scratch, ExitStack() as stack:
             paragraphs: Paragraphs | None = None
             for path in self._reference(inputs):
                 if is_release(path, storage):
                     source = stack.enter_context(KnowledgeSource.open(path, storage))
-                    paragraphs = release_paragraphs(source, options)
+                    paragraphs = release_paragraphs(source, options.numbering)
                     continue
                 want_texts(
                     [iter_lines(storage, one) for one in inputs.records],

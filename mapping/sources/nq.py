@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.forms.campaign import Findings, check_campaign, findings, keep_campaign
+from mapping.sources.forms.campaign import CAMPAIGN, Findings, check_campaign, findings, keep_campaign
 from mapping.sources.forms.nq_tokens import Document, Token, joined
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, integer_at, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import check_shape, iter_lines
@@ -34,7 +37,35 @@ _FORM = {"example_id", "question_text", "document_url"}
 Campaign = Callable[[str], Findings | None]
 
 
-class NaturalQuestions:
+@dataclass(frozen=True, slots=True)
+class NqOptions(SourceOptions):
+    """Choices of Natural Questions; what is ``released`` is as in the authors' code and the published files."""
+
+    nq_keep_long_short_answers: bool = option(
+        True, "short answers of more than five tokens stay, without provenance (default: they do)"
+    )
+    nq_strip_html: bool = option(
+        True,
+        "HTML tokens are no part of answers and evidence; else they lower the score of long answers (default: they are "
+        "none)",
+    )
+    nq_annotation_meta: Literal["own", "released"] = option(
+        "own", "whose meta long answers have: that of the annotation they come from, or always of the first"
+    )
+    nq_null_long_answers: Literal["skip", "released"] = option(
+        "skip", "released gives a null long answer a span of no characters in front of the title, with BLEU 1.0"
+    )
+    nq_tokens: Literal["blank", "released"] = option(
+        "blank", "what parts tokens; released parts them at any white space, which shifts spans"
+    )
+
+    @property
+    def places_nothing(self) -> bool:
+        """Whether evidence without text has a place, in front of the title."""
+        return self.nq_null_long_answers == "released"
+
+
+class NaturalQuestions(Source[NqOptions]):
     """Reads questions in either form, full (``document_tokens``) or simplified (``document_text``).
 
     References are files of the annotation campaign, see ``mapping.sources.forms.campaign``: they add passages that hold
@@ -42,12 +73,13 @@ class NaturalQuestions:
     """
 
     name = "nq"
-    stem = "nq"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = NqOptions
+    references = CAMPAIGN
+    has_labels = True
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: NqOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             check_shape(
                 path,
@@ -62,14 +94,14 @@ class NaturalQuestions:
         check_campaign(inputs.references, storage)
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: NqOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(options.scratch))
+            scratch = stack.enter_context(Scratch(inputs.scratch))
             labels: Labels | None = None
             if inputs.labels:
-                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=(_ANNOTATIONS,)))
+                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=(_ANNOTATIONS,)))
                 yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 yield from keep_campaign(inputs.references, storage=storage, scratch=scratch, tally=tally)
@@ -93,7 +125,7 @@ class Questions:
         options: those that begin with ``nq_`` count.
     """
 
-    def __init__(self, split: Split, *, campaign: Campaign, options: SourceOptions) -> None:
+    def __init__(self, split: Split, *, campaign: Campaign, options: NqOptions) -> None:
         self._split = split
         self._campaign = campaign
         self._options = options

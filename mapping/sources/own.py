@@ -34,7 +34,7 @@ from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import Origin, read_examples
 from mapping.sources.reading.fields import (
     Json,
@@ -54,16 +54,15 @@ _OUTPUT = frozenset({"answer", "evidence", "meta"})
 _EVIDENCE = frozenset({*_PAGE_KEYS, "text", "meta"})
 
 
-class Own:
+class Own(Source[SourceOptions]):
     """Reads the format above. The split only says by which rules the records are filtered and written."""
 
     name = "jsonl"
-    stem = "jsonl"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = SourceOptions
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             check_shape(
                 path,
@@ -76,7 +75,7 @@ class Own:
         self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Scratch(options.scratch) as scratch:
+        with Scratch(inputs.scratch) as scratch:
             yield from read_examples(
                 [iter_lines(storage, path) for path in inputs.records],
                 id_of=lambda record: digits_or_text(record, "id"),

@@ -9,23 +9,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.identity import stable_uuid
 from kbsource.records import BadRecord
+from mapping.options import check_options, option
 from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
 from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
 from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
 from mapping.sources.forms.trex_labels import Labels, iter_entities, keep_labels, labels_of
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
 from mapping.sources.reading.examples import ExclusionError, reject
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
 _FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
 
 
-class Trex:
+@dataclass(frozen=True, slots=True)
+class TrexOptions(SourceOptions):
+    """Choices of T-REx.
+
+    The larger ``sample_pool``, the more records are aligned for dev and test; which are drawn stays the same.
+    """
+
+    seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
+    min_facts: int = option(1_000, "facts a relation must have, else all of them are left out", lowest=1)
+    sample: int = option(5_000, "records of dev and of test, all others are train", lowest=0, remedy="give 0 or more")
+    sample_pool: int = option(40_000, "records, in the order of the draw, that dev and test are drawn from")
+    rel_surface: bool = option(False, "surface forms of the relation in meta")
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for a pool that is too small."""
+        check_options(self)
+        if self.sample_pool < 2 * self.sample:
+            raise SetupError(
+                f"--sample-pool is {self.sample_pool}; for a --sample of {self.sample} give at least {2 * self.sample}."
+            )
+
+    @property
+    def sample_records(self) -> int:
+        """Records of dev and of test."""
+        return self.sample
+
+
+class Trex(Source[TrexOptions]):
     """Reads the documents of T-REx, and labels and aliases from Wikidata's JSON dump as references.
 
     A record of the counts is a triple of a document, or a document that cannot be read. An example is all facts of one
@@ -34,12 +63,12 @@ class Trex:
     """
 
     name = "trex"
-    stem = "trex"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = TrexOptions
+    references = references_option("--wikidata", "Wikidata's JSON dump, for labels and aliases", "FILE")
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: TrexOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in record_files(inputs, storage):
             check_shape(
                 path,
@@ -58,10 +87,10 @@ class Trex:
             )
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: TrexOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Facts(options.scratch, seed=options.seed) as facts:
+        with Facts(inputs.scratch, seed=options.seed) as facts:
             for path in record_files(inputs, storage):
                 for raw in iter_array(storage, path):
                     yield from _add_document(raw, facts, tally)

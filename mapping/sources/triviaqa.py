@@ -13,7 +13,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, list_at, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
@@ -30,7 +30,7 @@ _FILES: dict[Split, str] = {
 _PACKED = ("", ".gz", ".bz2")
 
 
-class TriviaQa:
+class TriviaQa(Source[SourceOptions]):
     """Reads questions with the names of their answer, each of which is looked for in each of their pages.
 
     An input is a file of questions, the folder ``qa`` that holds those of all splits, or ``triviaqa-rc.tar.gz`` as it
@@ -38,12 +38,12 @@ class TriviaQa:
     """
 
     name = "triviaqa"
-    stem = "triviaqa"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = SourceOptions
+    has_labels = True
 
     def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         wanted = {"QuestionId", "Question", "EntityPages"} | (set() if split == "test" else {_ANSWER})
         expected = f"{_FILES[split]} of TriviaQA's reading comprehension form, with {', '.join(sorted(wanted))}"
         for path in inputs.records:
@@ -61,10 +61,10 @@ class TriviaQa:
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(options.scratch))
+            scratch = stack.enter_context(Scratch(inputs.scratch))
             labels: Labels | None = None
             if inputs.labels:
-                labels = stack.enter_context(Labels(options.scratch, id_of=_id_of, fields=(_ANSWER,)))
+                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=(_ANSWER,)))
                 yield from labels.keep((iter_labels(storage, path, key=_DATA) for path in inputs.labels), tally)
             yield from read_examples(
                 (_questions(path, split, storage) for path in inputs.records),

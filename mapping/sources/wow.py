@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, give, reject
 from mapping.sources.reading.fields import Json, objects_at, optional_object, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
@@ -27,19 +29,29 @@ _NOTHING_USED = "no_passages_used"
 _SENTENCE_KEY = re.compile(r"[^_]+_(?P<title>.+)_[^_]+", re.DOTALL)
 
 
-class WizardOfWikipedia:
+@dataclass(frozen=True, slots=True)
+class WizardOptions(SourceOptions):
+    """Choices of Wizard of Wikipedia."""
+
+    turns: Literal["right", "released"] = option(
+        "right",
+        "released gives the wizard's utterance away in the input, and has the chosen sentence as the answer, as the "
+        "authors' code does",
+    )
+
+
+class WizardOfWikipedia(Source[WizardOptions]):
     """Reads dialogues; every turn of a wizard is a record of its own.
 
     Ids are ``<split>-<dialogue>-<turn>``, numbered from 0 over all inputs, the ones that are left out too.
     """
 
     name = "wow"
-    stem = "wow"
-    splits: tuple[Split, ...] = ("train", "dev", "test")
+    options = WizardOptions
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: WizardOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in inputs.records:
             name = re.sub(r"\.(?:gz|bz2)$", "", base_name(path))
             if name != _FILES[split] and name in (*_FILES.values(), *_OTHER_FILES):
@@ -55,7 +67,7 @@ class WizardOfWikipedia:
             )
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: WizardOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``. A dialogue that cannot be read, or in which no wizard speaks, counts as one record."""
         number = -1
@@ -104,7 +116,7 @@ class Dialogue:
         wizard_turns: numbers of the turns in which the wizard speaks, from 0.
     """
 
-    def __init__(self, record: Json, dialogue_id: str, options: SourceOptions) -> None:
+    def __init__(self, record: Json, dialogue_id: str, options: WizardOptions) -> None:
         self._record = record
         self._id = dialogue_id
         self._is_released = options.turns == "released"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -18,13 +19,13 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_split
+from mapping.sources.reading.base import SPLITS, Inputs, Source, SourceOptions, Split, Tally
 from mapping.sources.reading.examples import ExclusionError, reject
 from mapping.sources.reading.files_in import RawRecord, iter_lines
 from mapping.sources.reading.scratch import ScratchFile
 
-_SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 _SPLIT_FILE = re.compile(r"(train|dev|test)\.([0-9])(?:\.gz|\.bz2)?")
 _N_NEGATIVE = 4
 _SUBJECT = "XXX"
@@ -46,7 +47,21 @@ CREATE TABLE templates (
 """
 
 
-class ZeroShot:
+@dataclass(frozen=True, slots=True)
+class ZeroShotOptions(SourceOptions):
+    """Choices of Zero-Shot RE."""
+
+    seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
+    fold: int = option(
+        0, "which of the ten original splits is read from a folder", lowest=0, highest=9, remedy="give 0 to 9"
+    )
+    relation_split: Literal["original", "random"] = option(
+        "original",
+        "whose relations train, dev and test have; random draws 7, 1 and 2 of 10 anew from all that are given",
+    )
+
+
+class ZeroShot(Source[ZeroShotOptions]):
     """Reads lines of the original splits by relation.
 
     A folder stands for the files of its ``options.fold``: that of the split, or all three where the relations are drawn
@@ -54,20 +69,19 @@ class ZeroShot:
     """
 
     name = "structured_zeroshot"
-    stem = "structured_zeroshot"
-    splits = _SPLITS
+    options = ZeroShotOptions
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
+    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: ZeroShotOptions) -> None:
         """See ``Source.check``."""
-        check_split(self, split)
+        self.check_split(split)
         for path in line_files(inputs, split, storage=storage, options=options):
             _check_lines(path, storage)
 
     def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
+        self, inputs: Inputs, split: Split, *, storage: Storage, options: ZeroShotOptions, tally: Tally
     ) -> Iterator[Example | BadRecord]:
         """See ``Source.read``."""
-        with Lines(options.scratch) as lines:
+        with Lines(inputs.scratch) as lines:
             for path in line_files(inputs, split, storage=storage, options=options):
                 for raw in iter_lines(storage, path, keep_blank=True):
                     if raw.data:
@@ -158,14 +172,14 @@ def drawn_relations(relations: list[str], split: Split, *, seed: str) -> frozens
     return frozenset(drawn[split])
 
 
-def line_files(inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> list[str]:
+def line_files(inputs: Inputs, split: Split, *, storage: Storage, options: ZeroShotOptions) -> list[str]:
     """Gives the files of lines that are read for a split.
 
     Raises:
         SetupError: a folder has no such file, or a file is of another split.
     """
     is_random = options.relation_split == "random"
-    wanted = _SPLITS if is_random else (split,)
+    wanted = SPLITS if is_random else (split,)
     paths: list[str] = []
     for given in inputs.records:
         named = _SPLIT_FILE.fullmatch(base_name(given))

@@ -23,7 +23,7 @@ from kbsource.release.reader import read_table
 from mapping.search.bleu import bleu
 from mapping.search.numbering import Numbering
 from mapping.search.tokens import Tokeniser
-from mapping.sources.kilt import PARTIAL_EVIDENCE
+from mapping.sources.reading.base import PARTIAL_EVIDENCE
 from mapping.sources.reading.fields import is_integer
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
 from mapping.sources.reading.scratch import Scratch

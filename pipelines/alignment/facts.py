@@ -10,11 +10,9 @@ from kbsource.files import base_name
 from kbsource.release.manifest import code_facts, input_files
 from kbsource.release.pages.kind import PagesManifest
 from mapping.decide.policy import dataset_named
-from mapping.decide.sample import SAMPLED
 from mapping.entail.hypotheses import DATASET_HYPOTHESES, HypothesisKind
 from mapping.entail.model import model_facts
 from mapping.search.tokens import tokeniser_name
-from mapping.sources import SOURCES
 from pipelines.alignment.filtering import FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
 from pipelines.alignment.search_settings import SearchSettings
@@ -44,14 +42,14 @@ class Part:
     @property
     def is_sampled(self) -> bool:
         """Whether the dataset has no splits of its own, see ``mapping.decide.sample``."""
-        return self.options.dataset in SAMPLED
+        return self.options.choices.sample_records is not None
 
 
 def policy_name(options: MapOptions) -> str:
     """Gives the name that the policy goes by: for KILT files that of the dataset they hold."""
     if options.dataset == "kilt":
         return dataset_named(base_name(options.inputs[0]))
-    return SOURCES[options.dataset].stem
+    return options.dataset
 
 
 def file_stem(options: MapOptions) -> str:
@@ -59,7 +57,7 @@ def file_stem(options: MapOptions) -> str:
     if options.stem is not None:
         return options.stem
     if options.dataset != "kilt":
-        return SOURCES[options.dataset].stem
+        return options.dataset
     name = base_name(options.inputs[0])
     known = name.partition(f"-{options.split}")[0]
     return known if known != name else policy_name(options)
@@ -80,10 +78,11 @@ def evidence_files(options: MapOptions) -> EvidenceFiles:
         options.split,
         options.references,
         options.labels,
-        options.source,
+        options.choices,
         hypothesis_kind(options),
         options.chunk_records,
         options.max_rejects,
+        options.scratch,
     )
 
 
@@ -93,7 +92,7 @@ def search_settings(options: MapOptions) -> SearchSettings:
         threshold=options.threshold,
         max_elements=options.max_elements,
         numbering=options.numbering,
-        places_nothing=options.source.nq_null_long_answers == "released",
+        places_nothing=options.choices.places_nothing,
         accept_fuzzy=options.accept_fuzzy,
         rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.schema import REJECTED
 from mapping.entail.hypotheses import HypothesisKind, make_hypothesis
 from mapping.records import Evidence, Example, PageKey, ReleasedExample, iter_evidence, released_span
-from mapping.sources import SOURCES
+from mapping.sources import SOURCES, usual_choices
 from mapping.sources.kilt import fallback_page
 from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
 from mapping.staged import example_to_json
@@ -37,10 +37,11 @@ class EvidenceFiles:
         dataset: name in ``mapping.sources.SOURCES``.
         inputs, references, labels: paths, see ``mapping.sources.reading.base.Inputs``.
         split: ``train``, ``dev`` or ``test``.
-        source: choices of the dataset's reader.
+        source: choices of the dataset's reader; None for the usual ones.
         hypothesis: what a model is to judge evidence by; None where none is asked.
         chunk_records: records of a chunk at most.
         max_rejects: highest share of the records that may be rejected.
+        scratch: folder for temporary indexes; None for the system's.
     """
 
     dataset: str
@@ -48,15 +49,21 @@ class EvidenceFiles:
     split: Split = "dev"
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    source: SourceOptions = field(default_factory=SourceOptions)
+    source: SourceOptions | None = None
     hypothesis: HypothesisKind | None = None
     chunk_records: int = 5_000
     max_rejects: float = 0.01
+    scratch: str | None = None
 
     @property
     def paths(self) -> Inputs:
         """What the reader takes."""
-        return Inputs(self.inputs, self.references, self.labels)
+        return Inputs(self.inputs, self.references, self.labels, self.scratch)
+
+    @property
+    def choices(self) -> SourceOptions:
+        """Choices of the reader."""
+        return self.source or usual_choices(self.dataset)
 
     def storage(self) -> Storage:
         """Gives the storage of all files."""
@@ -64,7 +71,7 @@ class EvidenceFiles:
 
     def check(self) -> None:
         """Looks at the beginning of every file; raises SetupError for what is missing or not what it should be."""
-        SOURCES[self.dataset].check(self.paths, self.split, storage=self.storage(), options=self.source)
+        SOURCES[self.dataset].check(self.paths, self.split, storage=self.storage(), options=self.choices)
 
 
 class ReadDataset(NamedTuple):
@@ -120,7 +127,7 @@ def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> Rea
     rejected = _StoredRows(join(folder, "rejected"), part, REJECTED, storage)
     chunks = Chunks(files, part, folder, storage)
     for one in SOURCES[files.dataset].read(
-        files.paths, files.split, storage=files.storage(), options=files.source, tally=tally
+        files.paths, files.split, storage=files.storage(), options=files.choices, tally=tally
     ):
         if isinstance(one, BadRecord):
             first_bad = first_bad or one

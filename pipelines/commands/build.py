@@ -4,83 +4,39 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
-from pipelines.commands.flags.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
+from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
+from pipelines.options.build import BuildOptions
+from pipelines.options.fields import from_flags
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add_dump_arguments(
-        parser, dump_help="file or pattern of the dump; may be given several times; quote patterns", records="pages"
-    )
-    add("--page-props", metavar="FILE", help="page_props.sql.gz of the same date: Wikidata items, disambiguation")
-    add(
-        "--wikidata",
-        metavar="DIR",
-        help="release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases",
-    )
-    add("--siteinfo", metavar="FILE", help="siteinfo as JSON from the wiki's API: aliases of namespaces")
-    add("--limit-pages", type=int, metavar="N", help="only the first N pages of the dump, of all namespaces")
-    add(
-        "--only-titles",
-        metavar="FILE",
-        help="only the articles whose titles the file lists, one a line, and the redirects that lead to them",
-    )
-    add("--as-of", metavar="TIME", help="of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z")
-    add(
-        "--page-timeout",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="longest time for one page, which is then extracted in a simpler way (default: %(default)g)",
-    )
-    add_run_arguments(parser)
-
-
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.build import build
     from pipelines.jobs.build_inputs import BadDumpError, finding_line
-    from pipelines.options.build import BuildOptions
     from pipelines.progress import Progress
 
-    options = BuildOptions(
-        dump=tuple(args.dump),
-        output=args.output,
-        page_props=args.page_props,
-        wikidata=args.wikidata,
-        siteinfo=args.siteinfo,
-        only_titles=args.only_titles,
-        limit_pages=args.limit_pages,
-        as_of=args.as_of,
-        max_rejects=args.max_rejects,
-        allow_truncated=args.allow_truncated,
-        page_timeout_s=args.page_timeout,
-        worker_memory_bytes=args.worker_memory << 20,
-        range_bytes=args.range_bytes,
-    )
+    options = from_flags(vars(args), BuildOptions)
     try:
         summary = build(options, flags=run_flags(args), progress=Progress())
     except BadDumpError as error:
         for finding in error.findings:
             print(finding_line(finding), file=sys.stderr)
         raise
-    print(summary_json(summary) if args.json else summary_text(summary))
+    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
     return 0
 
 
-def summary_json(summary: BuildSummary) -> str:
-    """Gives what a build made as one JSON object."""
+def summary_values(summary: BuildSummary) -> dict[str, Any]:
+    """Gives what was made, for JSON."""
     manifest = summary.manifest
-    value = {
-        "output": summary.output,
-        "seconds": round(summary.seconds, 1),
+    return {
         "counts": dataclasses.asdict(manifest.totals),
         "parse_statuses": manifest.parse_statuses,
         "findings": manifest.findings,
@@ -88,7 +44,6 @@ def summary_json(summary: BuildSummary) -> str:
         "titles_not_found": list(summary.titles_not_found),
         "bytes": table_bytes(manifest.tables),
     }
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: BuildSummary) -> str:
@@ -137,7 +92,7 @@ COMMAND = Command(
         "      --runner local-multi",
         "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try",
     ),
-    add_arguments=_add_arguments,
+    add_arguments=partial(add_job_arguments, BuildOptions),
     run=_run,
     takes_beam_flags=True,
 )

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mapping.entail.signal import DEFAULT_MODEL
+from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from pipelines.commands.flags.common import Command, facts_table, input_lines
-from pipelines.commands.flags.verify_flags import add_model_flags, model_options
+from pipelines.options.fields import add_flags, from_flags
 
 if TYPE_CHECKING:
     from mapping.entail.model import CrossEncoder
@@ -30,8 +30,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="many at once: JSON Lines with premise and hypothesis, or question and answer in place of the latter; "
         "- for the standard input",
     )
-    add("--model", metavar="MODEL", help=f"folder of a cross-encoder, or hub name (default: {DEFAULT_MODEL})")
-    add_model_flags(parser)
+    add(
+        "--model",
+        default=DEFAULT_MODEL,
+        metavar="MODEL",
+        help="folder of a cross-encoder, or hub name (default: %(default)s)",
+    )
+    add_flags(parser, ModelOptions)
     add("--export-onnx", metavar="DIR", help="write the model for --backend onnx into a new folder, and end")
     add("--json", action="store_true", help="one JSON object for each")
 
@@ -41,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     from mapping.entail.model import export_onnx, open_model
     from mapping.entail.signal import Pair
 
-    options = model_options(args.model, vars(args))
+    options = from_flags(vars(args), ModelOptions, model=args.model)
     if args.export_onnx is not None:
         print(export_onnx(options, args.export_onnx))
         return 0

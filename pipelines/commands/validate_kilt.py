@@ -58,8 +58,8 @@ def _run(args: argparse.Namespace) -> int:
     is_rightful = not result.is_empty or _rows_written(args.file, storage) == 0
     is_ok = result.is_valid and is_rightful
     if args.json:
-        findings = [one._asdict() for one in result.findings]
-        value = {"ok": is_ok, **dataclasses.asdict(result), "findings": findings}
+        value = {"ok": is_ok, **{field.name: getattr(result, field.name) for field in dataclasses.fields(result)}}
+        value["findings"] = [finding._asdict() for finding in result.findings]
         print(json.dumps(value, ensure_ascii=False, indent=2))
         return 0 if is_ok else 1
     if result.is_empty:

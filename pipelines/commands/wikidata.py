@@ -4,79 +4,37 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags
-from pipelines.commands.flags.dump_releases import Row, add_dump_arguments, rejected_rows, release_text, table_bytes
+from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
+from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
+from pipelines.options.fields import from_flags
+from pipelines.options.wikidata import WikidataOptions
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add_dump_arguments(
-        parser,
-        dump_help="JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; may be given several times",
-        records="lines",
-    )
-    add(
-        "--languages",
-        default="en",
-        metavar="LIST",
-        help="languages of labels, descriptions and aliases, the preferred one first; their variants and mul come "
-        "with them (default: %(default)s)",
-    )
-    add("--sites", default="all", metavar="LIST", help="wikis whose sitelinks are kept, like enwiki,dewiki, or all")
-    add(
-        "--qualifiers",
-        metavar="LIST",
-        help="properties of the qualifiers that are kept, like P580,P582, or all, or none (default: those of time, "
-        "role and certainty)",
-    )
-    add_run_arguments(parser)
-
-
-def _listed(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
-
-
 def _run(args: argparse.Namespace) -> int:
-    from kbsource.wikidata.entity import NEEDED_QUALIFIERS
     from pipelines.jobs.wikidata import make_wikidata
-    from pipelines.options.wikidata import WikidataOptions
     from pipelines.progress import Progress
 
-    named = {None: NEEDED_QUALIFIERS, "all": None, "none": ()}
-    options = WikidataOptions(
-        dump=tuple(args.dump),
-        output=args.output,
-        languages=_listed(args.languages),
-        sites=None if args.sites == "all" else _listed(args.sites),
-        qualifiers=named[args.qualifiers] if args.qualifiers in named else _listed(args.qualifiers),
-        max_rejects=args.max_rejects,
-        allow_truncated=args.allow_truncated,
-        worker_memory_bytes=args.worker_memory << 20,
-        range_bytes=args.range_bytes,
-    )
+    options = from_flags(vars(args), WikidataOptions)
     summary = make_wikidata(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary) if args.json else summary_text(summary))
+    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
     return 0
 
 
-def summary_json(summary: WikidataSummary) -> str:
-    """Gives what was made as one JSON object."""
+def summary_values(summary: WikidataSummary) -> dict[str, Any]:
+    """Gives what was made, for JSON."""
     manifest = summary.manifest
-    value = {
-        "output": summary.output,
-        "seconds": round(summary.seconds, 1),
+    return {
         "counts": dataclasses.asdict(manifest.totals),
         "findings": manifest.findings,
         "rows": {name: manifest.n_rows(name) for name in manifest.tables},
         "bytes": table_bytes(manifest.tables),
     }
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def summary_text(summary: WikidataSummary) -> str:
@@ -105,7 +63,7 @@ COMMAND = Command(
         "      --sites enwiki --runner local-multi",
         "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output releases/try",
     ),
-    add_arguments=_add_arguments,
+    add_arguments=partial(add_job_arguments, WikidataOptions),
     run=_run,
     takes_beam_flags=True,
 )

@@ -1,8 +1,8 @@
-"""Options of the alignment of a dataset, as plain values."""
+"""Options of the alignment of a dataset."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kbsource.errors import SetupError
@@ -10,14 +10,28 @@ from mapping.decide.acceptance import read_rule
 from mapping.decide.policy import THRESHOLD
 from mapping.entail.hypotheses import HypothesisKind
 from mapping.entail.signal import ModelOptions
+from mapping.options import Checked, between, check_options, option, path_option
 from mapping.search.numbering import Numbering
-from mapping.sources import SOURCES
+from mapping.sources import SOURCES, all_choices, usual_choices
 from mapping.sources.reading.base import SourceOptions, Split
-from pipelines.options.checks import check_max_rejects, check_worker_memory
+from pipelines.options.fields import memory_option, output_option, rejects_option
+
+RESCUE_SENTENCES = 100
+_DECIDING = (
+    "threshold",
+    "max_elements",
+    "accept_fuzzy",
+    "numbering",
+    "strips_section",
+    "max_rejects",
+    "chunk_records",
+    "evidence_timeout_s",
+    "worker_memory_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyOptions:
+class VerifyOptions(Checked):
     """How alignments are verified.
 
     Attributes:
@@ -27,87 +41,83 @@ class VerifyOptions:
     """
 
     model: ModelOptions
-    hypothesis: HypothesisKind | None = None
-    rescue_sentences: int = 0
+    hypothesis: HypothesisKind | None = option(
+        None, "with --verify: what the model judges (default: what goes with the dataset)"
+    )
+    rescue_sentences: int = option(
+        0,
+        "with --verify: where BLEU is weak, take the sentence of the page that the model finds most likely to say it, "
+        f"of the N that share most of its words (default: {RESCUE_SENTENCES})",
+        flag="--rescue",
+        bare=RESCUE_SENTENCES,
+        lowest=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class MapOptions:
-    """Options of ``kbsource map``; docs/commands.md has their meaning.
+    """What is aligned, and how.
 
     Attributes:
         dataset: name in ``mapping.sources.SOURCES``.
-        kb: local folder of the release.
-        inputs: the dataset's files.
-        output: folder that is written.
-        split: ``train``, ``dev`` or ``test``.
         references: where the evidence texts stand, when that is elsewhere.
         labels: answers of a test split whose records have none.
-        source: choices of the dataset's reader.
-        threshold: lowest score of a near match, and of a span that is kept.
-        max_elements: elements of a page that a span may cross.
-        title_map: file of known moves; None without.
-        accept_fuzzy: lowest likeness, 0 to 100, of a title that is taken for a missing one; None for never.
-        numbering: of the paragraphs in the file that is written.
-        strips_section: sections without the newline.
-        stem: begins the names of the files; None for the dataset's.
-        max_rejects: highest share of the records that may be rejected.
-        worker_memory_bytes: memory that a working process may allocate.
-        chunk_records: records worked on together; decides how many files the tables have.
-        evidence_timeout_s: seconds that the search for one piece of evidence may take.
+        source: choices of the dataset's reader; None for the usual ones.
         verify: an NLI model is asked about every span; None for none.
-        accept: rule that says which spans are kept, in place of the threshold; None without.
     """
 
     dataset: str
-    kb: str
-    inputs: tuple[str, ...]
-    output: str
-    split: Split
+    kb: str = option(help="folder of the release", metavar="RELEASE")
+    inputs: tuple[str, ...] = option(
+        help="files of the dataset, in order; .gz and .bz2 too", flag="--input", metavar="FILE"
+    )
+    output: str = output_option("the alignment")
+    split: Split = option(help="rules that records are filtered by (default: as the files' names say, else dev)")
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    source: SourceOptions = field(default_factory=SourceOptions)
-    threshold: float = THRESHOLD
-    max_elements: int = 1
-    title_map: str | None = None
-    accept_fuzzy: float | None = None
-    numbering: Numbering = "kilt"
-    strips_section: bool = False
-    stem: str | None = None
-    max_rejects: float = 0.01
-    worker_memory_bytes: int = 4 << 30
-    chunk_records: int = 5_000
-    evidence_timeout_s: float = 60.0
+    source: SourceOptions | None = None
+    threshold: float = between(0, 1, THRESHOLD, "lowest score that is kept", of="a score", metavar="BLEU")
+    max_elements: int = option(1, "paragraphs a span may cross", lowest=1)
+    title_map: str | None = path_option("known moves: a line each, old title, tab, new title or page id")
+    accept_fuzzy: float | None = between(
+        60, 100, None, "take the most similar title for a missing one, from 60 to 100", of="a likeness", metavar="SCORE"
+    )
+    numbering: Numbering = option("kilt", "of paragraphs")
+    strips_section: bool = option(False, "section without the newline at its end", flag="--strip-section")
+    stem: str | None = option(
+        None, "begins the name of the file that is written (default: the dataset's)", metavar="NAME"
+    )
+    max_rejects: float = rejects_option(0.01, of="records")
+    worker_memory_bytes: int = memory_option()
+    chunk_records: int = option(5_000, "records of a file of a table", lowest=1)
+    evidence_timeout_s: float = option(
+        60.0,
+        "longest time for one piece of evidence, which is then tried once more and given up",
+        flag="--evidence-timeout",
+        metavar="SECONDS",
+        above=0,
+        remedy="give seconds above 0",
+    )
     verify: VerifyOptions | None = None
-    accept: str | None = None
+    accept: str | None = option(
+        None,
+        'spans that are kept, in place of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5"; signals bleu, '
+        "entailment, neutral, contradiction, with and, or, not and brackets",
+        metavar="RULE",
+    )
+    scratch: str | None = path_option("folder for temporary indexes (default: the system's)", "DIR")
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the option, its value and what it may be.
-        """
+        """Raises SetupError, as ``check_options``, and for options that do not go together."""
         if self.dataset not in SOURCES:
             raise SetupError(f"No dataset {self.dataset!r}. Choose one of: {', '.join(SOURCES)}.")
         if self.labels and self.split != "test":
             raise SetupError(
                 f"--labels is for the test split, whose records have no answers; {self.split} has its own."
             )
-        self._check_source()
-        if not 0 <= self.threshold <= 1:
-            raise SetupError(f"--threshold is {self.threshold:g}; give a score between 0 and 1.")
-        if self.max_elements < 1:
-            raise SetupError(f"--max-elements is {self.max_elements}; give at least 1.")
-        if self.accept_fuzzy is not None and not 60 <= self.accept_fuzzy <= 100:
-            raise SetupError(f"--accept-fuzzy is {self.accept_fuzzy:g}; give a likeness between 60 and 100.")
+        check_options(self)
         if self.stem is not None and ("/" in self.stem or not self.stem.strip(". ")):
             raise SetupError(f"--stem is {self.stem!r}; give what a file's name may begin with, without a slash.")
-        check_max_rejects(self.max_rejects, of="records")
-        check_worker_memory(self.worker_memory_bytes)
-        if self.chunk_records < 1:
-            raise SetupError(f"--chunk-records is {self.chunk_records}; give at least 1.")
-        if self.evidence_timeout_s <= 0:
-            raise SetupError(f"--evidence-timeout is {self.evidence_timeout_s:g}; give seconds above 0.")
         self._check_acceptance()
 
     def _check_acceptance(self) -> None:
@@ -121,43 +131,17 @@ class MapOptions:
                 '--accept "bleu>=0.5 or entailment>=0.9"'
             )
 
-    def _check_source(self) -> None:
-        source = self.source
-        if source.min_facts < 1:
-            raise SetupError(f"--min-facts is {source.min_facts}; give at least 1.")
-        if source.sample < 0:
-            raise SetupError(f"--sample is {source.sample}; give 0 or more.")
-        if source.sample_pool < 2 * source.sample:
-            raise SetupError(
-                f"--sample-pool is {source.sample_pool}; for a --sample of {source.sample} give at least"
-                f" {2 * source.sample}."
-            )
-        if not 0 <= source.fold <= 9:
-            raise SetupError(f"--fold is {source.fold}; give 0 to 9.")
+    @property
+    def choices(self) -> SourceOptions:
+        """Choices of the dataset's reader."""
+        return self.source or usual_choices(self.dataset)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes, as JSON values for the manifest."""
-        source = asdict(self.source)
-        del source["scratch"]
-        chosen: dict[str, Any] = {}
+        values: dict[str, Any] = {name: getattr(self, name) for name in _DECIDING}
         if self.accept is not None:
-            chosen["accept"] = self.accept
+            values["accept"] = self.accept
         if self.verify is not None:
-            chosen["verify"] = {
-                "hypothesis": self.verify.hypothesis,
-                "rescue_sentences": self.verify.rescue_sentences,
-            }
-        return {
-            **chosen,
-            "source": source,
-            "threshold": self.threshold,
-            "max_elements": self.max_elements,
-            "title_map": self.title_map is not None,
-            "accept_fuzzy": self.accept_fuzzy,
-            "numbering": self.numbering,
-            "strips_section": self.strips_section,
-            "max_rejects": self.max_rejects,
-            "chunk_records": self.chunk_records,
-            "evidence_timeout_s": self.evidence_timeout_s,
-            "worker_memory_bytes": self.worker_memory_bytes,
-        }
+            values["verify"] = asdict(self.verify)
+            del values["verify"]["model"]
+        return {**values, "source": all_choices(self.choices), "title_map": self.title_map is not None}

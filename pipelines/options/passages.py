@@ -1,4 +1,4 @@
-"""Options of ``kbsource passages``, as plain values."""
+"""Options of ``kbsource passages``."""
 
 from __future__ import annotations
 
@@ -6,40 +6,34 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kbsource.errors import SetupError
-from mapping.passages.corpus import CutOptions
+from mapping.options import check_options, option
+from mapping.passages.cut import CutOptions
 from mapping.passages.forms import FORMS
-from pipelines.options.checks import check_worker_memory
+from pipelines.options.fields import memory_option, output_option
 
 
 @dataclass(frozen=True, slots=True)
 class PassagesOptions:
-    """Options of ``kbsource passages``; docs/commands.md has their meaning.
+    """Which corpus is made."""
 
-    Attributes:
-        kb: folder of the release of pages.
-        output: folder of the corpus.
-        cut: how pages are cut.
-        formats: forms of lines that are written beside the table, each once.
-        worker_memory_bytes: memory that a working process may allocate.
-    """
-
-    kb: str
-    output: str
+    kb: str = option(help="folder of a release", metavar="RELEASE")
+    output: str = output_option("the corpus")
     cut: CutOptions = field(default_factory=CutOptions)
-    formats: tuple[str, ...] = ()
-    worker_memory_bytes: int = 4 << 30
+    formats: tuple[str, ...] = option(
+        (),
+        "write the passages in this form too; may be given several times",
+        flag="--format",
+        metavar="NAME",
+        choices={name: form.meaning for name, form in FORMS.items()},
+        is_repeated=True,
+    )
+    worker_memory_bytes: int = memory_option()
 
     def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the option, its value and what it may be.
-        """
-        if unknown := sorted(set(self.formats) - set(FORMS)):
-            raise SetupError(f"--format {unknown[0]}: choose one of {', '.join(FORMS)}.")
+        """Raises SetupError, as ``check_options`` and for a form that is given twice."""
+        check_options(self)
         if len(set(self.formats)) < len(self.formats):
             raise SetupError(f"--format is {', '.join(self.formats)}; give each form once.")
-        check_worker_memory(self.worker_memory_bytes)
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the corpus, as JSON values for the manifest."""

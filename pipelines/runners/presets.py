@@ -16,6 +16,18 @@ from pipelines.stores.storage import use_options
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
+
+class UnknownFlagError(SetupError):
+    """A flag that neither kbsource nor Beam has; Beam would pass over it in silence."""
+
+    def __init__(self, flag: str) -> None:
+        super().__init__(
+            f"Neither kbsource nor Beam has an option {flag}. See the command's --help, and Beam's pipeline options "
+            "for the runner."
+        )
+        self.flag = flag
+
+
 _LOCAL = ("--runner=FnApiRunner",)
 
 PRESETS = {
@@ -125,10 +137,7 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
         name = flag.partition("=")[0]
         if name.lstrip("-").replace("-", "_") not in unknown:
             continue
-        raise SetupError(
-            f"Neither kbsource nor Beam has an option {name}. See the command's --help, and Beam's pipeline "
-            "options for the runner."
-        )
+        raise UnknownFlagError(name)
     use_options(options.get_all_options(drop_default=True))
     return options
 

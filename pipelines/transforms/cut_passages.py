@@ -7,7 +7,8 @@ from typing import Any
 
 import apache_beam as beam
 
-from mapping.passages.corpus import CutOptions, PassageChunks
+from mapping.passages.corpus import PassageChunks
+from mapping.passages.cut import CutOptions
 from pipelines.primitives.guarded_map import GuardedMap
 
 

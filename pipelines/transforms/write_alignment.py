@@ -192,7 +192,7 @@ class _Draw(WorkerDoFn):
         ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
         try:
             with named_faults():
-                yield number, cut(standing(ordered, filter_options(options)), options.source.sample)
+                yield number, cut(standing(ordered, filter_options(options)), options.choices.sample_records or 0)
         except SetupError as fault:
             yield beam.pvalue.TaggedOutput(FAULTS, (number, fault_values(fault)))
 

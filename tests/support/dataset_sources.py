@@ -11,7 +11,7 @@ from typing import Any
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.records import Example
-from mapping.sources import SOURCES
+from mapping.sources import SOURCES, usual_choices
 from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
 
 DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
@@ -43,7 +43,7 @@ def read_source(
     """Checks the inputs of a source and reads them; asserts the law of its counts."""
     paths = [records] if isinstance(records, Path) else records
     inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)), tuple(map(str, labels)))
-    options = options or SourceOptions()
+    options = options or usual_choices(name)
     tally = Tally()
     source, storage = SOURCES[name], LocalStorage()
     if is_checked:

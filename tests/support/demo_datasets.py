@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import shutil
 import tempfile
@@ -18,7 +17,7 @@ from kbsource.runtime.beat import Beat
 from mapping.write.kilt import file_name
 from pipelines.alignment.facts import file_stem
 from pipelines.alignment.together import AllSummary, Planned
-from pipelines.commands.map_all import planned_alignments
+from pipelines.commands.map import planned_alignments
 from pipelines.jobs.map_dataset import map_all
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
@@ -57,8 +56,7 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
 
 def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[Planned]:
     """Gives what a configuration plans."""
-    args = argparse.Namespace(config=str(config), kb=str(release), output=str(output), scratch=None, worker_memory=4096)
-    return planned_alignments(args)
+    return planned_alignments({"config": str(config), "kb": str(release), "output": str(output)})
 
 
 def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> AllSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from kbsource.errors import SetupError
@@ -18,6 +19,9 @@ MOODS = {
 }
 """What happens when a page is parsed."""
 
+TOO_DEEP = "River Ullane"
+"""The page with an element that no file can hold."""
+
 LOST = "Pell & Daughters"
 """The page that not even the simplest extraction survives."""
 
@@ -28,7 +32,11 @@ class MoodyParser(PageParser):
     def parse(self, raw: RawPage) -> ParsedPage:
         if raw.title in MOODS:
             misbehave(MOODS[raw.title])
-        return super().parse(raw)
+        page = super().parse(raw)
+        if raw.title != TOO_DEEP:
+            return page
+        deep = page.text.elements[-1]._replace(kind="list_item", level=300)
+        return replace(page, text=replace(page.text, elements=(*page.text.elements, deep)))
 
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
         if raw.title == LOST:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kbsource.records import Element, Page
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from pipelines.jobs.passages import PassagesSummary, make_passages
 from pipelines.options.passages import PassagesOptions
 from pipelines.progress import Progress

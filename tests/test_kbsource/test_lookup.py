@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
 from kbsource.release.pages import pages_reader as reader
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -157,6 +161,55 @@ def test_few_files_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_no_local_release_is_refused(path: str) -> None:
     with pytest.raises(SetupError, match=path):
         KnowledgeSource.open(path)
+
+
+def test_a_file_that_is_another_ones_is_said_and_no_other_page_given(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "release")
+    first, second = sorted((tmp_path / "release" / "pages").iterdir())[:2]
+    first.rename(tmp_path / "kept")
+    second.rename(first)
+    (tmp_path / "kept").rename(second)
+    with KnowledgeSource.open(tmp_path / "release") as source, pytest.raises(DataError, match=r"pages-00000.*verify"):
+        source.by_id(PAGES[1].page_id)
+
+
+def test_a_damaged_file_is_said_in_words(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "release")
+    first = min((tmp_path / "release" / "pages").iterdir())
+    first.write_bytes(first.read_bytes()[:-9])
+    with KnowledgeSource.open(tmp_path / "release") as source:
+        with pytest.raises(DataError, match="kbsource verify"):
+            source.by_id(PAGES[1].page_id)
+        with pytest.raises(DataError, match="kbsource verify"):
+            list(source)
+
+
+def test_in_says_whether_a_page_is_there(source: KnowledgeSource) -> None:
+    assert PAGES[1].page_id in source
+    assert PAGES[1].title in source
+    assert "First" in source
+    assert "Rejected" not in source
+    assert None not in source
+
+
+def test_threads_may_share_a_source(source: KnowledgeSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "ROW_GROUPS", 1)
+    wanted = [page.page_id for page in PAGES[1:]] * 3
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(source.by_id, wanted))
+    assert [page.page_id if page else None for page in found] == wanted
+
+
+def test_a_page_says_what_it_is_in_a_line_and_as_json_values(source: KnowledgeSource) -> None:
+    page = source.by_id(PAGES[1].page_id)
+    assert page is not None
+    sizes = f"{len(page.elements)} elements, {len(page.anchors)} anchors"
+    assert repr(page) == f"<Page {page.page_id} {page.title!r}: {sizes}>"
+    assert page.text.split("\n")[0] == page.title
+    value = json.loads(json.dumps(page.to_dict()))
+    assert value["elements"][0]["kind"] == "title"
+    assert value["anchors"][0]["target_title"] == page.anchors[0].target_title
+    assert list(value) == [field.name for field in fields(Page)]
 
 
 def test_lookups_do_not_import_beam() -> None:

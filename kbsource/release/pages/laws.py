@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from kbsource.errors import RecordError
 from kbsource.records import CellLink, Page
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
+"""What no XML holds, and so no page: where one is, a mark of the parser has leaked."""
 MAX_INT = (1 << 31) - 1
 """Offsets, ordinals and spans are stored as 32-bit integers."""
 
@@ -29,6 +32,10 @@ def check_page(page: Page) -> None:
     joined = "\n".join(texts)
     if joined.count("\n") != len(texts) - 1:
         raise RecordError("page_law", "an element holds a newline")
+    for text in (joined, "\n".join(_other_texts(page))):
+        if (control := CONTROLS.search(text)) is not None:
+            around = text[max(control.start() - 20, 0) : control.end() + 20]
+            raise RecordError("page_law", f"a control character in {around!r}")
     if not joined.isascii():
         try:
             joined.encode()
@@ -53,6 +60,24 @@ def check_page(page: Page) -> None:
         for field in infobox.fields:
             if field.links:
                 _check_links(field.links, len(field.text))
+
+
+def _other_texts(page: Page) -> Iterator[str]:
+    """Gives what is stored of a page beside its elements, but what repeats their text or is a title of the index."""
+    yield from page.categories
+    for use in page.templates:
+        yield use.name
+    for table in page.tables:
+        yield table.caption or ""
+        yield from table.header
+        for row in table.rows:
+            for cell in row:
+                yield cell.text
+    for infobox in page.infoboxes:
+        yield infobox.name
+        for field in infobox.fields:
+            yield field.name
+            yield field.text
 
 
 def _check_anchors(page: Page, texts: list[str]) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.index.title_index import TitleIndex
+from kbsource.release.pages.laws import CONTROLS
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +50,7 @@ def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -
     elements = _lists(batch["elements"])
     texts = elements.items.field("text")
     _check_elements(elements, texts, page_ids, fault)
+    _check_controls(batch, texts, elements.parent, page_ids, fault)
     n_anchors = _check_anchors(_lists(batch["anchors"]), elements, texts, page_ids, fault)
     links = [_lists(batch["anchors"]).items]
     for name, path in (("tables", ("rows", "", "")), ("infoboxes", ("fields", ""))):
@@ -92,6 +94,29 @@ def _check_elements(elements: _Lists, texts: pa.Array, page_ids: Ints, fault: Fa
     _report(is_title != is_first, own, fault, "page_law", "a title and element 0 are not the same")
     newlines = pc.match_substring(texts, "\n").to_numpy(zero_copy_only=False)
     _report(newlines, own, fault, "page_law", "a newline in an element")
+
+
+def _check_controls(batch: pa.RecordBatch, texts: pa.Array, parent: Ints, page_ids: Ints, fault: Fault) -> None:
+    """Checks that no stored text has a character that no XML holds."""
+    templates, categories = _lists(batch["templates"]), _lists(batch["categories"])
+    found = [
+        (texts, parent, "an element"),
+        (templates.items.field("name"), templates.parent, "a template's name"),
+        (categories.items, categories.parent, "a category"),
+    ]
+    infoboxes, tables = _lists(batch["infoboxes"]), _lists(batch["tables"])
+    fields, rows = _lists(infoboxes.items.field("fields")), _lists(tables.items.field("rows"))
+    cells = _lists(rows.items)
+    found += [
+        (infoboxes.items.field("name"), infoboxes.parent, "an infobox's name"),
+        (fields.items.field("name"), infoboxes.parent[fields.parent], "a field's name"),
+        (fields.items.field("text"), infoboxes.parent[fields.parent], "a field"),
+        (tables.items.field("caption"), tables.parent, "a caption"),
+        (cells.items.field("text"), tables.parent[rows.parent[cells.parent]], "a cell"),
+    ]
+    for strings, pages, what in found:
+        broken = pc.match_substring_regex(strings, CONTROLS.pattern).fill_null(False).to_numpy(zero_copy_only=False)
+        _report(broken, page_ids[pages], fault, "page_law", f"a control character in {what}")
 
 
 def _check_anchors(anchors: _Lists, elements: _Lists, texts: pa.Array, page_ids: Ints, fault: Fault) -> int:

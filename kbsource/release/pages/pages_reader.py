@@ -47,8 +47,8 @@ class PagesReader:
         self._shards: OrderedDict[int, _Shard] = OrderedDict()
         self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
-    def page(self, shard: int, row: int) -> Page:
-        """Gives one page."""
+    def page(self, shard: int, row: int) -> Page | None:
+        """Gives one page; None where the file has fewer rows."""
         opened = self._shard(shard)
         group = bisect_right(opened.starts, row) - 1
         table = self._groups.pop((shard, group), None)
@@ -57,7 +57,8 @@ class PagesReader:
                 self._groups.popitem(last=False)
             table = opened.file.read_row_group(group, use_threads=False)
         self._groups[(shard, group)] = table
-        return batch_to_pages(table.slice(row - opened.starts[group], 1).to_batches()[0])[0]
+        found = table.slice(row - opened.starts[group], 1).to_batches()
+        return batch_to_pages(found[0])[0] if found else None
 
     def _shard(self, shard: int) -> _Shard:
         opened = self._shards.pop(shard, None)

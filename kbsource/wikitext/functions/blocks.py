@@ -68,6 +68,11 @@ def quotation(template: Template, page: PageFacts) -> str:
     return f"{text}\n\n— {by}" if by else text
 
 
+def pulled_quotation(template: Template, page: PageFacts) -> str:
+    """Gives a quotation whose first argument says on which side it stands: ``{{rquote|right|words|author}}``."""
+    return quotation(template._replace(positional=template.positional[1:]), page)
+
+
 def poem(template: Template, page: PageFacts) -> str:
     """Gives the lines of a poem, one below the other."""
     text = argument(template, 1, "text", "content", "original", "texte")

@@ -15,6 +15,7 @@ from kbsource.wikitext.functions.arguments import (
     stripped,
 )
 from kbsource.wikitext.functions.measures.numbers import NBSP, lower_text, raise_text
+from kbsource.wikitext.markers import literal
 
 _LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
 
@@ -72,6 +73,28 @@ def prefixed(
     """Gives a fixed word with the arguments behind it: ``{{vol.|2}}``; the word alone without any."""
     values = filled(template) or [value for name in names if (value := template.named.get(name, ""))]
     return f"{word}{separator}{', '.join(values)}" if values else word
+
+
+def minor_planet(template: Template, page: PageFacts) -> str:
+    """Gives a provisional designation: ``{{mp|2000 QW|7}}`` -> 2000 QW7, in pairs of text and what is lowered."""
+    values = stripped(template)
+    return "".join(lower_text(value) if number % 2 else value for number, value in enumerate(values))
+
+
+def code_point(template: Template, page: PageFacts) -> str:
+    """Gives ``U+0041 A LATIN CAPITAL LETTER A`` from ``{{unichar|0041|Latin capital letter A}}``."""
+    code, name = padded(template, 2)[:2]
+    try:
+        character = chr(int(code, 16))
+    except (ValueError, OverflowError):
+        return shown(template)
+    sign = literal(character) if character.isprintable() else ""
+    return " ".join(filter(None, (f"U+{code.upper()}", sign, name.upper())))
+
+
+def counted_unit(template: Template, page: PageFacts, *, unit: str) -> str:
+    """Gives a number with a unit behind it, or the unit alone: ``{{solar mass|3}}`` -> 3 M☉."""
+    return f"{argument(template, 1)}{NBSP}{unit}" if argument(template, 1) else unit
 
 
 def span_of_years(template: Template, page: PageFacts, *, word: str) -> str:

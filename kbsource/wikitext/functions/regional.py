@@ -137,6 +137,19 @@ def elevation(template: Template, page: PageFacts) -> str:
     return f"{text}{NBSP}m{words.get(level, '')}"
 
 
+def german_country(template: Template, page: PageFacts) -> str | None:
+    """Gives what ``{{DEU|Berlin}}`` shows beside a flag; ``{{DEU|#}}`` is the flag alone, ``{{DEU}}`` its code here."""
+    label = argument(template, 1)
+    return None if label == "#" else label or template.name
+
+
+def arabic_with_transcription(template: Template, page: PageFacts) -> str:
+    """Gives a word with its transcription and meaning: ``{{arF|كتاب|d=kitāb|b=Buch}}``."""
+    parts = [argument(template, 1), argument(template, 0, "d", "w"), argument(template, 0, "b")]
+    word, reading, meaning = parts
+    return ", ".join(filter(None, (word, f"''{reading}''" if reading else "", f"‚{meaning}‘" if meaning else "")))
+
+
 def paragraph_of_law(template: Template, page: PageFacts, *, sign: str = "§") -> str:
     """Gives ``§ 1 BGB``."""
     values = filled(template)

@@ -1,7 +1,8 @@
 """Reads the rules: which function shows a template, which templates are left out knowingly, which are infoboxes.
 
-The data is ``rules/*.toml``: ``en.toml`` serves every language, as all editions keep English names beside their own;
-the file of a language comes before it; ``magic.toml`` holds parser functions and variables of all languages.
+The data is ``rules/*.toml``, a file for each language. What ``en.toml`` leaves out knowingly, and its infoboxes, hold
+for every language, as all editions keep English names beside their own; of what it shows elsewhere only the names hold
+that ``international.toml`` lists. ``magic.toml`` holds parser functions and variables of all languages.
 """
 
 from __future__ import annotations
@@ -16,17 +17,30 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
-from kbsource.wikitext.functions import blocks, conditions, dates, foreign, inline, phonetics, places, regional
+from kbsource.wikitext.functions import (
+    blocks,
+    citations,
+    conditions,
+    dates,
+    foreign,
+    inline,
+    italian,
+    phonetics,
+    places,
+    regional,
+)
 from kbsource.wikitext.functions.arguments import Function
 from kbsource.wikitext.functions.measures import convert, quantities, science
 
 _MODULES: dict[str, ModuleType] = {
     "blocks": blocks,
+    "citations": citations,
     "conditions": conditions,
     "convert": convert,
     "dates": dates,
     "foreign": foreign,
     "inline": inline,
+    "italian": italian,
     "phonetics": phonetics,
     "places": places,
     "quantities": quantities,
@@ -41,7 +55,7 @@ class Rule(NamedTuple):
 
     Attributes:
         outcome: rendered | dropped | unknown | infobox.
-        function: gives the wikitext; None for the other outcomes.
+        function: gives the wikitext, of an infobox what it shows in the running text besides; None for nothing.
         parameters: keyword arguments of the function.
         is_block: the result stands on lines of its own.
     """
@@ -121,7 +135,7 @@ def _read(name: str) -> dict[str, Any]:
 
 def _rule(entry: dict[str, Any]) -> Rule:
     outcome = entry.get("outcome", "rendered")
-    if outcome != "rendered":
+    if "function" not in entry:
         return {"dropped": DROPPED, "unknown": UNKNOWN, "infobox": INFOBOX}[outcome]
     written = entry["function"]
     module, _, name = written.partition(".")
@@ -131,7 +145,7 @@ def _rule(entry: dict[str, Any]) -> Rule:
     parameters = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()
     }
-    return Rule("rendered", function, parameters, entry.get("block", False))
+    return Rule(outcome, function, parameters, entry.get("block", False))
 
 
 @cache
@@ -159,19 +173,33 @@ def rule_book(lang: str) -> RuleBook:
     canonical = {entry["name"]: _rule(entry) for entry in english["rule"]}
     book = RuleBook()
     own = _read(lang) or _read(lang.split("-", 1)[0])
-    if lang not in ("en", "simple") and own:
+    if lang in ("en", "simple"):
+        _add(book, english, canonical)
+    else:
         _add(book, own, canonical)
-    _add(book, english, canonical)
+        _add(book, english, canonical, shown=frozenset(_read("international")["names"]))
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
+        if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
+            continue
         book.by_name.setdefault(code, Rule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     return book
 
 
-def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule]) -> None:
-    """Adds the rules of one file; names that are there already keep their rule."""
+def _add(
+    book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule], *, shown: frozenset[str] | None = None
+) -> None:
+    """Adds the rules of one file; names that are there already keep their rule.
+
+    Args:
+        book: takes them.
+        data: of the file.
+        canonical: the English rules by their names, which aliases are of.
+        shown: names that may show something, where not all do; of what shows nothing those count that are long enough
+            to be no other language's.
+    """
     found: list[tuple[str, Rule]] = []
     for entry in data.get("rule", ()):
         rule = _rule(entry)
@@ -186,6 +214,8 @@ def _add(book: RuleBook, data: dict[str, Any], canonical: dict[str, Rule]) -> No
         book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
         book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
     for name, rule in found:
+        if shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
+            continue
         book.by_name.setdefault(name, rule)
         if len(name) >= _SHORTEST_FOLDED:
             book.folded.setdefault(name.casefold(), rule)

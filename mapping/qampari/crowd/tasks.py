@@ -26,7 +26,6 @@ from functools import partial
 from heapq import nsmallest
 from typing import NamedTuple
 
-from kbsource.errors import SetupError
 from kbsource.files import Storage
 from kbsource.identity import stable_sha256
 from kbsource.release.intact import check_hashes
@@ -36,6 +35,7 @@ from kbsource.release.manifest import code_facts
 from kbsource.release.output import Output, commit
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_lines
+from mapping.options import Checked, option
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.released import Form, page_url
@@ -58,34 +58,24 @@ _ID_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class TaskOptions:
-    """Which tasks are made.
+class TaskOptions(Checked):
+    """Which tasks are made."""
 
-    Attributes:
-        wrong_share: of all answers to judge that are wrong ones on purpose.
-        n_train_paraphrases: training questions to write anew.
-        seed: of every draw.
-    """
-
-    wrong_share: float = 0.1
-    n_train_paraphrases: int = 3000
-    seed: str = "qampari"
-
-    def __post_init__(self) -> None:
-        """Checks values.
-
-        Raises:
-            SetupError: names the value and what it may be.
-        """
-        if not 0 <= self.wrong_share < 1:
-            raise SetupError(
-                f"A share of {self.wrong_share} wrong answers: for --wrong-share give one from 0 on and below 1."
-            )
-        if self.n_train_paraphrases < 0:
-            raise SetupError(
-                f"{self.n_train_paraphrases} training questions to write anew: for --train-paraphrases give a number "
-                "from 0 on."
-            )
+    wrong_share: float = option(
+        0.1,
+        "export: wrong answers among those to judge",
+        metavar="X",
+        lowest=0,
+        below=1,
+        remedy="give a share from 0 on and below 1",
+    )
+    n_train_paraphrases: int = option(
+        3000,
+        "export: training questions to write anew, beside all of dev and test",
+        flag="--train-paraphrases",
+        lowest=0,
+    )
+    seed: str = option("qampari", "export: of every draw", metavar="TEXT")
 
 
 class ValidationTask(NamedTuple):

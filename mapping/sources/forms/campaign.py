@@ -26,14 +26,20 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 from mapping.records import Evidence, PageKey
-from mapping.sources.kilt import PARTIAL_EVIDENCE
-from mapping.sources.reading.base import EVIDENCE_SPAN, Tally
+from mapping.sources.reading.base import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Tally, references_option
 from mapping.sources.reading.fields import Json, digits_or_text, objects_at, optional_object, optional_text, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines, opened
 from mapping.sources.reading.scratch import Scratch
 
 MIN_ACCEPTED = 2
 """Annotators who must accept a passage. Source: section 4 of the KILT paper."""
+
+CAMPAIGN = references_option(
+    "--campaign",
+    "what annotators found: judgements and their passages, or a KILT file with evidence_span; without it eli5 has "
+    "every question of dev and test with its answers alone",
+    "FILE",
+)
 
 Form = Literal["judgements", "passages", "kilt"]
 

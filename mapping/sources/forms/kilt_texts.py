@@ -12,7 +12,7 @@ from kbsource.files import Storage, join
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import MANIFEST
-from mapping.sources.reading.base import SourceOptions
+from mapping.search.numbering import Numbering
 from mapping.sources.reading.fields import text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
 
@@ -46,14 +46,14 @@ def check_knowledge_source(path: str, storage: Storage) -> None:
     )
 
 
-def release_paragraphs(source: KnowledgeSource, options: SourceOptions) -> Paragraphs:
-    """Gives a look-up in a release, whose spans count paragraphs as ``options.numbering`` says."""
+def release_paragraphs(source: KnowledgeSource, numbering: Numbering) -> Paragraphs:
+    """Gives a look-up in a release, whose spans count paragraphs so."""
 
     def paragraphs(page_id: str) -> list[str] | None:
         page = source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
         if page is None:
             return None
-        return kilt_texts(page)[0] if options.numbering == "kilt" else [one.text for one in page.elements]
+        return kilt_texts(page)[0] if numbering == "kilt" else [one.text for one in page.elements]
 
     return paragraphs
 

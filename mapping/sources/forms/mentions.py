@@ -9,8 +9,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from kbsource.identity import stable_sha256
+from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.reading.base import SourceOptions, Split
 from mapping.sources.reading.files_in import RawRecord
@@ -18,6 +20,23 @@ from mapping.sources.reading.files_in import RawRecord
 START_TAG = "[START_ENT]"
 END_TAG = "[END_ENT]"
 _N_TAGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LinkingOptions(SourceOptions):
+    """Choices of the three datasets; what is ``released`` is as in the authors' code and the published files."""
+
+    window: Literal["right", "released", "whole"] = option(
+        "right",
+        "how the context is cut: right balances both sides, released keeps too little of the right one, whole cuts "
+        "nothing, as in the published AIDA file",
+    )
+    max_tokens: int = option(
+        256, "tokens of the input, tags included", lowest=2, remedy="the two tags alone are 2 tokens"
+    )
+    blank_lines: Literal["skip", "released"] = option(
+        "skip", "blank lines of the TSV in the context; released makes second spaces of them"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +59,7 @@ class Mention:
     right: Sequence[str]
 
 
-def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: SourceOptions) -> Example:
+def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: LinkingOptions) -> Example:
     """Gives the example of a mention; its answer is the page's title, which alignment fills in.
 
     The id is ``<UUID>_<document>:<number>`` as in the released files, the UUID made from dataset, document and number.

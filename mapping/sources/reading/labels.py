@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 
 from kbsource.errors import RecordError
 from kbsource.files import Storage
@@ -58,7 +57,7 @@ def check_labels(
         )
 
 
-class Labels:
+class Labels(Scratch):
     """Answers by id, in an index on disk. A context: the index is removed when it ends.
 
     Args:
@@ -68,17 +67,9 @@ class Labels:
     """
 
     def __init__(self, folder: str | None, *, id_of: Callable[[Json], str], fields: tuple[str, ...]) -> None:
-        self._scratch = Scratch(folder)
+        super().__init__(folder)
         self._id_of = id_of
         self._fields = fields
-
-    def __enter__(self) -> Labels:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._scratch.close()
 
     def keep(self, files: Iterable[Iterable[RawRecord]], tally: Tally) -> Iterator[BadRecord]:
         """Reads the labels once and gives those that cannot be used; they count as references."""
@@ -96,10 +87,10 @@ class Labels:
         values = {name: label[name] for name in self._fields if name in label}
         if self._fields[0] not in values:
             raise RecordError("missing_field", f"{self._fields[0]!r}; there are {', '.join(map(repr, label))}")
-        if self._scratch.give(key, file) is not None:
+        if self.give(key, file) is not None:
             raise RecordError("duplicate_id", key)
-        self._scratch.want(key)
-        self._scratch.put(key, json.dumps(values).encode("ascii"))
+        self.want(key)
+        self.put(key, json.dumps(values).encode("ascii"))
 
     def join(self, record: Json) -> Json:
         """Gives a record with its label.
@@ -108,7 +99,7 @@ class Labels:
             RecordError: ``missing_label``, and as ``id_of``.
         """
         key = self._id_of(record)
-        label = self._scratch.get(key)
+        label = self.get(key)
         if label is None:
             raise RecordError("missing_label", f"no label has the id {key!r}")
         return {**record, **json.loads(label)}

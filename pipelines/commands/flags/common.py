@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pipelines.options.fields import Flags, add_flags
 
 _NARROWEST, _WIDEST = 40, 100
 
@@ -25,6 +28,7 @@ class Command:
         add_arguments: declares its arguments.
         run: does it and gives the exit code.
         takes_beam_flags: further options are passed on to Beam, as ``args.beam_args``.
+        describe: declares what ``--help`` shows instead, by what else is typed; None where it shows all.
     """
 
     name: str
@@ -34,8 +38,9 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     takes_beam_flags: bool = False
+    describe: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
 
-    def add_to(self, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    def add_to(self, commands: argparse._SubParsersAction[CommandParser]) -> None:
         """Adds the command's parser."""
         parser = commands.add_parser(
             self.name,
@@ -45,19 +50,33 @@ class Command:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        parser.command = self
+
+    def flags(self) -> list[str]:
+        """Gives all flags that it has."""
+        parser = argparse.ArgumentParser(add_help=False)
         self.add_arguments(parser)
+        return list(parser._option_string_actions)
 
 
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares what every long command takes: memory of a process, the runner, and the form of the summary."""
+class CommandParser(argparse.ArgumentParser):
+    """The parser of a command, which declares its arguments once they are needed: those of others cost time."""
+
+    command: Command | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See argparse."""
+        command, self.command = self.command, None
+        if command is not None and command.describe is not None and not {"-h", "--help"}.isdisjoint(args or ()):
+            command.describe(self, args)
+        elif command is not None:
+            command.add_arguments(self)
+        return super().parse_known_args(args, namespace)
+
+
+def add_run_arguments(parser: Flags) -> None:
+    """Declares what every long command takes: the runner, and the form of the summary."""
     add = parser.add_argument
-    add(
-        "--worker-memory",
-        type=int,
-        default=4096,
-        metavar="MB",
-        help="most memory that one working process may allocate (default: %(default)s)",
-    )
     add(
         "--runner",
         default="local",
@@ -69,11 +88,23 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="the summary as one JSON object")
 
 
+def add_job_arguments(options: type, parser: argparse.ArgumentParser) -> None:
+    """Declares the options of a job, and what every one takes."""
+    add_flags(parser, options)
+    add_run_arguments(parser)
+
+
 def run_flags(args: argparse.Namespace) -> list[str]:
     """Gives the flags of Beam that the arguments of ``add_run_arguments`` stand for."""
     from pipelines.runners.presets import beam_flags
 
     return beam_flags(args.runner, workers=args.workers, beam_args=args.beam_args)
+
+
+def summary_json(summary: Any, **values: Any) -> str:
+    """Gives what a job made as one JSON object: where it is, how long it took, and ``values``."""
+    value = {"output": summary.output, "seconds": round(summary.seconds, 1), **values}
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def input_lines(path: str) -> Iterator[tuple[int, str]]:

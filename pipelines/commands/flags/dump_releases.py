@@ -1,8 +1,7 @@
-"""What the commands share that make a release of a dump: arguments, and how the release is shown."""
+"""How a release of a dump is shown."""
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,27 +13,6 @@ if TYPE_CHECKING:
     from kbsource.release.manifest import FileEntry
 
 Row = tuple[str, object]
-
-
-def add_dump_arguments(parser: argparse.ArgumentParser, *, dump_help: str, records: str) -> None:
-    """Declares the dump, which has ``records``, and the release that is made of it."""
-    add = parser.add_argument
-    add("--dump", action="append", required=True, metavar="PATTERN", help=dump_help)
-    add("--output", required=True, metavar="DIR", help="folder of the release; new, or left by a run that was killed")
-    add(
-        "--max-rejects",
-        type=float,
-        default=0.001,
-        metavar="SHARE",
-        help=f"highest share of the {records} that may be rejected (default: %(default)s)",
-    )
-    add("--allow-truncated", action="store_true", help="take what can be read of a dump that breaks off")
-    add(
-        "--range-bytes",
-        type=int,
-        metavar="N",
-        help="bytes of the pieces that the dump is read in (default: 1 to 32 MiB, by the size of the dump)",
-    )
 
 
 def table_bytes(tables: Mapping[str, Sequence[FileEntry]]) -> dict[str, int]:

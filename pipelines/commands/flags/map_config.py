@@ -26,8 +26,17 @@ import yaml
 
 from kbsource.errors import SetupError
 from kbsource.files import join
-from mapping.sources.reading.base import Split
-from pipelines.commands.flags.map_flags import DATASETS, MODEL, PATHS, SPLITS, add_dataset_flags
+from mapping.sources import DATASETS
+from mapping.sources.reading.base import SPLITS, Split
+from pipelines.commands.flags.map_flags import (
+    MODEL,
+    OF_THE_COMMAND,
+    PATHS,
+    add_dataset_flags,
+    add_verify_flags,
+)
+from pipelines.options.fields import add_flags, nearest
+from pipelines.options.map import MapOptions
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _TOP = ("options", "datasets")
@@ -87,7 +96,9 @@ class _Reader:
         self._path = path
         self._folder = os.path.dirname(path)
         self._parser = _FlagParser(add_help=False, allow_abbrev=False)
+        add_flags(self._parser, MapOptions, but=OF_THE_COMMAND, optional=("inputs",))
         add_dataset_flags(self._parser)
+        add_verify_flags(self._parser)
         self._flags = {action.option_strings[0].removeprefix("--"): action for action in self._parser._actions}
 
     def entries(self, root: yaml.Node) -> Iterator[Entry]:
@@ -109,7 +120,9 @@ class _Reader:
         fields = self._items(item.value, f"dataset {name!r}", allowed=("dataset", "splits", *self._flags))
         dataset = self._text(fields.pop("dataset").value, "dataset") if "dataset" in fields else name
         if dataset not in DATASETS:
-            self._fail(item.key, f"no dataset {dataset!r}; choose one of: {', '.join(DATASETS)}")
+            self._fail(
+                item.key, f"no dataset {dataset!r}.{nearest(dataset, DATASETS)} Choose one of: {', '.join(DATASETS)}"
+            )
         if "splits" not in fields:
             self._fail(item.key, f"dataset {name!r} has no 'splits'")
         splits = self._items(fields.pop("splits").value, f"the splits of {name!r}", allowed=SPLITS)
@@ -156,7 +169,7 @@ class _Reader:
         for key, value in node.value:
             name = self._text(key, what)
             if allowed is not None and name not in allowed:
-                self._fail(key, f"{what}: no {name!r}; allowed are {', '.join(allowed)}")
+                self._fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
             if name in items:
                 self._fail(key, f"{what}: {name!r} stands here twice")
             items[name] = _Item(key, value)

@@ -8,9 +8,12 @@ import sys
 from contextlib import ExitStack
 
 from pipelines.commands.flags.common import Command, facts_table
+from pipelines.options.fields import add_flags, from_flags
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.contexts.writing import ContextsOptions
+
     add = parser.add_argument
     add("release", metavar="RELEASE", help="folder of a QAMPARI release, or of QAMPARI's files as they are published")
     add("--passages", required=True, metavar="DIR", help="passages of the knowledge source that it was made from")
@@ -28,21 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for published files, whose proofs are looked for in its pages: the release that the passages are from",
     )
     add("--output", required=True, metavar="DIR", help="empty folder")
-    add(
-        "--top",
-        type=int,
-        default=200,
-        metavar="N",
-        help="ranked passages of a question that are taken (default: %(default)s)",
-    )
-    add(
-        "--alias-edits",
-        type=int,
-        default=3,
-        metavar="N",
-        help="edits between a passage and the name of an answer that it still names; a quarter of the name's "
-        "characters at most (default: %(default)s)",
-    )
+    add_flags(parser, ContextsOptions)
     add("--json", action="store_true", help="the summary as one JSON object")
 
 
@@ -64,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
             ContextsFiles(args.release, args.passages, tuple(args.retrieved)),
             args.output,
             storage,
-            ContextsOptions(args.top, args.alias_edits),
+            from_flags(vars(args), ContextsOptions),
             finder=finder,
             note=Progress().note,
         )

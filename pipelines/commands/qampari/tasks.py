@@ -7,23 +7,19 @@ import json
 import sys
 
 from pipelines.commands.flags.common import Command, facts_table
+from pipelines.options.fields import add_flags, from_flags
 
 _EXPORT, _APPLY = "export", "apply"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.qampari.crowd.tasks import TaskOptions
+
     add = parser.add_argument
     add("mode", choices=(_EXPORT, _APPLY), metavar="MODE", help="export: write tasks; apply: take in what people said")
     add("release", metavar="RELEASE", help="folder of a QAMPARI release")
     add("--output", required=True, metavar="DIR", help="empty folder for the tasks, or for the new release")
-    add("--wrong-share", type=float, metavar="X", help="export: wrong answers among those to judge (default: 0.1)")
-    add(
-        "--train-paraphrases",
-        type=int,
-        metavar="N",
-        help="export: training questions to write anew, beside all of dev and test (default: 3000)",
-    )
-    add("--seed", metavar="TEXT", help="export: of every draw (default: qampari)")
+    add_flags(parser, TaskOptions)
     add("--tasks", metavar="DIR", help="apply: folder that export wrote")
     add("--verdicts", metavar="FILE", help="apply: task_id, verdict (correct, incorrect) and worker, one object a line")
     add("--paraphrases", metavar="FILE", help="apply: qid and paraphrase, one object a line")
@@ -48,12 +44,7 @@ def _export(args: argparse.Namespace) -> int:
     from mapping.qampari.crowd.tasks import TaskOptions, export_tasks
     from pipelines.stores.storage import storage_for
 
-    default = TaskOptions()
-    options = TaskOptions(
-        wrong_share=default.wrong_share if args.wrong_share is None else args.wrong_share,
-        n_train_paraphrases=default.n_train_paraphrases if args.train_paraphrases is None else args.train_paraphrases,
-        seed=default.seed if args.seed is None else args.seed,
-    )
+    options = from_flags(vars(args), TaskOptions)
     counts = export_tasks(args.release, args.output, storage_for(args.release, args.output), options)
     if args.json:
         print(json.dumps(counts, indent=2))

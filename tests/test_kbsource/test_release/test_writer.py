@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import RecordError
 from kbsource.files import LocalStorage, sha256_of
-from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, InfoboxField, Page, Table
+from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, InfoboxField, Page, Table, TemplateUse
 from kbsource.release.columns import (
     batch_to_pages,
     pages_to_batch,
@@ -19,7 +19,7 @@ from kbsource.release.columns import (
     timestamp_text,
 )
 from kbsource.release.pages.laws import check_page
-from kbsource.release.pages.row_groups import GROUP_CHARS, PageGroups
+from kbsource.release.pages.row_groups import GROUP_CHARS, PageFaultError, PageGroups
 from kbsource.release.writer import TableFile, write_small_table
 from kbsource.schema import PAGES
 from tests.support.pages import pages, synthetic_pages, write_pages
@@ -91,6 +91,11 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
     ("page_law", lambda page: replace(page, elements=page.elements[1:], anchors=())),
     ("page_law", lambda page: replace(page, elements=(*page.elements, page.elements[0]))),
     ("page_law", lambda page: _text(page, "two\nlines")),
+    ("page_law", lambda page: _text(page, "a \x07 bell")),
+    ("page_law", lambda page: replace(page, categories=("a\x02b",))),
+    ("page_law", lambda page: replace(page, templates=(TemplateUse("a\x03", "unknown", 1),))),
+    ("page_law", lambda page: replace(page, infoboxes=(Infobox(0, "I", (InfoboxField("n\x04", "v", ()),)),))),
+    ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("\x06", False, 1, 1, ()),),)),))),
     ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
     ("page_law", lambda page: replace(page, tables=(page.tables[0]._replace(element=99),))),
     ("page_law", lambda page: replace(page, infoboxes=(page.infoboxes[0]._replace(element=-1),))),
@@ -113,6 +118,19 @@ def test_a_page_that_breaks_a_law_is_refused(reason: str, spoil: Callable[[Page]
     with pytest.raises(RecordError) as caught:
         PageGroups.check(spoil(PAGE))
     assert caught.value.reason == reason
+
+
+def test_a_page_that_cannot_be_encoded_is_named_by_its_number() -> None:
+    groups = PageGroups()
+    for number, page in enumerate([PAGE, _deep(PAGE), PAGE], 5):
+        groups.add(page, number)
+    with pytest.raises(PageFaultError) as caught:
+        groups.rest()
+    assert caught.value.number == 6
+
+
+def _deep(page: Page) -> Page:
+    return replace(page, elements=(*page.elements, Element("list_item", 300, None, "*", (), "deep")))
 
 
 def test_a_shard_says_what_was_written(tmp_path: Path) -> None:

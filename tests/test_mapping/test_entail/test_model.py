@@ -89,9 +89,9 @@ def test_the_likeliest_label_is_named(verdict: Verdict, label: str) -> None:
     ("options", "complaint"),
     [
         ({"backend": "jax"}, "--backend jax: choose one of torch, onnx"),
-        ({"device": "tpu"}, "--device tpu"),
-        ({"device": "cpu:1"}, "--device cpu:1"),
-        ({"device": "cuda:x"}, "--device cuda:x"),
+        ({"device": "tpu"}, "--device is 'tpu'; write it like auto, cpu"),
+        ({"device": "cpu:1"}, "--device is 'cpu:1'"),
+        ({"device": "cuda:x"}, "--device is 'cuda:x'"),
         ({"precision": "float16"}, "--precision float16"),
         ({"precision": "bfloat16", "backend": "onnx"}, "--precision bfloat16 is for --backend torch"),
         ({"max_tokens": 7}, "--max-tokens is 7"),

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from kbsource.errors import RecordError, SetupError
 from mapping.contexts import negatives
 from mapping.passages import cut, forms
-from mapping.passages.corpus import CutOptions
-from mapping.passages.cut import PageText, Passage, Span, check_passages, count_words, cut_page
+from mapping.passages.cut import CutOptions, PageText, Passage, Span, check_passages, count_words, cut_page
 from mapping.passages.forms import FORMS
 from mapping.search.sentences import sentence_spans
 

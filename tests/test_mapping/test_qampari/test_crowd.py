@@ -239,7 +239,10 @@ def test_what_is_asked_about_is_no_wrong_answer() -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"wrong_share": 1}, "--wrong-share .* below 1"), ({"n_train_paraphrases": -1}, "--train-paraphrases .* from 0")],
+    [
+        ({"wrong_share": 1}, "--wrong-share .* below 1"),
+        ({"n_train_paraphrases": -1}, "--train-paraphrases is -1; give at least 0"),
+    ],
 )
 def test_options_are_checked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(SetupError, match=said):

@@ -63,10 +63,10 @@ def test_the_share_is_compared_without_rounding(fifth: int) -> None:
     [
         (lambda: AnswerFilter(least=0), "From 0 to 200 answers"),
         (lambda: AnswerFilter(least=9, most=8), "From 9 to 8 answers: for --least-answers and --most-answers"),
-        (lambda: AnswerFilter(share=80), "A share of 80 .* --least-share"),
+        (lambda: AnswerFilter(share=80), "--least-share is 80; give a share of the answers between 0 and 1"),
         (lambda: SampleSizes(pool={SIMPLE: 1}), "there are wikidata_simple"),
         (lambda: SampleSizes(pool=dict.fromkeys(SUBSETS, -1)), "The pool has .* --pool-… give a number from 0 on"),
-        (lambda: SampleSizes(train_per_relation=-1), "-1 training questions .* --train-per-relation"),
+        (lambda: SampleSizes(train_per_relation=-1), "--train-per-relation is -1; give at least 0"),
     ],
 )
 def test_wrong_parameters_are_named(make: Any, message: str) -> None:

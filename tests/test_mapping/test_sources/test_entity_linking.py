@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
-from mapping.sources.forms.mentions import aida_split, released_window, window, wned_split
-from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.entity_linking import WnedOptions
+from mapping.sources.forms.mentions import LinkingOptions, aida_split, released_window, window, wned_split
+from mapping.sources.reading.base import Split
 from mapping.sources.reading.reasons import REJECTED
 from tests.support.dataset_sources import DATA, Reading, read_source
 from tests.support.real_data import real_path
@@ -30,7 +31,7 @@ def _names(reading: Reading) -> list[str]:
 
 
 def _both_halves(path: Path, *references: Path, seed: str = "kilt") -> list[Reading]:
-    options = SourceOptions(seed=seed)
+    options = WnedOptions(seed=seed)
     return [read_source("wned", path, *references, split=split, options=options) for split in ("dev", "test")]
 
 
@@ -90,7 +91,7 @@ def test_ids_are_the_same_in_every_run_and_differ_between_datasets(tmp_path: Pat
 
 
 def test_blank_lines_leave_single_blanks_or_as_released_double_ones() -> None:
-    options = SourceOptions(blank_lines="released")
+    options = LinkingOptions(blank_lines="released")
     first = read_source("aidayago2", AIDA, split="train", options=options).examples[0]
     assert first.input == "Treaty [START_ENT] HARBOUR TREATY [END_ENT] read in Port Sellick ."
     assert first.meta is not None
@@ -167,7 +168,7 @@ def test_a_mention_longer_than_the_window_keeps_no_context_and_ends() -> None:
 def test_the_window_is_chosen_by_option_and_meta_is_never_cut(tmp_path: Path, choice: str, n_tokens: int) -> None:
     mention = f"M\tB\tM\tX\t{URL}M\t15\t/m/1"
     path = _aida(tmp_path / "aida.tsv", "-DOCSTART- (1)", *["l"] * 1000, mention, *["r"] * 1000)
-    options = SourceOptions(window=choice)  # type: ignore[arg-type]
+    options = LinkingOptions(window=choice)  # type: ignore[arg-type]
     (example,) = read_source("aidayago2", path, split="train", options=options).examples
     assert example.input is not None
     assert len(example.input.split()) == n_tokens
@@ -339,7 +340,7 @@ def test_real_aida_records_come_out_of_their_document_as_released(tmp_path: Path
             lines.append(token)
         inside = max(0, inside - 1)
     path = _aida(tmp_path / "aida.tsv", *lines)
-    options = SourceOptions(window="whole", blank_lines="released")
+    options = LinkingOptions(window="whole", blank_lines="released")
     reading = read_source("aidayago2", path, options=options)
     assert [(one.input, one.meta) for one in reading.examples] == [(one["input"], one["meta"]) for one in records]
     assert [one.example_id.rpartition("_")[2] for one in reading.examples] == [

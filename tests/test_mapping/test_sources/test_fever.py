@@ -12,8 +12,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
-from mapping.sources.fever import sentences, undo_escapes
-from mapping.sources.reading.base import SourceOptions
+from mapping.sources.fever import FeverOptions, sentences, undo_escapes
 from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
 from tests.support.real_data import real_path
 
@@ -62,7 +61,7 @@ def test_escapes_are_undone_in_title_and_sentence_and_kept_in_meta(reading: Read
 
 
 def test_escapes_stay_in_the_sentence_only_where_asked_for() -> None:
-    options = SourceOptions(sentence_escapes="kept")
+    options = FeverOptions(sentence_escapes="kept")
     kept = read_source("fever", FOLDER / "dev.jsonl", WIKI, options=options)
     assert texts_of(kept.examples[1]) == [["The Lantern was a ferry -LRB- a side-wheeler -RRB- of 1902 ."]]
     assert kept.examples[1].outputs[0].evidence[0].page.value == "Lantern (ferry)"

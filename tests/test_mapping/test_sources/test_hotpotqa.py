@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.sources.reading.base import SourceOptions
+from mapping.sources.hotpotqa import HotpotOptions
 from tests.support.dataset_sources import DATA, Reading, read_source, texts_of
 from tests.support.real_data import real_path
 
@@ -77,7 +77,7 @@ def test_a_negative_sentence_number_does_not_count_from_the_end(tmp_path: Path) 
 
 
 def test_level_and_type_are_kept_only_where_asked_for() -> None:
-    kept = read_source("hotpotqa", DEV, ABSTRACTS, options=SourceOptions(keep_meta=True))
+    kept = read_source("hotpotqa", DEV, ABSTRACTS, options=HotpotOptions(keep_meta=True))
     assert [one.meta for one in kept.examples] == [
         {"level": "hard", "type": "bridge"},
         {"level": "easy", "type": "comparison"},

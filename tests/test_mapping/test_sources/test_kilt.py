@@ -15,8 +15,7 @@ from kbsource.kilt import kilt_record
 from mapping.decide.policy import POLICIES, dataset_named, decide
 from mapping.records import PARTIAL, EvidenceKey, PageKey, ReleasedExample, iter_evidence, released_span
 from mapping.search.numbering import Place, Placed
-from mapping.sources.kilt import fallback_page, without_marker
-from mapping.sources.reading.base import SourceOptions
+from mapping.sources.kilt import KiltOptions, fallback_page, without_marker
 from mapping.write.kilt import WriteOptions, kilt_example, kilt_line, without_answers
 from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
 from tests.support.pages import synthetic_pages
@@ -227,7 +226,7 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
         rows.append({"id": page.title, "input": "q", "output": [{"answer": "x", "provenance": [span]}]})
         expected.append([[texts[last][3:20].strip()]])
     path = write_lines(tmp_path / "x.jsonl", rows)
-    options = SourceOptions(numbering=numbering)
+    options = KiltOptions(numbering=numbering)
     moved = read_source("kilt", path, tmp_path / "release", options=options)
     assert [texts_of(one) for one in moved.examples] == expected
     if numbering == "kilt":

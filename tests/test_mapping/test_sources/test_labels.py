@@ -15,7 +15,8 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import LocalStorage
 from mapping.records import Example
 from mapping.sources import SOURCES
-from mapping.sources.reading.base import Inputs, SourceOptions, Tally
+from mapping.sources.fever import FeverOptions
+from mapping.sources.reading.base import Inputs, Tally
 from mapping.sources.reading.fields import text_at
 from mapping.sources.reading.labels import Labels, check_labels, iter_labels
 from pipelines.options.map import MapOptions
@@ -40,7 +41,7 @@ def _read(tmp_path: Path, labels: list[Any], *, form: str = "lines") -> tuple[li
         path = tmp_path / "labels.json"
         path.write_text(json.dumps(labels, indent=1), "utf-8")
     inputs = Inputs((str(claims),), (str(tmp_path / "wiki"),), (str(path),))
-    source, tally, storage, options = SOURCES["fever"], Tally(), LocalStorage(), SourceOptions()
+    source, tally, storage, options = SOURCES["fever"], Tally(), LocalStorage(), FeverOptions()
     source.check(inputs, "test", storage=storage, options=options)
     found = list(source.read(inputs, "test", storage=storage, options=options, tally=tally))
     assert tally.is_balanced
@@ -84,7 +85,7 @@ def test_labels_are_for_the_test_split() -> None:
 def test_without_labels_test_records_have_inputs_alone(tmp_path: Path) -> None:
     claims = write_lines(tmp_path / "test.jsonl", CLAIMS)
     inputs = Inputs((str(claims),))
-    source, tally, options = SOURCES["fever"], Tally(), SourceOptions()
+    source, tally, options = SOURCES["fever"], Tally(), FeverOptions()
     source.check(inputs, "test", storage=LocalStorage(), options=options)
 
     found = list(source.read(inputs, "test", storage=LocalStorage(), options=options, tally=tally))

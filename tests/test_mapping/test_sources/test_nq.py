@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kbsource.errors import RecordError, SetupError
 from mapping.records import Example
 from mapping.sources.forms.nq_tokens import Document
-from mapping.sources.nq import MAX_ANSWER_TOKENS, Questions
-from mapping.sources.reading.base import SourceOptions, Tally
+from mapping.sources.nq import MAX_ANSWER_TOKENS, NqOptions, Questions
+from mapping.sources.reading.base import Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.files_in import RawRecord
 from mapping.sources.reading.reasons import EXCLUDED, REJECTED
@@ -78,7 +78,7 @@ def _question(*annotations: Any, text: str = "<P> a b c d e f </P>", **fields: A
 
 
 def _converted(record: dict[str, Any], **options: Any) -> Example:
-    questions = Questions("dev", campaign=lambda key: None, options=SourceOptions(**options))
+    questions = Questions("dev", campaign=lambda key: None, options=NqOptions(**options))
     return questions.example(record, Origin(RawRecord("f", 1, 0, b"")))
 
 
@@ -118,7 +118,7 @@ def test_html_tokens_are_not_counted(dev: dict[str, Example]) -> None:
 
 
 def test_html_tokens_stay_by_name() -> None:
-    kept = _by_id(read_source("nq", DEV, options=SourceOptions(nq_strip_html=False)))
+    kept = _by_id(read_source("nq", DEV, options=NqOptions(nq_strip_html=False)))
     assert "the clerk </Li> <Li> Ned Arrow" in _answers(kept[RAIN])
     assert _long(kept[RAIN])[1][0] == "<Li> Ned Arrow as the wind </Li>"
 
@@ -206,7 +206,7 @@ def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
     assert [[one.text for one in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
     with pytest.raises(RecordError, match="token_range"):
         Document(record, splits_anywhere=True).tokens(_place(8, 10))
-    released = _by_id(read_source("nq", DEV, options=SourceOptions(nq_tokens="released")))
+    released = _by_id(read_source("nq", DEV, options=NqOptions(nq_tokens="released")))
     assert _answers(released[ELODIE])[0] != _answers(dev[ELODIE])[0]
     assert {key: one.outputs for key, one in released.items() if key != ELODIE} == {
         key: one.outputs for key, one in dev.items() if key != ELODIE
@@ -229,7 +229,7 @@ def test_each_distinct_long_answer_has_the_meta_of_its_own_annotation(dev: dict[
 
 
 def test_the_meta_of_the_first_annotation_for_all_by_name() -> None:
-    released = _by_id(read_source("nq", DEV, options=SourceOptions(nq_annotation_meta="released")))
+    released = _by_id(read_source("nq", DEV, options=NqOptions(nq_annotation_meta="released")))
     assert {meta["annotation_id"] for _, meta in _long(released[TIN])} == {14014754538899837001}
 
 
@@ -393,7 +393,7 @@ def _expected(record: dict[str, Any]) -> list[tuple[str | None, str | None]] | N
 def test_no_record_is_lost_without_a_reason_and_outputs_follow_the_rules(records: list[dict[str, Any]]) -> None:
     raws = [RawRecord("f", line, 0, json.dumps(one).encode()) for line, one in enumerate(records, 1)]
     tally = Tally()
-    questions = Questions("dev", campaign=lambda key: None, options=SourceOptions())
+    questions = Questions("dev", campaign=lambda key: None, options=NqOptions())
     with Scratch(None) as scratch:
         rows = list(
             read_examples(

@@ -20,14 +20,15 @@ from kbsource.identity import stable_sha256
 from mapping.records import Example, PageKey
 from mapping.sources.forms import trex_facts
 from mapping.sources.forms.trex_labels import english
-from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.reading.base import Split
+from mapping.sources.trex import TrexOptions
 from tests.support.dataset_sources import Reading, read_source
 from tests.support.real_data import ROOT, real_path
 
 DEMO = ROOT / "kbsource/demo/datasets/trex"
 ITEM, PROPERTY = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 DATE = "^^http://www.w3.org/2001/XMLSchema#dateTime"
-ALL = SourceOptions(min_facts=1)
+ALL = TrexOptions(min_facts=1)
 
 
 def _part(uri: str, surface: str | None = None) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _read(
     entities: list[Any],
     *,
     split: Split = "train",
-    options: SourceOptions = ALL,
+    options: TrexOptions = ALL,
     is_checked: bool = True,
 ) -> Reading:
     (folder / "re-nlg_0.json").write_text(
@@ -151,7 +152,7 @@ def test_relations_are_counted_after_facts_with_too_many_provenances_are_gone(tm
         _document("Q10", *triples, _triple("Q3", "P1", "Q2"), sentences=sentences),
         _document("Q11", _triple("Q1", "P2", "Q2"), _triple("Q3", "P2", "Q2"), _triple("Q3", "P2", "Q2", 1)),
     ]
-    reading = _read(tmp_path, documents, NAMED, options=SourceOptions(min_facts=2))
+    reading = _read(tmp_path, documents, NAMED, options=TrexOptions(min_facts=2))
     assert {example.input for example in reading.examples} == {"label Q1 [SEP] label P2", "label Q3 [SEP] label P2"}
     assert reading.tally.excluded == Counter(too_many_provenances=21, rare_relation=1)
 
@@ -159,7 +160,7 @@ def test_relations_are_counted_after_facts_with_too_many_provenances_are_gone(tm
 def test_a_relation_needs_1000_facts_unless_told_otherwise(tmp_path: Path) -> None:
     objects = [f"Q{number}" for number in range(1000, 2000)]
     documents = [_document("Q10", *(_triple("Q1", "P1", name) for name in objects), _triple("Q1", "P2", "Q2"))]
-    reading = _read(tmp_path, documents, [*NAMED, *map(_entity, objects)], options=SourceOptions())
+    reading = _read(tmp_path, documents, [*NAMED, *map(_entity, objects)], options=TrexOptions())
     assert [len(example.outputs) for example in reading.examples] == [1000]
     assert reading.tally.excluded == Counter(rare_relation=1)
 
@@ -200,7 +201,7 @@ def test_input_and_answers_are_english_labels_and_aliases_follow_once_each(tmp_p
 
 def test_surface_forms_of_the_relation_stand_in_meta_only_where_asked_for(tmp_path: Path) -> None:
     document = _document("Q10", _triple("Q1", "P1", "Q2", relation="comes from"))
-    (example,) = _read(tmp_path, [document], NAMED, options=SourceOptions(min_facts=1, rel_surface=True)).examples
+    (example,) = _read(tmp_path, [document], NAMED, options=TrexOptions(min_facts=1, rel_surface=True)).examples
     assert example.meta is not None
     assert example.meta["rel_surface"] == ["comes from"]
 
@@ -379,18 +380,18 @@ def test_the_wrong_input_altogether_stops_at_once(records: Path, wikidata: Path 
 
 
 def test_compressed_documents_are_read_as_they_are(tmp_path: Path) -> None:
-    plain = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=SourceOptions(min_facts=2))
+    plain = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
     first, second = sorted(DEMO.glob("re-nlg_*.json"))
     (tmp_path / f"{first.name}.gz").write_bytes(gzip.compress(first.read_bytes()))
     (tmp_path / f"{second.name}.bz2").write_bytes(bz2.compress(second.read_bytes()))
-    packed = read_source("trex", tmp_path, DEMO / "wikidata.json", split="train", options=SourceOptions(min_facts=2))
+    packed = read_source("trex", tmp_path, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
     assert [(one.example_id, one.outputs, one.meta) for one in packed.examples] == [
         (one.example_id, one.outputs, one.meta) for one in plain.examples
     ]
 
 
 def test_the_demo_has_a_triple_for_every_rule() -> None:
-    reading = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=SourceOptions(min_facts=2))
+    reading = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
     tally = reading.tally
     assert (tally.records, tally.examples, tally.merged) == (61, 20, 7)
     assert tally.excluded == Counter(
@@ -410,7 +411,7 @@ def test_the_demo_has_a_triple_for_every_rule() -> None:
 
 def test_records_come_in_the_order_of_the_draw_which_depends_on_the_seed_alone() -> None:
     def ids(split: Split, **options: Any) -> list[str]:
-        chosen = SourceOptions(min_facts=2, **options)
+        chosen = TrexOptions(min_facts=2, **options)
         return [
             one.example_id
             for one in read_source("trex", DEMO, DEMO / "wikidata.json", split=split, options=chosen).examples
@@ -450,7 +451,7 @@ _DOCUMENTS = st.lists(
 def test_no_triple_is_lost_and_records_are_what_slow_obvious_code_makes(
     documents: list[Any], named: set[str], min_facts: int
 ) -> None:
-    options = SourceOptions(min_facts=min_facts, seed="s")
+    options = TrexOptions(min_facts=min_facts, seed="s")
     with tempfile.TemporaryDirectory() as folder, patch.object(trex_facts, "MAX_PROVENANCES", 2):
         # Balance, unique ids and counts are asserted where it is read.
         entities = [_entity(name) for name in sorted(named)]

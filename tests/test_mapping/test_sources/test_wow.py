@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import Example
-from mapping.sources.reading.base import SourceOptions, Split
+from mapping.sources.reading.base import Split
+from mapping.sources.wow import WizardOptions
 from tests.support.dataset_sources import Reading, read_source, texts_of
 from tests.support.real_data import ROOT
 
@@ -47,7 +48,7 @@ def _write(path: Path, *dialogues: Any) -> Path:
     return path
 
 
-def _example(path: Path, *turns: Any, options: SourceOptions | None = None, **fields: Any) -> Example:
+def _example(path: Path, *turns: Any, options: WizardOptions | None = None, **fields: Any) -> Example:
     (example,) = read_source("wow", _write(path, _dialogue(*turns, **fields)), options=options).examples
     return example
 
@@ -187,7 +188,7 @@ def test_titles_of_the_demo_are_found_in_every_way() -> None:
 
 def test_released_turns_answer_with_the_sentence_and_leak_the_utterance(tmp_path: Path) -> None:
     turns = (_apprentice("One?"), _wizard("Two."))
-    example = _example(tmp_path / "x.json", *turns, options=SourceOptions(turns="released"))
+    example = _example(tmp_path / "x.json", *turns, options=WizardOptions(turns="released"))
     assert (example.input, example.outputs[0].answer) == ("One?\nTwo.", SENTENCE)
     assert (example.example_id, texts_of(example)) == ("dev-0-1", [[SENTENCE]])
 

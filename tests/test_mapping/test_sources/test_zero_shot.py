@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
-from mapping.sources.reading.base import SourceOptions, Split
-from mapping.sources.zero_shot import drawn_relations
+from mapping.sources.reading.base import Split
+from mapping.sources.zero_shot import ZeroShotOptions, drawn_relations
 from tests.support.dataset_sources import Reading, read_source
 from tests.support.real_data import ROOT
 
@@ -101,7 +101,7 @@ def test_a_folder_stands_for_the_file_of_its_split_and_fold(tmp_path: Path) -> N
         by_folder = read_source("structured_zeroshot", tmp_path, split=split)
         by_file = read_source("structured_zeroshot", tmp_path / f"{split}.0", split=split)
         assert by_folder.examples == by_file.examples
-        other = read_source("structured_zeroshot", tmp_path, split=split, options=SourceOptions(fold=3))
+        other = read_source("structured_zeroshot", tmp_path, split=split, options=ZeroShotOptions(fold=3))
         assert {one.file for one in other.examples} == {f"{split}.3.gz"}
 
 
@@ -131,7 +131,7 @@ def test_relations_are_drawn_as_84_12_and_24_of_120_and_always_the_same_way() ->
 
 
 def test_drawn_relations_part_all_lines_of_all_files() -> None:
-    options = SourceOptions(relation_split="random")
+    options = ZeroShotOptions(relation_split="random")
     readings = {
         split: read_source("structured_zeroshot", DEMO, split=split, options=options)
         for split in ("train", "dev", "test")
@@ -163,7 +163,7 @@ def test_the_wrong_input_altogether_stops_at_once(
     path: Path, split: Split, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(SetupError, match=message):
-        read_source("structured_zeroshot", path, split=split, options=SourceOptions(**options))
+        read_source("structured_zeroshot", path, split=split, options=ZeroShotOptions(**options))
 
 
 _FIELDS = st.lists(st.sampled_from(["a", "b", "", "XXX"]), min_size=1, max_size=6).map(tuple)

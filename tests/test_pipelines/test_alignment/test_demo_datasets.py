@@ -132,7 +132,7 @@ def test_no_record_is_lost_without_a_reason(planned: Planned, demo: AllSummary) 
     [
         ("fever/train", "excluded", {"not_enough_info": 1}),
         ("fever/train", "rejected", {"malformed_json": 1}),
-        ("fever/train", "dropped", {"page_missing": 1}),
+        ("fever/train", "dropped", {}),
         ("fever/dev", "excluded", {"not_enough_info": 1}),
         ("fever/dev", "lost_evidences", {"null_page": 1, "unknown_sentence": 1}),
         ("fever/dev", "dropped", {"below_threshold": 1, "page_missing": 1}),
@@ -144,7 +144,7 @@ def test_no_record_is_lost_without_a_reason(planned: Planned, demo: AllSummary) 
         ("wned/dev", "dropped", {"page_ambiguous": 1, "page_missing": 1}),
         ("cweb/dev", "excluded", {"not_in_kb": 1}),
         ("cweb/test", "rejected", {"offset_mismatch": 1}),
-        ("hotpotqa/train", "dropped", {"page_missing": 1}),
+        ("hotpotqa/train", "dropped", {}),
         ("hotpotqa/train", "lost_evidences", {"unknown_sentence": 1}),
         ("hotpotqa/dev", "rejected", {"missing_field": 1}),
         ("hotpotqa/dev", "dropped", {"below_threshold": 1, "page_missing": 1}),

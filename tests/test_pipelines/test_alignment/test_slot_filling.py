@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
+from mapping.sources.entity_linking import WnedOptions
 from mapping.sources.reading.base import SourceOptions
+from mapping.sources.trex import TrexOptions
+from mapping.sources.zero_shot import ZeroShotOptions
 from mapping.write.kilt import file_name
 from pipelines.cli import main
-from tests.support.alignments import BROKEN, map_mini, read_lines, table
+from tests.support.alignments import BROKEN, read_lines, table
 from tests.support.demo_datasets import GOLDEN
 from tests.support.mini_wiki import FOLDER
 
@@ -45,8 +48,8 @@ def _map_trex(release: Path, output: Path, split: str, *options: str) -> int:
 def test_every_record_of_trex_is_in_one_split_and_dev_and_test_have_their_size() -> None:
     ids = {split: {one["id"] for one in read_lines(GOLDEN / "trex" / file_name("trex", split))} for split in SPLITS}
 
-    assert {split: len(one) for split, one in ids.items()} == {"train": N_RECORDS - 6, "dev": 2, "test": 2}
-    assert len(frozenset.union(*map(frozenset, ids.values()))) == N_RECORDS - 2
+    assert {split: len(one) for split, one in ids.items()} == {"train": N_RECORDS - 4, "dev": 2, "test": 2}
+    assert len(frozenset.union(*map(frozenset, ids.values()))) == N_RECORDS
 
 
 def test_the_draw_depends_neither_on_chunks_nor_on_how_many_records_it_is_made_from(
@@ -63,7 +66,7 @@ def test_the_draw_depends_neither_on_chunks_nor_on_how_many_records_it_is_made_f
 def test_all_is_train_where_nothing_is_drawn(release: Path, tmp_path: Path) -> None:
     assert _map_trex(release, tmp_path / "out", "train", "--sample", "0") == 0
 
-    assert len(read_lines(tmp_path / "out" / file_name("trex", "train"))) == N_RECORDS - 2
+    assert len(read_lines(tmp_path / "out" / file_name("trex", "train"))) == N_RECORDS
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
@@ -103,14 +106,15 @@ def test_relations_drawn_anew_give_the_same_records_under_other_splits(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("kind", "options", "message"),
     [
-        ({"min_facts": 0}, "--min-facts is 0"),
-        ({"sample": -1}, "--sample is -1"),
-        ({"sample": 10, "sample_pool": 19}, "--sample-pool is 19.*at least 20"),
-        ({"fold": 10}, "--fold is 10"),
+        (TrexOptions, {"min_facts": 0}, "--min-facts is 0; give at least 1"),
+        (TrexOptions, {"sample": -1}, "--sample is -1; give 0 or more"),
+        (TrexOptions, {"sample": 10, "sample_pool": 19}, "--sample-pool is 19.*at least 20"),
+        (ZeroShotOptions, {"fold": 10}, "--fold is 10; give 0 to 9"),
+        (WnedOptions, {"max_tokens": 1}, "--max-tokens is 1; the two tags alone are 2 tokens"),
     ],
 )
-def test_options_out_of_range_name_themselves(tmp_path: Path, options: dict[str, int], message: str) -> None:
+def test_options_out_of_range_name_themselves(kind: type[SourceOptions], options: dict[str, int], message: str) -> None:
     with pytest.raises(SetupError, match=message):
-        map_mini(tmp_path / "out", tmp_path, "trex", tmp_path / "x", source=SourceOptions(**options))
+        kind(**options)

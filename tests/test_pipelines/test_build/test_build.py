@@ -19,7 +19,7 @@ from pipelines.jobs.build_inputs import BadDumpError
 from pipelines.stores.dump_files import range_size
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
-from tests.support.moody_parser import LOST, MOODS
+from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.real_data import ROOT
 
 
@@ -99,6 +99,7 @@ def test_pages_that_hang_or_crash_the_parser_are_extracted_in_the_simplest_way(t
         "Port Sellick": "fallback_timeout",
         "Lake Miravel": "fallback_crash",
         "Heron": "fallback_error",
+        TOO_DEEP: "fallback_error",
     }
     assert {title: status for title, status in statuses.items() if status != "ok"} == expected
     assert set(MOODS) - set(statuses) == {LOST}

@@ -18,8 +18,8 @@ from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
 from kbsource.release.writer import write_rows
 from mapping.passages import corpus as corpus_files
-from mapping.passages.corpus import CutOptions, read_passages
-from mapping.passages.cut import Passage, Span
+from mapping.passages.corpus import read_passages
+from mapping.passages.cut import CutOptions, Passage, Span
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.passages.schema import PASSAGES
 from pipelines.cli import main

@@ -19,7 +19,7 @@ from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.proof_finder import ReleaseProofs
 from mapping.contexts.published import REASONS, ProofSpot, check_published
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from mapping.qampari.facts.evidence import released_case
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.search.sentences import sentence_spans

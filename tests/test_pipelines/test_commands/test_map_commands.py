@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mapping.sources import SOURCES
 from pipelines.cli import main
-from pipelines.commands.flags.map_flags import DATASETS, split_of
+from pipelines.commands.flags.map_flags import split_of
 from tests.support.alignments import evidence, read_lines, record, write_records
 from tests.support.dataset_sources import DATA
-
-
-def test_the_command_line_knows_every_dataset() -> None:
-    assert set(DATASETS) == set(SOURCES)
 
 
 def test_locate_shows_the_place_for_reading(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +198,10 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     shown = capsys.readouterr().out
     assert "score_differs" in shown
     assert "NOT valid: 1 records" in shown
+    assert main(["validate-kilt", str(file), "--kb", str(release), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["ok"]
+    assert sum(told["broken"].values()) >= len(told["findings"]) > 0
 
 
 def test_validate_says_where_nothing_could_be_compared(

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
+from mapping.sources.reading.base import SPLITS, SourceOptions
 from pipelines.commands.flags.map_config import Entry, read_config
-from pipelines.commands.flags.map_flags import PATHS, SPLITS, add_dataset_flags, map_options
+from pipelines.commands.flags.map_flags import (
+    OF_THE_COMMAND,
+    PATHS,
+    add_dataset_flags,
+    add_verify_flags,
+    map_options,
+)
+from pipelines.options.fields import add_flags
 from pipelines.options.map import MapOptions
 
 
@@ -19,9 +27,7 @@ def _read(path: Path, text: str) -> list[Entry]:
 
 
 def _options(entry: Entry) -> MapOptions:
-    return map_options(
-        entry.dataset, entry.flags, kb="kb", output="out", split=entry.split, scratch=None, worker_memory_mb=4096
-    )
+    return map_options(entry.dataset, {**entry.flags, "kb": "kb", "output": "out"}, split=entry.split)
 
 
 def test_options_nearer_to_the_split_count_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -64,7 +70,7 @@ datasets:
 def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
     (entry,) = _read(tmp_path / "c.yaml", "datasets: {jsonl: {splits: {dev: {input: a}}}}")
 
-    assert _options(entry) == MapOptions("jsonl", "kb", (f"{tmp_path}/a",), "out", "dev")
+    assert _options(entry) == MapOptions("jsonl", "kb", (f"{tmp_path}/a",), "out", "dev", source=SourceOptions())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,9 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_every_flag_that_names_files_says_so_and_none_has_a_default() -> None:
     parser = argparse.ArgumentParser(add_help=False)
+    add_flags(parser, MapOptions, but=OF_THE_COMMAND)
     add_dataset_flags(parser)
+    add_verify_flags(parser)
 
     assert {action.dest for action in parser._actions if action.metavar in PATHS} >= {
         "input",

@@ -13,11 +13,10 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.contexts.export import ContextsFiles, export_contexts
-from mapping.contexts.gold import REASONS as UNPLACED
 from mapping.contexts.ranked import REASONS
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.corpus import CutOptions
-from pipelines.cli import main, make_parser
+from mapping.passages.cut import CutOptions
+from pipelines.cli import main
 from tests.support.alignments import read_lines, table
 from tests.support.builds import contents
 from tests.support.contexts import (
@@ -35,7 +34,6 @@ from tests.support.contexts import (
 )
 from tests.support.passages import cut_release, write_kb
 from tests.support.qampari import drawn, write_qampari
-from tests.support.real_data import ROOT
 from tests.support.verified import verified
 
 
@@ -257,15 +255,3 @@ def test_nothing_is_written_over(qampari: Path, corpus: Path) -> None:
     files = ContextsFiles(str(qampari), str(corpus))
     with pytest.raises(SetupError, match="never overwritten"):
         export_contexts(files, str(corpus), LocalStorage(), ContextsOptions())
-
-
-def test_the_usual_options_of_the_command_are_the_usual_ones() -> None:
-    args = make_parser().parse_args(["qampari-contexts", "x", "--passages", "y", "--output", "z"])
-    assert ContextsOptions(args.top, args.alias_edits) == ContextsOptions()
-
-
-@pytest.mark.parametrize("reasons", [REASONS, UNPLACED], ids=["lines", "proofs"])
-def test_every_reason_is_documented(reasons: dict[str, str]) -> None:
-    text = (ROOT / "docs" / "passages.md").read_text("utf-8")
-    for reason, meaning in reasons.items():
-        assert f"| `{reason}` | {meaning}" in text

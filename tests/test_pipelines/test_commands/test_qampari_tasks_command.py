@@ -84,8 +84,8 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
             ["apply", "--tasks", "x", "--verdicts", "x", "--least-answers", "0"],
             "for --least-answers give a number from 1 on",
         ),
-        (["export", "--wrong-share", "1"], "for --wrong-share give one from 0 on and below 1"),
-        (["export", "--train-paraphrases", "-1"], "for --train-paraphrases give a number from 0 on"),
+        (["export", "--wrong-share", "1"], "--wrong-share is 1; give a share from 0 on and below 1"),
+        (["export", "--train-paraphrases", "-1"], "--train-paraphrases is -1; give at least 0"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

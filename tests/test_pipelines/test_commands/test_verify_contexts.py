@@ -15,7 +15,7 @@ from kbsource.release.manifest import canonical_json
 from kbsource.release.verify import VerifyReport
 from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, write_records
 from tests.support.contexts import (

@@ -74,7 +74,7 @@ def test_a_run_that_fails_leaves_no_release_and_the_next_one_starts_clean(world:
         ({"most_subjects": 4}, "--most-subjects is 4; give at least 5"),
         ({"sentences_before": -1}, "--sentences-before is -1"),
         ({"least_rows": 0}, "--least-rows is 0"),
-        ({"least_entailment": 1.0}, "--least-entailment is 1.0"),
+        ({"least_entailment": 1.0}, "--least-entailment is 1; give a probability from 0 to below 1"),
         ({"least_entailment": -0.1}, "--least-entailment is -0.1"),
         ({"least_entailment": float("nan")}, "--least-entailment is nan"),
         ({"worker_memory_bytes": 1}, "--worker-memory"),

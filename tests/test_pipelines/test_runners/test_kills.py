@@ -80,7 +80,8 @@ def aligned(release: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     folder = tmp_path_factory.mktemp("records")
     records = write_records(folder / "own.jsonl", RECORDS)
     whole = run_command(map_command(folder / "out", release, records, runner="local"), temporary=folder / "tmp")
-    assert whole.communicate(timeout=180) and whole.returncode == 0
+    assert whole.communicate(timeout=180)
+    assert whole.returncode == 0
     return records, contents(folder / "out")
 
 

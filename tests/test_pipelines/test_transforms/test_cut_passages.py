@@ -15,7 +15,7 @@ from kbsource.errors import SetupError
 from kbsource.records import Page
 from kbsource.release.columns import pages_to_batch
 from kbsource.runtime.chunks import Key
-from mapping.passages.corpus import CutOptions
+from mapping.passages.cut import CutOptions
 from mapping.passages.schema import PASSAGES
 from pipelines.runners.running import run_pipeline
 from pipelines.transforms.cut_passages import CutPassages
