@@ -113,13 +113,18 @@ class LocalStorage:
             os.remove(path)
 
 
+def is_local(path: str) -> bool:
+    """Says whether a path is one of the local file system: it has no ``scheme://``."""
+    return "://" not in path
+
+
 def storage_or_local(path: str, storage: Storage | None) -> Storage:
     """Gives the storage of a path: the one that is given, else the local file system.
 
     Raises:
         SetupError: none is given and the path is remote.
     """
-    if storage is None and "://" in path:
+    if storage is None and not is_local(path):
         raise SetupError(
             f"{path}: a remote path, and no storage was given that reads it; see pipelines.stores.storage.storage_for."
         )

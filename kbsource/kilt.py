@@ -16,7 +16,7 @@ from kbsource.kilt_names import section_name
 from kbsource.records import Element, Page
 
 if TYPE_CHECKING:
-    from kbsource.release.page_items_reader import ItemTerms
+    from kbsource.release.pages.page_items_reader import ItemTerms
 
 _BULLET = "BULLET::::"
 _NO_HEADING = 7

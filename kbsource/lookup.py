@@ -11,9 +11,9 @@ from kbsource.errors import DataError, named_faults
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
-from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest, index_folder, read_manifest
-from kbsource.release.reader import PagesReader
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.locations import Locations, index_folder
+from kbsource.release.pages.pages_reader import PagesReader
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.urls import UrlParser
@@ -49,7 +49,9 @@ class KnowledgeSource:
     pages in the order of the release. Threads may share a source: they take turns at reading a page.
     """
 
-    def __init__(self, manifest: Manifest, *, index: TitleIndex, locations: Locations, reader: PagesReader) -> None:
+    def __init__(
+        self, manifest: PagesManifest, *, index: TitleIndex, locations: Locations, reader: PagesReader
+    ) -> None:
         self.manifest = manifest
         self.site: Site = manifest.site
         self._parse_url = UrlParser(self.site).parse
@@ -73,7 +75,7 @@ class KnowledgeSource:
         """
         path = os.fspath(path)
         storage = storage_or_local(path, storage)
-        manifest = read_manifest(path, storage)
+        manifest = PAGES_RELEASE.read(path, storage)
         index = index_folder(path, manifest, storage)
         return cls(
             manifest,

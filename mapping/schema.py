@@ -4,48 +4,44 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kbsource.schema import REJECTED
+from kbsource.schema import REJECTED, field
 
 SCHEMA_VERSION = 1
 
 
-def _field(name: str, type_: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
-    return pa.field(name, type_, nullable=nullable, metadata={"description": description})
-
-
 _EVIDENCE = [
-    _field("ordinal", pa.int64(), "number of the record among those that could be read, from 0"),
-    _field("example_id", pa.string(), "id of the record"),
-    _field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
-    _field("evidence", pa.int32(), "number of the evidence in the output, from 0"),
-    _field("file", pa.string(), "base name of the input file"),
-    _field("line", pa.int64(), "line of that file, or number of the element in an array"),
-    _field("page_kind", pa.string(), "how the dataset names the page: title | url | page_id | qid"),
-    _field("page_value", pa.string(), "that name as written"),
-    _field("evidence_text", pa.string(), "text that was looked for; null where only the page is", nullable=True),
-    _field("outcome", pa.string(), "what became of it"),
-    _field("page_id", pa.int64(), "the page; null without one", nullable=True),
-    _field("title", pa.string(), "its title", nullable=True),
-    _field("found_by", pa.string(), "title | redirect | url | page_id | qid | title_map | fuzzy", nullable=True),
-    _field("hops", pa.int32(), "redirects followed"),
+    field("ordinal", pa.int64(), "number of the record among those that could be read, from 0"),
+    field("example_id", pa.string(), "id of the record"),
+    field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
+    field("evidence", pa.int32(), "number of the evidence in the output, from 0"),
+    field("file", pa.string(), "base name of the input file"),
+    field("line", pa.int64(), "line of that file, or number of the element in an array"),
+    field("page_kind", pa.string(), "how the dataset names the page: title | url | page_id | qid"),
+    field("page_value", pa.string(), "that name as written"),
+    field("evidence_text", pa.string(), "text that was looked for; null where only the page is", nullable=True),
+    field("outcome", pa.string(), "what became of it"),
+    field("page_id", pa.int64(), "the page; null without one", nullable=True),
+    field("title", pa.string(), "its title", nullable=True),
+    field("found_by", pa.string(), "title | redirect | url | page_id | qid | title_map | fuzzy", nullable=True),
+    field("hops", pa.int32(), "redirects followed"),
 ]
 
 PLACE = [
-    _field("start_paragraph_id", pa.int32(), "paragraph in the numbering of the file that is written", nullable=True),
-    _field("start_character", pa.int32(), "first code point in that paragraph", nullable=True),
-    _field("end_paragraph_id", pa.int32(), "paragraph where the span ends", nullable=True),
-    _field("end_character", pa.int32(), "one past the last code point in that paragraph", nullable=True),
+    field("start_paragraph_id", pa.int32(), "paragraph in the numbering of the file that is written", nullable=True),
+    field("start_character", pa.int32(), "first code point in that paragraph", nullable=True),
+    field("end_paragraph_id", pa.int32(), "paragraph where the span ends", nullable=True),
+    field("end_character", pa.int32(), "one past the last code point in that paragraph", nullable=True),
 ]
 
 SPAN = [
-    _field("section", pa.string(), "KILT's name of the section, without newline", nullable=True),
-    _field("start_element", pa.int32(), "element of the release where the span begins", nullable=True),
-    _field("start_char", pa.int32(), "first code point in that element's text", nullable=True),
-    _field("end_element", pa.int32(), "element where it ends", nullable=True),
-    _field("end_char", pa.int32(), "one past the last code point in that element's text", nullable=True),
-    _field("score", pa.float64(), "BLEU, 0.0 to 1.0", nullable=True),
-    _field("match", pa.string(), "exact | normalised | bleu | rescued", nullable=True),
-    _field("text", pa.string(), "the text of the span", nullable=True),
+    field("section", pa.string(), "KILT's name of the section, without newline", nullable=True),
+    field("start_element", pa.int32(), "element of the release where the span begins", nullable=True),
+    field("start_char", pa.int32(), "first code point in that element's text", nullable=True),
+    field("end_element", pa.int32(), "element where it ends", nullable=True),
+    field("end_char", pa.int32(), "one past the last code point in that element's text", nullable=True),
+    field("score", pa.float64(), "BLEU, 0.0 to 1.0", nullable=True),
+    field("match", pa.string(), "exact | normalised | bleu | rescued", nullable=True),
+    field("text", pa.string(), "the text of the span", nullable=True),
 ]
 
 ALIGNMENTS = pa.schema(
@@ -53,32 +49,32 @@ ALIGNMENTS = pa.schema(
         *_EVIDENCE,
         *SPAN,
         *PLACE,
-        _field("is_written", pa.bool_(), "the span stands in the KILT file"),
+        field("is_written", pa.bool_(), "the span stands in the KILT file"),
     ]
 )
 
 VERIFICATION = (
-    _field("hypothesis", pa.string(), "sentence that a model judged the span by", nullable=True),
-    _field("hypothesis_kind", pa.string(), "what it was made from: claim | answer | triple | evidence", nullable=True),
-    _field("expects", pa.string(), "what the dataset says of it: entailment | contradiction", nullable=True),
-    _field("entailment", pa.float64(), "probability that the text says it; null where not judged", nullable=True),
-    _field("neutral", pa.float64(), "that it leaves it open; null where a model does not tell", nullable=True),
-    _field("contradiction", pa.float64(), "that it contradicts it; null where a model does not tell", nullable=True),
-    _field("refusal", pa.string(), "why it was not judged", nullable=True),
-    _field("is_rescued", pa.bool_(), "the span is a sentence that the model chose"),
+    field("hypothesis", pa.string(), "sentence that a model judged the span by", nullable=True),
+    field("hypothesis_kind", pa.string(), "what it was made from: claim | answer | triple | evidence", nullable=True),
+    field("expects", pa.string(), "what the dataset says of it: entailment | contradiction", nullable=True),
+    field("entailment", pa.float64(), "probability that the text says it; null where not judged", nullable=True),
+    field("neutral", pa.float64(), "that it leaves it open; null where a model does not tell", nullable=True),
+    field("contradiction", pa.float64(), "that it contradicts it; null where a model does not tell", nullable=True),
+    field("refusal", pa.string(), "why it was not judged", nullable=True),
+    field("is_rescued", pa.bool_(), "the span is a sentence that the model chose"),
 )
 """Further columns of ``alignments`` where a model verified them."""
 
 MISSES = pa.schema(
     [
         *_EVIDENCE,
-        _field(
+        field(
             "suggestions",
             pa.list_(
                 pa.struct(
                     [
-                        _field("title", pa.string(), "title that leads to an article"),
-                        _field("score", pa.float64(), "likeness, 0 to 100"),
+                        field("title", pa.string(), "title that leads to an article"),
+                        field("score", pa.float64(), "likeness, 0 to 100"),
                     ]
                 )
             ),
@@ -89,17 +85,17 @@ MISSES = pa.schema(
 
 CROSSWALK = pa.schema(
     [
-        _field("example_id", pa.string(), "id of the record"),
-        _field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
-        _field("evidence", pa.int32(), "number of the span in it, from 0"),
-        _field("outcome", pa.string(), "what became of it"),
-        _field("score", pa.float64(), "BLEU of the new span against the old text", nullable=True),
+        field("example_id", pa.string(), "id of the record"),
+        field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
+        field("evidence", pa.int32(), "number of the span in it, from 0"),
+        field("outcome", pa.string(), "what became of it"),
+        field("score", pa.float64(), "BLEU of the new span against the old text", nullable=True),
         *(
-            pa.field(f"{side}_{field.name}", field.type, nullable=True, metadata=field.metadata)
+            pa.field(f"{side}_{column.name}", column.type, nullable=True, metadata=column.metadata)
             for side in ("old", "new")
-            for field in (
-                _field("wikipedia_id", pa.string(), f"page id in the {side} knowledge source"),
-                _field("title", pa.string(), f"its title in the {side} knowledge source"),
+            for column in (
+                field("wikipedia_id", pa.string(), f"page id in the {side} knowledge source"),
+                field("title", pa.string(), f"its title in the {side} knowledge source"),
                 *PLACE,
             )
         ),

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
-from kbsource.files import LocalStorage, base_name, join
+from kbsource.files import LocalStorage, base_name, is_local, join
 from kbsource.runtime.beat import Beat, Reading
-from pipelines.stores.storage import is_local, storage_for
+from pipelines.stores.storage import storage_for
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,44 +15,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
-from kbsource.files import LocalStorage, ReadableStorage, Storage, base_name, read_json, write_json
-from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, QidConflict, build_page_props
+from kbsource.files import Storage, base_name
 from kbsource.index.redirects import redirect_rows
-from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
+from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE
 from kbsource.index.title_index_build import (
     DROPPED_FILE,
-    TitleIndexReport,
-    build_title_index,
     dropped_sources,
     read_dropped,
 )
-from kbsource.pages.page_items import Sitelinks, write_page_items
-from kbsource.pages.shards import ShardReport, merge_templates, shard_file
+from kbsource.pages.indexes import Indexes
+from kbsource.pages.page_items import write_page_items
+from kbsource.pages.rejects import DUPLICATE
+from kbsource.pages.shards import ShardReport, merge_templates, read_shard
 from kbsource.pages.staging import ScanReport, part_path, read_batches
 from kbsource.records import BadRecord
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
-from kbsource.release.manifest import (
-    Conflict,
-    Counts,
-    Dump,
-    InputFile,
-    Manifest,
-    TemplateCount,
-    code_facts,
-    sum_counts,
-)
+from kbsource.release.manifest import InputFile, code_facts, sum_counts
+from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.writer import write_small_table
+from kbsource.runtime.chunks import read_stored
 from kbsource.schema import TEMPLATES
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
 
-TRUNCATED = "truncated_dump"
-DUPLICATE = "duplicate_page_id"
 UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
-INDEXES_FILE = "indexes.json"
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 
@@ -65,170 +53,6 @@ class TemplateRow:
     outcome: str
     uses: int
     pages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Indexes:
-    """What is known of all titles once they were read.
-
-    Attributes:
-        folder: local folder of the index files.
-        titles: report of the title index.
-        page_props: report of page_props and sitelinks; None without both.
-        sitelinks: how many of Wikidata's sitelinks lead to redirects, and to pages that are missing; None without it.
-        n_bad_props: rows of page_props that could not be read.
-    """
-
-    folder: str
-    titles: TitleIndexReport
-    page_props: PagePropsReport | None
-    sitelinks: tuple[int, int] | None
-    n_bad_props: int
-
-    def write(self) -> None:
-        """Writes into the folder what ``read`` gives back: it is the last file there, and says that all are whole."""
-        props = self.page_props
-        value = {
-            "titles": asdict(self.titles),
-            "page_props": None if props is None else {**asdict(props), "conflicts": list(map(tuple, props.conflicts))},
-            "sitelinks": self.sitelinks,
-            "n_bad_props": self.n_bad_props,
-        }
-        write_json(LocalStorage(), os.path.join(self.folder, INDEXES_FILE), value)
-
-    @classmethod
-    def read(cls, folder: str) -> Indexes:
-        """Gives back what ``write`` wrote into a local folder."""
-        value = read_json(LocalStorage(), os.path.join(folder, INDEXES_FILE))
-        props, links = value["page_props"], value["sitelinks"]
-        if props is not None:
-            conflicts = tuple(QidConflict(*one) for one in props["conflicts"])
-            claims_path = os.path.join(folder, CLAIMS_FILE)
-            props = PagePropsReport(**{**props, "conflicts": conflicts, "claims_path": claims_path})
-        return cls(folder, TitleIndexReport(**value["titles"]), props, links and tuple(links), value["n_bad_props"])
-
-
-def index_files(folder: str) -> list[str]:
-    """Gives the names of the files of a local index folder that is whole, the one that says so last."""
-    names = sorted(name for name in os.listdir(folder) if name != INDEXES_FILE)
-    return [*names, INDEXES_FILE]
-
-
-def check_rejects(
-    n_rejected: Counter[str], n_pages: int, *, max_share: float, allow_truncated: bool, what: str = "pages"
-) -> None:
-    """Raises where too much of a dump could not be used.
-
-    Args:
-        n_rejected: pages and places of damage, by reason.
-        n_pages: pages read.
-        max_share: highest share of the pages that may be rejected.
-        allow_truncated: a dump that breaks off is no fault.
-        what: what is counted, for the message.
-
-    Raises:
-        DataError: names the reasons and the option that lets them pass.
-    """
-    if n_rejected[TRUNCATED] and not allow_truncated:
-        raise DataError(
-            f"{n_rejected[TRUNCATED]} of the dump's files break off before their end. Fetch them again, or give "
-            "--allow-truncated to build from what can be read."
-        )
-    total = sum(n_rejected.values()) - (n_rejected[TRUNCATED] if allow_truncated else 0)
-    if n_pages and total / n_pages > max_share:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in n_rejected.most_common())
-        raise DataError(
-            f"{total} of {n_pages} {what} rejected, {total / n_pages:.3%}; the ceiling is {max_share:.3%} "
-            f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
-            f"{rounded_up(total / n_pages)}."
-        )
-
-
-def rounded_up(share: float) -> str:
-    """Gives the next share above with as many digits as it needs.
-
-    >>> rounded_up(0.25), rounded_up(0.00123)
-    ('0.3', '0.002')
-    """
-    digits = next(digits for digits in range(1, 12) if round(share, digits) > 0)
-    step = 10.0**-digits
-    return f"{(int(share / step) + 1) * step:.{digits}f}"
-
-
-def build_indexes(
-    titles: Iterable[pa.RecordBatch],
-    *,
-    folder: str,
-    scratch: str,
-    page_props: str | None,
-    props_storage: ReadableStorage,
-    wikidata: WikidataTables | None,
-    site: Site,
-    max_share: float,
-) -> Indexes:
-    """Builds title index and page_props index of a scanned dump.
-
-    Args:
-        titles: of schema ``TITLE_ROWS``, in order.
-        folder: local folder for the index files.
-        scratch: local folder for scratch files.
-        page_props: SQL dump of that table, None without one.
-        props_storage: where that is.
-        wikidata: release of Wikidata, None without one.
-        site: facts of the wiki.
-        max_share: highest share of the titles that may be left out because their page ids are not unique.
-
-    Raises:
-        SetupError: page_props cannot be read.
-        DataError: page_props is damaged, or too many pages come twice.
-    """
-    built = build_title_index(titles, folder, scratch=scratch)
-    check_rejects(
-        Counter({DUPLICATE: built.n_dropped}),
-        built.n_titles + built.n_dropped,
-        max_share=max_share,
-        allow_truncated=True,
-        what="titles",
-    )
-    os.replace(built.dropped_path, os.path.join(folder, DROPPED_FILE))
-    props, links, n_bad = None, None, 0
-    if page_props is not None or wikidata is not None:
-        index = TitleIndex.open(folder)
-        links = Sitelinks(wikidata, site, index) if wikidata is not None else None
-        rows = _PropRows(page_props, props_storage)
-        props = build_page_props(
-            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
-        )
-        os.replace(props.claims_path, os.path.join(folder, CLAIMS_FILE))
-        n_bad = rows.n_bad
-    found = None if links is None else (links.n_redirects, links.n_missing)
-    indexes = Indexes(folder, built, props, found, n_bad)
-    indexes.write()
-    return indexes
-
-
-class _PropRows:
-    """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
-
-    def __init__(self, path: str | None, storage: ReadableStorage) -> None:
-        self._path = path
-        self._storage = storage
-        self.n_bad = 0
-
-    def __iter__(self) -> Iterator[tuple[int, str, str]]:
-        if self._path is None:
-            return
-        names = frozenset({"wikibase_item", "disambiguation"})
-        for row in read_page_props(self._path, self._storage, names=names):
-            if not isinstance(row, BadRecord):
-                yield row
-            elif row.reason == "malformed_row":
-                self.n_bad += 1
-            else:
-                raise DataError(
-                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Fetch the file again, or build "
-                    "without --page-props."
-                )
 
 
 def dropped_rows(
@@ -319,7 +143,7 @@ def assemble(
     inputs: Sequence[InputFile],
     options: dict[str, Any],
     wikidata: WikidataTables | None,
-) -> Manifest:
+) -> PagesManifest:
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
     Args:
@@ -344,7 +168,7 @@ def assemble(
     index = publish_index(indexes.folder, index_files, output, storage=storage)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merge_templates(
-        pa.Table.from_batches(read_batches(storage, shard_file(staging, "shard_templates", shard.number)), TEMPLATES)
+        pa.Table.from_batches(read_stored(read_shard(storage, staging, shard.number)[0], storage), TEMPLATES)
         for shard in shard_reports
     )
     tables = {
@@ -367,15 +191,15 @@ def assemble(
             scratch=scratch,
         )
         findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
-    return Manifest(
+    return PagesManifest(
         code=code_facts(),
         inputs=tuple(inputs),
         dump=Dump(dump_date([report.file for report in reports]), schema_version, site.to_json()),
         options=options,
         tables=tables,
-        index=index,
+        files=index,
         counts=counts,
-        totals=sum_counts(counts.values()),
+        totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
         unknown_templates=_most_used(templates),
         qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),
@@ -415,17 +239,12 @@ def _rejected(
 ) -> Iterator[BadRecord]:
     """Gives every rejected record: as scanned, then dropped, then as parsed."""
     for report in reports:
-        yield from _bad_records(storage, part_path(staging, "rejected", report.part))
+        for batch in read_batches(storage, part_path(staging, "rejected", report.part)):
+            yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))
     for record, _ in dropped:
         yield record
     for shard in shards:
-        yield from _bad_records(storage, shard_file(staging, "shard_rejected", shard.number))
-
-
-def _bad_records(storage: Storage, path: str) -> Iterator[BadRecord]:
-    for batch in read_batches(storage, path):
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield BadRecord(*values)
+        yield from read_shard(storage, staging, shard.number)[1]
 
 
 def _template_rows(templates: pa.Table) -> Iterator[TemplateRow]:

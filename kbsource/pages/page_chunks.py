@@ -19,7 +19,7 @@ from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.articles import ParsedPage, Properties, TitleResolver, resolve_page
 from kbsource.pages.staging import raw_pages
 from kbsource.records import BadRecord, Page, RawPage
-from kbsource.release.writer import PageFaultError, PageGroups
+from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site

@@ -1,27 +1,34 @@
 """The files of pages: chunks of pages put together, in the order of the dump.
 
-Layout under the staging folder, one of each per file of pages, named by its number::
-
-    shard_rejected/00012.arrow   articles that no extraction could save (``schema.REJECTED``)
-    shard_templates/00012.arrow  uses of templates (``schema.TEMPLATES``), by name and outcome
-    shards/00012.json            the report; written last: a shard without one was not finished
+For each there is a chunk file in the staging folder, ``shards/00012.arrow``, written last: a shard without one was not
+finished. Its rows are the uses of templates (``schema.TEMPLATES``), by name and outcome; its report holds a
+``ShardReport``, and the articles that no extraction could save.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from kbsource.files import Storage, join, read_json, write_json
+from kbsource.files import Storage, join
+from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
-from kbsource.runtime.chunks import Key, Report, Stored, read_chunk_report, read_stored, rows_batch, write_chunk
-from kbsource.schema import REJECTED, TEMPLATES
+from kbsource.runtime.chunks import (
+    Key,
+    Report,
+    Stored,
+    chunk_path,
+    read_chunk_report,
+    read_stored,
+    rows_batch,
+    write_chunk,
+)
+from kbsource.schema import TEMPLATES
 
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
@@ -66,15 +73,6 @@ class ShardReport:
     losses: dict[str, int]
     facts: dict[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """Gives the report as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ShardReport:
-        """Gives back what ``to_json`` gave."""
-        return cls(**{**value, "entry": FileEntry(**value["entry"])})
-
 
 def plan_shards(
     chunks: Sequence[tuple[Key, Stored]],
@@ -107,9 +105,9 @@ def plan_shards(
     return [Shard(number, len(filled), tuple(group)) for number, group in enumerate(filled)]
 
 
-def shard_file(staging: str, kind: str, number: int) -> str:
-    """Gives the path of a shard's file of one kind: ``shards``, ``shard_rejected`` or ``shard_templates``."""
-    return join(staging, kind, f"{number:05d}.{'json' if kind == 'shards' else 'arrow'}")
+def shard_file(staging: str, number: int) -> str:
+    """Gives the path of what is known of a shard that is finished."""
+    return chunk_path(join(staging, "shards"), Key(number, 0))
 
 
 def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: str) -> ShardReport:
@@ -124,24 +122,22 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
     Returns:
         The report, as written.
     """
-    report_path = shard_file(staging, "shards", shard.number)
-    if storage.exists(report_path):
-        return ShardReport.from_json(read_json(storage, report_path))
+    if storage.exists(shard_file(staging, shard.number)):
+        return read_shard(storage, staging, shard.number)[2]
     articles: Counter[str] = Counter()
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
     uses: Counter[tuple[str, str]] = Counter()
     pages: Counter[tuple[str, str]] = Counter()
+    records: list[BadRecord] = []
     n_skipped = 0
-    file = shard_path("pages", shard.number, shard.n_shards)
-    rejected_rows: list[tuple[Any, ...]] = []
-    with TableFile(output, file, "pages", storage) as target:
+    with TableFile(output, shard_path("pages", shard.number, shard.n_shards), "pages", storage) as target:
         for _, stored in shard.chunks:
             report = read_chunk_report(stored.path, storage)[1]
             for batch in read_stored(stored, storage):
                 target.write(batch)
             for bad in report.rejected:
-                rejected_rows.append(astuple(bad))
+                records.append(bad)
                 rejected[bad.file][bad.reason] += 1
             articles[report.facts["file"]] += report.counts["articles"]
             n_skipped += report.counts["skipped"]
@@ -150,13 +146,6 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
             for name, outcome, n_uses, n_pages in report.facts["templates"]:
                 uses[name, outcome] += n_uses
                 pages[name, outcome] += n_pages
-    templates = [(*use, n_uses, pages[use]) for use, n_uses in sorted(uses.items())]
-    for kind, rows, schema in (
-        ("shard_rejected", rejected_rows, REJECTED),
-        ("shard_templates", templates, TEMPLATES),
-    ):
-        path = shard_file(staging, kind, shard.number)
-        write_chunk([rows_batch(rows, schema)], schema, Report(), path=path, storage=storage)
     shard_report = ShardReport(
         number=shard.number,
         entry=target.entry,
@@ -167,13 +156,17 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
         losses=dict(sorted(sums["losses"].items())),
         facts=dict(sorted(sums["findings"].items())),
     )
-    write_json(storage, report_path, shard_report.to_json())
+    rows = rows_batch(((*key, n_uses, pages[key]) for key, n_uses in sorted(uses.items())), TEMPLATES)
+    done = Report(rejected=records, facts=asdict(shard_report))
+    write_chunk([rows], TEMPLATES, done, path=shard_file(staging, shard.number), storage=storage)
     return shard_report
 
 
-def read_shard_report(storage: Storage, staging: str, number: int) -> ShardReport:
-    """Gives the report of a shard that is finished."""
-    return ShardReport.from_json(read_json(storage, shard_file(staging, "shards", number)))
+def read_shard(storage: Storage, staging: str, number: int) -> tuple[Stored, list[BadRecord], ShardReport]:
+    """Gives of a shard that is finished the uses of templates, the articles that were rejected, and its report."""
+    templates, report = read_chunk_report(shard_file(staging, number), storage)
+    shard = ShardReport(**{**report.facts, "entry": FileEntry(**report.facts["entry"])})
+    return templates, report.rejected, shard
 
 
 def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:

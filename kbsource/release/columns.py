@@ -110,10 +110,3 @@ def batch_to_pages(batch: pa.RecordBatch) -> list[Page]:
     columns = [decode(batch[field.name], field.type) for field in PAGES]
     columns[_TIMESTAMP] = list(map(timestamp_text, columns[_TIMESTAMP]))
     return [Page(*values) for values in zip(*columns, strict=True)]
-
-
-def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Gives frozen dataclass rows, whose fields are named as the schema's columns, as one record batch."""
-    columns = list(zip(*map(attrgetter(*schema.names), rows), strict=True)) or [()] * len(schema)
-    arrays = [encode(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

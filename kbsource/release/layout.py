@@ -1,12 +1,12 @@
-"""Where everything of a release lies, how one is begun and what marks it as finished.
+"""Where everything of a release lies, and what marks it as finished.
 
 ::
 
-    pages/pages-00000-of-00012.parquet      one row per article
-    redirects/  rejected/  templates/       the other tables, named alike
-    index/*.arrow                           title index and page locations, memory-mapped
+    pages/pages-00000-of-00012.parquet      a table, here with one row per article
+    index/*.arrow                           of pages: title index and page locations, memory-mapped
     manifest.json                           written last: without it there is no release
-    BUILDING, _staging/                     only while the build runs
+    README.md, LICENSE, …                   what people add, see ``EXTRA``
+    BUILDING, _staging/                     only while the release is made
 """
 
 from __future__ import annotations
@@ -16,18 +16,29 @@ from collections.abc import Collection
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name, join
-from kbsource.schema import ALL_TABLES
 
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
 STAGING = "_staging"
 INDEX = "index"
-MARK = b"kbsource build in progress; without a manifest.json this folder is no release\n"
+EXTRA = frozenset(
+    ["README.md", "LICENSE", "LICENSE.txt", "ATTRIBUTION.md", "CITATION.cff", "croissant.json", ".gitattributes"]
+)
+"""Files that people add to a finished release on purpose, at its top level."""
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:
     """Gives a shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
     return f"{table}/{table}-{shard:05d}-of-{n_shards:05d}.parquet"
+
+
+def table_of(file: str) -> str | None:
+    """Gives the table that a path of ``shard_path`` is of, in a folder of releases too; None for another file.
+
+    >>> table_of("fever/dev/misses/misses-00000-of-00001.parquet"), table_of("report.json")
+    ('misses', None)
+    """
+    return (["", *file.split("/")])[-2] if file.endswith(".parquet") else None
 
 
 def index_path(file: str) -> str:
@@ -74,41 +85,9 @@ def check_output(output: str, storage: Storage, *, kept: Collection[str] = ()) -
     if MANIFEST in files:
         raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
     if files and BUILDING not in files:
-        raise _foreign(output, files[0])
+        raise foreign_file(output, files[0])
 
 
-def begin_release(output: str, storage: Storage) -> str:
-    """Makes a clean folder for a release, marks it as unfinished and gives the path of its staging folder.
-
-    What an interrupted build left behind is removed, and nothing else.
-
-    Raises:
-        SetupError: as ``check_output``.
-    """
-    check_output(output, storage)
-    if storage.exists(join(output, BUILDING)):
-        clear_unfinished(output, storage)
-    return mark_unfinished(output, storage, MARK)
-
-
-def mark_unfinished(output: str, storage: Storage, mark: bytes) -> str:
-    """Marks an empty folder as one that is being written and gives the path of its staging folder.
-
-    Raises:
-        SetupError: it holds something.
-    """
-    if files := stored_files(output, storage):
-        raise _foreign(output, files[0])
-    with storage.open_write(join(output, BUILDING)) as file:
-        file.write(mark)
-    return join(output, STAGING)
-
-
-def _foreign(output: str, file: str) -> SetupError:
+def foreign_file(output: str, file: str) -> SetupError:
+    """Gives what says that a folder holds a file that no run of ours put there."""
     return SetupError(f"{output}: neither empty nor the remains of a run (it holds {file}); choose an empty folder.")
-
-
-def clear_unfinished(output: str, storage: Storage) -> None:
-    """Removes what a build writes, the mark last, so that a second interruption is recognised too."""
-    for name in (STAGING, INDEX, *ALL_TABLES, f"{MANIFEST}.tmp", BUILDING):
-        storage.delete_tree(join(output, name))

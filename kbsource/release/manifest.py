@@ -1,4 +1,4 @@
-"""The manifest of a release: what went in, what came out, and under which laws.
+"""The manifest of a release: what went in, what came out, and the files with their hashes.
 
 It holds no clock, no host name and no absolute path: the same inputs, code and options give the same bytes.
 """
@@ -13,40 +13,27 @@ import json
 import platform
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kbsource import __version__
-from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, atomic_write, base_name, join
-from kbsource.release.layout import INDEX, MANIFEST, no_release
-from kbsource.schema import SCHEMA_VERSION, TABLES
-from kbsource.site import Site
+from kbsource.errors import DataError
+from kbsource.files import Storage, base_name, join, sha256_of
+from kbsource.release.layout import MANIFEST, stored_files, table_of
 
-FORMAT = "kbsource-release-1"
-PAGE_ORDERS = ("by_page_id", "as_dumped")
 PACKAGES = ("kbsource", "mapping", "pipelines")
-_DAMAGED = "the manifest is damaged or foreign, get or build the release again"
+DAMAGED = "the manifest is damaged or foreign, get or build the release again"
 SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json"})
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of a table: path in the release, rows, size in bytes, hex sha256."""
+    """One file: path in the release, rows of a table or lines (None where neither counts), bytes, hex sha256."""
 
     file: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFile:
-    """One index file: path in the release, size in bytes, hex sha256."""
-
-    file: str
+    rows: int | None
     bytes: int
     sha256: str
 
@@ -61,32 +48,6 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the pages read; law: pages_read = articles + redirects + other_namespaces + rejected."""
-
-    pages_read: int = 0
-    articles: int = 0
-    redirects: int = 0
-    other_namespaces: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-
-    def __add__(self, other: Counts) -> Counts:
-        reasons = sorted({*self.rejected, *other.rejected})
-        return Counts(
-            self.pages_read + other.pages_read,
-            self.articles + other.articles,
-            self.redirects + other.redirects,
-            self.other_namespaces + other.other_namespaces,
-            {reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0) for reason in reasons},
-        )
-
-    @property
-    def n_rejected(self) -> int:
-        """Pages rejected, for any reason."""
-        return sum(self.rejected.values())
-
-
-@dataclass(frozen=True, slots=True)
 class Code:
     """What made the bytes: versions, and the sha256 over the source files of the three packages."""
 
@@ -98,87 +59,138 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Dump:
-    """What the dump says about itself; ``date`` as in the files' names, None when they have none."""
+class Part:
+    """A release in a folder of this one: the folder, and the sha256 that its manifest has of itself."""
 
-    date: str | None
-    export_version: str
-    site: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateCount:
-    """How often an unknown template is used, and on how many pages."""
-
-    name: str
-    uses: int
-    pages: int
+    folder: str
+    manifest_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A Wikidata item that a page claimed and did not get, as ``page_id`` has it."""
-
-    qid: str
-    page_id: int
-    refused_page_id: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Everything that is known about a release.
+    """What the manifests of all kinds have in common: the format, and every file. A kind adds what else it says.
 
     Attributes:
-        format, schema_version: versions of the layout and of the tables.
-        options: options that decide the bytes, as JSON values.
-        tables: files of each table in order; the position of a pages file is its shard number.
-        counts, totals: per input file by base name, and their sum.
-        parse_statuses: articles per ``parse_status``.
-        unknown_templates: the most used ones; the ``templates`` table has all.
-        qid_conflicts: all of them.
-        findings: other counts that a reader should know of: ``duplicate_titles``, ``invalid_qids``, ….
-        page_order: ``by_page_id`` when ids ascend within each shard, else ``as_dumped``.
+        format: name and version of the kind's layout.
+        tables: files of each table in order.
+        files: the files that are no tables.
     """
 
-    code: Code
-    inputs: tuple[InputFile, ...]
-    dump: Dump
-    options: dict[str, Any]
+    format: str
     tables: dict[str, tuple[FileEntry, ...]]
-    index: tuple[IndexFile, ...]
-    counts: dict[str, Counts]
-    totals: Counts
-    parse_statuses: dict[str, int]
-    unknown_templates: tuple[TemplateCount, ...]
-    qid_conflicts: tuple[Conflict, ...]
-    findings: dict[str, int]
-    page_order: str
-    format: str = FORMAT
-    schema_version: int = SCHEMA_VERSION
+    files: tuple[FileEntry, ...] = ()
 
     @property
-    def site(self) -> Site:
-        """The wiki's facts."""
-        return Site.from_json(self.dump.site)
+    def parts(self) -> tuple[Part, ...]:
+        """Releases in folders of this one."""
+        return ()
+
+    def entries(self) -> Iterator[FileEntry]:
+        """Gives every file."""
+        for entries in self.tables.values():
+            yield from entries
+        yield from self.files
+
+    def n_rows(self, table: str) -> int:
+        """Gives the rows of a table; 0 where there is no such table."""
+        return sum(entry.rows or 0 for entry in self.tables.get(table, ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives all of it as JSON values."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
+        """Gives back what ``to_json`` gave; ``where`` names it in errors.
+
+        Raises:
+            DataError: a field is missing, unknown or of another type.
+        """
+        raise NotImplementedError
+
+    @property
+    def sha256(self) -> str:
+        """The ``manifest_sha256`` in the file: of the same content without that key. It names the release."""
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Gives the file's content: JSON with sorted keys, two spaces, a newline at the end.
-
-        ``manifest_sha256`` in it is the sha256 of the same content without that key: it guards the manifest
-        itself.
-        """
-        value = dataclasses.asdict(self)
-        return canonical_json({**value, "manifest_sha256": hashlib.sha256(canonical_json(value)).hexdigest()})
+        """Gives the file's content: JSON with sorted keys, two spaces, a newline at the end."""
+        return canonical_json({**self.to_json(), "manifest_sha256": self.sha256})
 
 
-class AnyManifest(Protocol):
-    """What the manifests of all kinds of release have in common."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedManifest(Manifest):
+    """A manifest whose every field has a type: of pages and of Wikidata. In the file ``files`` are called ``index``.
+
+    Attributes:
+        schema_version: of the tables.
+        inputs: files that were read.
+        options: options that decide the bytes, as JSON values.
+    """
+
+    schema_version: int
+    code: Code
+    inputs: tuple[InputFile, ...]
+    options: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        values = dataclasses.asdict(self)
+        files = values.pop("files")
+        for one in files:
+            del one["rows"]
+        return {**values, "index": files}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
+        if "files" in values:
+            raise DataError(f"{where}: missing or unknown ['files']; {DAMAGED}")
+        renamed = {("files" if name == "index" else name): value for name, value in values.items()}
+        result: typing.Self = typed_value(renamed, cls, where)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingManifest(Manifest):
+    """A manifest of JSON values beside one list of all files: of everything that is made from pages and Wikidata.
+
+    Attributes:
+        facts: what it says beside format and files: ``release``, ``inputs``, ``options``, ``counts``, ….
+    """
+
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, form: str, entries: Iterable[FileEntry], facts: Mapping[str, Any]) -> typing.Self:
+        """Gives the manifest of a format for these files, in the order of their paths."""
+        tables: dict[str, list[FileEntry]] = {}
+        files: list[FileEntry] = []
+        for entry in sorted(entries, key=lambda entry: entry.file):
+            table = table_of(entry.file)
+            (files if table is None else tables.setdefault(table, [])).append(entry)
+        grouped = {table: tuple(own) for table, own in tables.items()}
+        return cls(format=form, tables=grouped, files=tuple(files), facts=dict(facts))
 
     @property
-    def tables(self) -> dict[str, tuple[FileEntry, ...]]: ...
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(Part(**one) for one in self.facts.get("alignments", ()))
+
     @property
-    def index(self) -> tuple[IndexFile, ...]: ...
-    def to_bytes(self) -> bytes: ...
+    def made_from(self) -> str | None:
+        """Names the release of pages that this was made from; None where that is not said."""
+        sha256: str | None = (self.facts.get("release") or {}).get("manifest_sha256")
+        return sha256
+
+    def to_json(self) -> dict[str, Any]:
+        files = [dataclasses.asdict(one) for one in sorted(self.entries(), key=lambda entry: entry.file)]
+        listed = [{name: value for name, value in one.items() if value is not None} for one in files]
+        return {**self.facts, "format": self.format, "files": listed}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
+        entries = typed_value(values.get("files", []), tuple[FileEntry, ...], f"{where}: files")
+        facts = {name: value for name, value in values.items() if name not in ("format", "files")}
+        typed_value(facts.get("alignments", []), tuple[Part, ...], f"{where}: alignments")
+        return cls.of(values["format"], entries, facts)
 
 
 def canonical_json(value: object) -> bytes:
@@ -211,122 +223,69 @@ def _source_hash() -> str:
     return digest.hexdigest()
 
 
-def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """Gives the sum."""
-    return sum(counts, Counts())
+def input_files(paths: Iterable[str], storage: Storage) -> list[InputFile]:
+    """Gives the files that were read, those of folders by their path in it; a release by its manifest alone."""
+    result = []
+    for path in paths:
+        manifest = join(path, MANIFEST)
+        if storage.exists(manifest):
+            result.append((f"{base_name(path)}/{MANIFEST}", manifest))
+            continue
+        inside = stored_files(path, storage)
+        result += [(f"{base_name(path)}/{name}", join(path, name)) for name in inside] or [(base_name(path), path)]
+    return [InputFile(name, storage.size(path), sha256_of(storage, path)) for name, path in result]
 
 
-def count_faults(manifest: Manifest) -> list[str]:
-    """Gives every way in which the counts disagree with each other or with the tables' rows."""
+def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
+    """Gives every table whose rows are not as many as counted."""
+    return [
+        f"table {table} has {manifest.n_rows(table)} rows, the counts say {n_wanted}"
+        for table, n_wanted in expected.items()
+        if manifest.n_rows(table) != n_wanted
+    ]
+
+
+class Counted(typing.Protocol):
+    """Records of an input: how many were read (the first field), and what became of them, with those rejected."""
+
+    @property
+    def n_rejected(self) -> int: ...
+
+
+Summed = typing.TypeVar("Summed", bound=Counted)
+
+
+def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:
+    """Gives every way in which counts contradict each other: what was read is the sum of what became of it, and the
+    totals are the sum of the inputs."""
     faults = []
-    for name, one in [*sorted(manifest.counts.items()), ("all inputs", manifest.totals)]:
-        total = one.articles + one.redirects + one.other_namespaces + one.n_rejected
-        if one.pages_read != total:
-            faults.append(
-                f"{name}: {one.pages_read} read, not {one.articles} articles + {one.redirects} redirects"
-                f" + {one.other_namespaces} in other namespaces + {one.n_rejected} rejected = {total}"
-            )
-    if sum_counts(manifest.counts.values()) != manifest.totals + Counts():
+    for name, one in [*sorted(counts.items()), ("all inputs", totals)]:
+        read, *became = (field.name for field in dataclasses.fields(one))  # type: ignore[arg-type]  # it is one
+        parts = {field: one.n_rejected if field == "rejected" else getattr(one, field) for field in became}
+        if getattr(one, read) != sum(parts.values()):
+            said = " + ".join(f"{n} {field}" for field, n in parts.items())
+            faults.append(f"{name}: {getattr(one, read)} {read}, not {said} = {sum(parts.values())}")
+    if sum_counts(counts.values(), zero) != sum_counts([totals], zero):
         faults.append("the totals are not the sum of the input files' counts")
-    expected = {
-        "pages": manifest.totals.articles,
-        "redirects": manifest.totals.redirects,
-        "rejected": manifest.totals.n_rejected,
-    }
-    for table, n_wanted in expected.items():
-        n_rows = sum(entry.rows for entry in manifest.tables.get(table, ()))
-        if n_rows != n_wanted:
-            faults.append(f"table {table} has {n_rows} rows, the counts say {n_wanted}")
-    n_statuses = sum(manifest.parse_statuses.values())
-    if n_statuses != manifest.totals.articles:
-        faults.append(f"parse statuses sum up to {n_statuses}, articles are {manifest.totals.articles}")
     return faults
 
 
-def check_counts(manifest: Manifest) -> None:
-    """Raises where pages went missing or were counted twice.
-
-    Raises:
-        DataError: names every count that does not add up.
-    """
-    if faults := count_faults(manifest):
-        raise DataError("counts do not add up, pages were lost or counted twice: " + "; ".join(faults))
-
-
-def write_manifest(manifest: AnyManifest, output: str, storage: Storage) -> None:
-    """Writes the manifest under its name in one step."""
-    with atomic_write(storage, join(output, MANIFEST)) as file:
-        file.write(manifest.to_bytes())
-
-
-def read_manifest(output: str, storage: Storage) -> Manifest:
-    """Gives the manifest of a finished release.
-
-    Raises:
-        SetupError: there is none, it is no manifest, or it is of another version; a DataError for a damaged one.
-    """
-    path = join(output, MANIFEST)
-    if not storage.exists(path):
-        raise SetupError(f"{output}: {no_release(output, storage)}")
-    with storage.open_read(path) as file:
-        content = file.read()
-    try:
-        value = json.loads(content)
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error}); {_DAMAGED}") from error
-    manifest = parse_manifest(value, path)
-    if manifest.to_bytes() != content:
-        raise DataError(f"{path}: changed since it was written; {_DAMAGED}")
-    return manifest
-
-
-def index_folder(path: str, manifest: Manifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:
-    """Gives a local folder with the index files of a release, see ``Storage.local_copy``.
+def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
+    """Gives the sum, field by field, of dataclasses of numbers and of numbers by reason.
 
     Args:
-        path: folder of the release.
-        manifest: of the release.
-        storage: of the folder.
-        files: paths in the release of those that are needed; None for all.
-
-    Raises:
-        DataError: a file of a remote release is missing.
+        counts: to add up.
+        zero: one of them with nothing counted.
     """
-    names = [base_name(file) for file in (files or (entry.file for entry in manifest.index))]
-    return storage.local_copy(join(path, INDEX), names, version=" ".join(entry.sha256 for entry in manifest.index))
-
-
-def _kind(format_name: object) -> str:
-    """
-    >>> _kind("kbsource-release-1")
-    'kbsource-release'
-    """
-    return str(format_name).rpartition("-")[0]
-
-
-def parse_manifest(value: object, path: str) -> Manifest:
-    """Gives the manifest that JSON values describe.
-
-    Raises:
-        SetupError: another format or version; a DataError for a field that is missing, unknown or of another type.
-    """
-    if not isinstance(value, dict) or "format" not in value:
-        raise SetupError(f"{path}: not a manifest of kbsource; name the folder of a release")
-    if _kind(value["format"]) != _kind(FORMAT):
-        raise SetupError(
-            f"{path}: this is no release of pages, its format is {value['format']!r}; name the folder that kbsource "
-            "build wrote"
-        )
-    if value["format"] != FORMAT or value.get("schema_version") != SCHEMA_VERSION:
-        raise SetupError(
-            f"{path}: format {value['format']!r}, schema version {value.get('schema_version')!r}, of another version, "
-            f"where {FORMAT!r}, {SCHEMA_VERSION} is wanted; use the kbsource that built it, or build again"
-        )
-    fields = {name: one for name, one in value.items() if name != "manifest_sha256"}
-    manifest: Manifest = typed_value(fields, Manifest, path)
-    if missing := sorted(set(TABLES) - set(manifest.tables)):
-        raise DataError(f"{path}: table {missing[0]} is missing; {_DAMAGED}")
-    return manifest
+    total = {one.name: getattr(zero, one.name) for one in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
+    for one in counts:
+        for name, before in total.items():
+            more = getattr(one, name)
+            if isinstance(more, dict):
+                total[name] = {key: before.get(key, 0) + more.get(key, 0) for key in sorted({*before, *more})}
+            else:
+                total[name] = before + more
+    return type(zero)(**total)
 
 
 def typed_value(value: Any, wanted: Any, where: str) -> Any:
@@ -339,9 +298,11 @@ def typed_value(value: Any, wanted: Any, where: str) -> Any:
         return value
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
         hints = typing.get_type_hints(wanted)
+        if wanted is FileEntry and isinstance(value, dict):
+            value = {"rows": None, **value}
         if not isinstance(value, dict) or set(value) != set(hints):
             odd = sorted(set(value) ^ set(hints)) if isinstance(value, dict) else type(value).__name__
-            raise DataError(f"{where}: missing or unknown {odd}; {_DAMAGED}")
+            raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
         return wanted(**{name: typed_value(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
@@ -352,4 +313,4 @@ def typed_value(value: Any, wanted: Any, where: str) -> Any:
         return {name: typed_value(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
     if type(value) is wanted:
         return value
-    raise DataError(f"{where}: {value!r} is not {wanted}; {_DAMAGED}")
+    raise DataError(f"{where}: {value!r} is not {wanted}; {DAMAGED}")

@@ -1,26 +1,15 @@
-"""Reading the tables of a release: one page at a time, or all of them in order."""
+"""Reading the tables of a release of any kind."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.files import LocalStorage, Storage, join
-from kbsource.records import Page
-from kbsource.release.columns import batch_to_pages
-from kbsource.release.manifest import Manifest
-
-OPEN_FILES = 8
-"""Parquet files held open at once; each costs its footer, a few megabytes."""
-
-ROW_GROUPS = 4
-"""Row groups held decoded, about 1-2 MB each: neighbours of a page are often asked for next."""
+from kbsource.files import LocalStorage, ReadableStorage, Storage, join
 
 
 def open_table(path: str, storage: Storage) -> pq.ParquetFile:
@@ -43,64 +32,15 @@ def opened_table(path: str, storage: Storage) -> Iterator[pq.ParquetFile]:
         file.close(force=True)
 
 
-class _Shard:
-    """One open pages file."""
-
-    def __init__(self, path: str, storage: Storage) -> None:
-        self.file = open_table(path, storage)
-        metadata = self.file.metadata
-        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        self.starts = list(accumulate(sizes, initial=0))[:-1]
-
-    def close(self) -> None:
-        self.file.close(force=True)
+def row_groups(path: str, storage: ReadableStorage, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Gives the row groups of a file in order, one in memory; ``columns`` or all of them."""
+    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+        for group in range(parquet.metadata.num_row_groups):
+            yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
 
 
-class PagesReader:
-    """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
-    groups.
-
-    Not for use by several threads at once.
-    """
-
-    def __init__(self, folder: str, manifest: Manifest, storage: Storage) -> None:
-        self._paths = [join(folder, entry.file) for entry in manifest.tables["pages"]]
-        self._storage = storage
-        self._shards: OrderedDict[int, _Shard] = OrderedDict()
-        self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
-
-    def page(self, shard: int, row: int) -> Page | None:
-        """Gives one page; None where the file has fewer rows."""
-        opened = self._shard(shard)
-        group = bisect_right(opened.starts, row) - 1
-        table = self._groups.pop((shard, group), None)
-        if table is None:
-            if len(self._groups) == ROW_GROUPS:  # first, so that its memory is there for the next one
-                self._groups.popitem(last=False)
-            table = opened.file.read_row_group(group, use_threads=False)
-        self._groups[(shard, group)] = table
-        found = table.slice(row - opened.starts[group], 1).to_batches()
-        return batch_to_pages(found[0])[0] if found else None
-
-    def _shard(self, shard: int) -> _Shard:
-        opened = self._shards.pop(shard, None)
-        if opened is None:
-            opened = _Shard(self._paths[shard], self._storage)
-            if len(self._shards) == OPEN_FILES:
-                self._shards.popitem(last=False)[1].close()
-        self._shards[shard] = opened
-        return opened
-
-    def pages(self) -> Iterator[Page]:
-        """Gives every page in the order of the release, one row group in memory."""
-        for path in self._paths:
-            with opened_table(path, self._storage) as file:
-                for group in range(file.metadata.num_row_groups):
-                    for batch in file.read_row_group(group, use_threads=False).to_batches():
-                        yield from batch_to_pages(batch)
-
-    def close(self) -> None:
-        """Closes every file."""
-        self._groups.clear()
-        while self._shards:
-            self._shards.popitem()[1].close()
+def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a table in order, one row group in memory."""
+    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
+        for group in row_groups(path, storage):
+            yield from group.to_pylist()

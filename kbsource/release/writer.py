@@ -1,94 +1,58 @@
-"""Parquet files of a release: pages shard by shard, and the smaller tables."""
+"""The files of a release, hashed while they are written: Parquet tables by groups of rows, and lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice
+from operator import attrgetter
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import HashingWriter, Storage, atomic_write, join
-from kbsource.records import Page
-from kbsource.release.columns import pages_to_batch, rows_to_batch, timestamp_seconds
-from kbsource.release.laws import check_page
+from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
-from kbsource.schema import ALL_TABLES, SCHEMA_VERSION
+from kbsource.runtime.chunks import rows_batch
+from kbsource.schema import ALL_TABLES, REJECTED, SCHEMA_VERSION
 
-GROUP_ROWS = 512
-GROUP_CHARS = 512 << 10
-"""A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
-cost less to write: most of both is fixed, for the number of columns. A file's footer, which is held whole by who writes
-or reads the file, grows by 6 KB a group."""
-
-_ENCODING_FAULTS = (ArithmeticError, TypeError, ValueError, pa.ArrowException)
 SMALL_GROUP_ROWS = 1 << 16
-_ROWS_AT_ONCE = 1 << 12
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
+GROUP_ROWS = 1 << 14
+"""Rows of ``write_rows`` as Python has them, many times as large as in a batch."""
 
 COMPRESSION_LEVEL = 1
 """Level 3 writes a fifth slower for 7 % less, 6 half as fast for 13 % less."""
+_PLAIN_LEVEL = 3
 
-# Statistics where a reader can prune by them. On text and nested columns they cost a tenth of the time and
-# a quarter of the footer, and no query can use them.
-_STATISTICS = ["page_id", "title", "qid", "revision_id", "timestamp", "class_id"]
+# Beside ids. On text and nested columns statistics cost a tenth of the time and a quarter of the footer, and no query
+# can use them.
+_PRUNED_BY = frozenset(["title", "timestamp"])
 
 # Columns whose values repeat within a row group; a dictionary for the others costs reading and writing a tenth of
 # the time.
 _DICTIONARY = frozenset(
-    [
-        "kind",
-        "level",
-        "ordinal",
-        "marker",
-        "section",
-        "element",
-        "target_fragment",
-        "categories",
-        "caption",
-        "header",
-        "is_header",
-        "colspan",
-        "rowspan",
-        "name",
-        "outcome",
-        "uses",
-        "pieces",
-        "parse_status",
-        "is_disambiguation",
-        "status",
-        "hops",
-        "fragment",
-        "stage",
-        "reason",
-        "file",
-        "entity_id",
-        "property_id",
-        "rank",
-        "snak",
-        "datatype",
-        "value_type",
-        "language",
-        "unit",
-        "year",
-        "month",
-        "day",
-        "precision",
-        "calendar",
-        "globe",
-        "label_language",
-        "site",
-        "n_statements",
-        "class_id",
-        "distance",
-        "agreement",
-    ]
+    """
+    kind level ordinal marker section element target_fragment categories caption header is_header colspan
+    rowspan name outcome uses pieces parse_status is_disambiguation status hops fragment stage reason file
+    entity_id property_id rank snak datatype value_type language unit year month day precision calendar globe
+    label_language site n_statements class_id distance agreement
+    """.split()
 )
+
+
+def is_id(name: str) -> bool:
+    """Says whether a column holds ids, by which engines leave row groups out: every one has statistics.
+
+    >>> [is_id(name) for name in ("page_id", "wikidata_qid", "title", "property_ids")]
+    [True, True, False, False]
+    """
+    return name.endswith(("_id", "qid"))
 
 
 def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str, pa.DataType]]:
@@ -102,18 +66,18 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
         yield name, path, type_
 
 
-def parquet_schema(table: str) -> pa.Schema:
-    """Gives a table's schema with its version in the metadata, as it is written."""
-    return ALL_TABLES[table].with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+def parquet_schema(table: str, schema: pa.Schema | None = None) -> pa.Schema:
+    """Gives a table's schema with its version in the metadata, as it is written; None for the table's own."""
+    own = ALL_TABLES[table] if schema is None else schema
+    return own.with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
 
 
-def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
+def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
     """Opens a file. Text is compressed; numbers are packed (dictionary or deltas) and left as they are.
 
     To set up a decompressor costs a reader more than the numbers of a row group take to read: one page comes 40 %
     faster, writing takes a quarter less, and files are 4 % larger than with everything compressed.
     """
-    schema = parquet_schema(table)
     leaves = [leaf for field in schema for leaf in _leaves(field.name, field.name, field.type)]
     dictionary = [path for name, path, _ in leaves if name in _DICTIONARY]
     text = {path for name, path, type_ in leaves if pa.types.is_string(type_) and name not in _DICTIONARY}
@@ -125,7 +89,7 @@ def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
         compression_level=dict.fromkeys(text, COMPRESSION_LEVEL),
         use_dictionary=dictionary,
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
-        write_statistics=[name for name in _STATISTICS if name in schema.names],
+        write_statistics=[name for name in schema.names if is_id(name) or name in _PRUNED_BY],
         write_page_index=True,
         use_content_defined_chunking=True,
         data_page_version="1.0",
@@ -133,26 +97,28 @@ def _open(sink: HashingWriter, table: str) -> pq.ParquetWriter:
     )
 
 
-class TableFile:
-    """One Parquet file, hashed while it is written, that appears under its name only once it is whole."""
+class _HashedFile:
+    """A file that is hashed while it is written, and appears under its name only once it is whole.
 
-    def __init__(self, output: str, file: str, table: str, storage: Storage) -> None:
-        self._output, self._file, self._table, self._storage = output, file, table, storage
+    Attributes:
+        n_rows: rows, or lines, so far.
+    """
+
+    def __init__(self, output: str, file: str, storage: Storage) -> None:
+        self._output, self._file, self._storage = output, file, storage
         self._entry: FileEntry | None = None
         self.n_rows = 0
 
-    def __enter__(self) -> TableFile:
+    def __enter__(self) -> Self:
         with ExitStack() as stack:
             raw = stack.enter_context(atomic_write(self._storage, join(self._output, self._file)))
             self._sink = HashingWriter(raw)
-            self._writer = stack.enter_context(_open(self._sink, self._table))
+            self._open(stack)
             self._stack = stack.pop_all()
         return self
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Writes a batch as one row group."""
-        self._writer.write_batch(batch, row_group_size=batch.num_rows)
-        self.n_rows += batch.num_rows
+    def _open(self, stack: ExitStack) -> None:
+        """Opens what writes into the sink."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -168,70 +134,122 @@ class TableFile:
         return self._entry
 
 
-class PageFaultError(Exception):
-    """A page that keeps the laws cannot be encoded; ``number`` is the one that it was added with."""
+class LinesFile(_HashedFile):
+    """A file of lines."""
 
-    def __init__(self, number: int, detail: str) -> None:
-        super().__init__(f"page {number}: {detail}")
-        self.number = number
+    def write(self, line: bytes) -> None:
+        """Writes a line, with its end."""
+        self._sink.write(line)
+        self.n_rows += 1
 
 
-class PageGroups:
-    """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
+class TableFile(_HashedFile):
+    """A Parquet file.
 
-    def __init__(self) -> None:
-        self._pending: list[Page] = []
-        self._numbers: list[int] = []
-        self._pending_chars = 0
+    Args:
+        output: folder of the release.
+        file: path in it.
+        table: its name.
+        storage: of the folder.
+        schema: the table's columns; None for those that ``kbsource.schema`` has under its name.
+        is_plain: everything is compressed alike: for small tables, which are read as a whole.
+    """
 
-    @staticmethod
-    def check(page: Page) -> None:
-        """Checks every law that a page of a release keeps.
+    def __init__(
+        self,
+        output: str,
+        file: str,
+        table: str,
+        storage: Storage,
+        *,
+        schema: pa.Schema | None = None,
+        is_plain: bool = False,
+    ) -> None:
+        super().__init__(output, file, storage)
+        self._schema, self._is_plain = parquet_schema(table, schema), is_plain
 
-        Raises:
-            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``.
-        """
-        check_page(page)
-        timestamp_seconds(page.timestamp)
+    def _open(self, stack: ExitStack) -> None:
+        if self._is_plain:
+            writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", compression_level=_PLAIN_LEVEL)
+        else:
+            writer = _open(self._sink, self._schema)
+        self._writer = stack.enter_context(writer)
 
-    def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
-        """Takes a page that ``check`` has passed; gives the group before it where that is full.
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes a batch as one row group."""
+        batch = batch.replace_schema_metadata(self._schema.metadata)
+        self._writer.write_batch(batch, row_group_size=batch.num_rows)
+        self.n_rows += batch.num_rows
 
-        Args:
-            page: the next one.
-            number: names it in a ``PageFaultError``.
 
-        Raises:
-            PageFaultError: a page of the group cannot be encoded.
-        """
-        n_chars = sum(len(element.text) for element in page.elements)
-        full = None
-        if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
-            full = self.rest()
-        self._pending.append(page)
-        self._numbers.append(number)
-        self._pending_chars += n_chars
-        return full
+class RollingFiles:
+    """Batches of a table on their way into files, before anybody knows how many there will be; see ``name_files``.
 
-    def rest(self) -> pa.RecordBatch | None:
-        """Gives what is pending, None when nothing is; call it once more after the last page.
+    Args:
+        output: folder that takes the files.
+        table: its name.
+        storage: of the folder.
+        names: of the files in the table's folder, with a place for the number.
+        rows_per_file: a file that has as many is full.
+    """
 
-        Raises:
-            PageFaultError: a page cannot be encoded.
-        """
-        if not self._pending:
-            return None
-        try:
-            batch = pages_to_batch(self._pending)
-        except _ENCODING_FAULTS:
-            for number, page in zip(self._numbers, self._pending, strict=True):
-                try:
-                    pages_to_batch([page])
-                except _ENCODING_FAULTS as error:
-                    raise PageFaultError(number, str(error)) from error
-            raise
-        self._pending, self._numbers, self._pending_chars = [], [], 0
-        return batch
+    def __init__(self, output: str, table: str, storage: Storage, *, names: str, rows_per_file: int) -> None:
+        self._output, self._table, self._storage = output, table, storage
+        self._names, self._rows_per_file = names, rows_per_file
+        self._stack = ExitStack()
+        self._written: list[TableFile] = []
+
+    def __enter__(self) -> RollingFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def room(self) -> int:
+        """Rows that go into the file in work."""
+        return self._rows_per_file - (self._written[-1].n_rows if self._written else self._rows_per_file)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes a batch as one row group."""
+        if self.room <= 0:
+            self._stack.close()
+            name = f"{self._table}/{self._names.format(len(self._written))}"
+            self._written.append(self._stack.enter_context(TableFile(self._output, name, self._table, self._storage)))
+        self._written[-1].write(batch)
+
+    @property
+    def entries(self) -> tuple[FileEntry, ...]:
+        """What was written; only after the context has ended well."""
+        return tuple(file.entry for file in self._written)
+
+
+def name_files(
+    entries: Sequence[FileEntry], table: str, storage: Storage, *, folder: str, output: str
+) -> tuple[FileEntry, ...]:
+    """Gives the files of a table their final names, in their order, and gives their entries; at least one.
+
+    Args:
+        entries: of the files; those that have been moved already stay.
+        table: its name.
+        storage: of both folders.
+        folder: where the files lie.
+        output: folder of the release.
+    """
+    if not entries:
+        with TableFile(folder, f"{table}/none.unnamed", table, storage) as empty:
+            pass
+        entries = [empty.entry]
+    waiting = frozenset(storage.glob(join(folder, table, "*")))
+    named = []
+    for number, entry in enumerate(entries):
+        file = shard_path(table, number, len(entries))
+        if (source := join(folder, entry.file)) in waiting:
+            storage.rename(source, join(output, file))
+        named.append(replace(entry, file=file))
+    return tuple(named)
 
 
 def write_small_table(
@@ -244,29 +262,73 @@ def write_small_table(
         known. What ``rows`` raises passes through and leaves no file under a final name.
     """
     schema = parquet_schema(table)
-    written: list[FileEntry] = []
-    source = iter(rows)
-    pending = _take(source, min(SMALL_GROUP_ROWS, rows_per_file), schema)
-    while pending.num_rows or not written:
-        with TableFile(output, f"{table}/{len(written):05d}.unnamed", table, storage) as target:
-            while pending.num_rows and target.n_rows < rows_per_file:
-                target.write(pending)
-                room = rows_per_file - target.n_rows or rows_per_file
-                pending = _take(source, min(SMALL_GROUP_ROWS, room), schema)
-        written.append(target.entry)
-    entries = []
-    for number, entry in enumerate(written):
-        file = shard_path(table, number, len(written))
-        storage.rename(join(output, entry.file), join(output, file))
-        entries.append(FileEntry(file, entry.rows, entry.bytes, entry.sha256))
-    return tuple(entries)
+    source = map(attrgetter(*schema.names), rows)
+    with RollingFiles(output, table, storage, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
+        while (
+            batch := rows_batch(islice(source, min(SMALL_GROUP_ROWS, files.room or rows_per_file)), schema)
+        ).num_rows:
+            files.write(batch)
+    return name_files(files.entries, table, storage, folder=output, output=output)
 
 
-def _take(source: Iterator[Any], n_rows: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Gives the next rows as one batch; as objects, which take many times as much memory, only some of them at once."""
-    parts = []
-    for start in range(0, n_rows, _ROWS_AT_ONCE):
-        parts.append(rows_to_batch(list(islice(source, min(_ROWS_AT_ONCE, n_rows - start))), schema))
-        if not parts[-1].num_rows:
-            break
-    return pa.concat_batches(parts)
+def write_rows(
+    rows: Iterable[Sequence[Any]],
+    table: str,
+    schema: pa.Schema,
+    *,
+    output: str,
+    storage: Storage,
+    file: str | None = None,
+    group_rows: int = GROUP_ROWS,
+) -> FileEntry:
+    """Writes rows, values in the order of the columns, as one file, and gives its entry.
+
+    Args:
+        rows: taken one group after the other, so memory holds ``group_rows`` of them.
+        table: its name.
+        schema: its columns.
+        output: folder of the release.
+        storage: of the folder.
+        file: path in it; None where it is the only one of the table.
+        group_rows: rows in a row group.
+    """
+
+    def groups() -> Iterator[pa.RecordBatch]:
+        source = iter(rows)
+        while (batch := rows_batch(islice(source, group_rows), schema)).num_rows:
+            yield batch
+
+    return write_batches(groups(), table, schema, output=output, storage=storage, file=file)
+
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch],
+    table: str,
+    schema: pa.Schema,
+    *,
+    output: str,
+    storage: Storage,
+    file: str | None = None,
+) -> FileEntry:
+    """Writes batches, each as a row group; the rest as ``write_rows``."""
+    path = file or shard_path(table, 0, 1)
+    with TableFile(output, path, table, storage, schema=schema, is_plain=True) as target:
+        for batch in batches:
+            target.write(batch)
+    return target.entry
+
+
+def write_rejected(rejected: Iterable[BadRecord], *, output: str, storage: Storage) -> FileEntry:
+    """Writes the table ``rejected`` of what is made in seconds, and gives its entry."""
+    rows = map(attrgetter(*REJECTED.names), rejected)
+    return write_rows(rows, "rejected", REJECTED, output=output, storage=storage)
+
+
+def write_lines(
+    lines: Iterable[bytes], file: str, *, output: str, storage: Storage, n_rows: int | None = None
+) -> FileEntry:
+    """Writes lines, or other pieces of a file that has ``n_rows`` of them, and gives its entry."""
+    with LinesFile(output, file, storage) as target:
+        for line in lines:
+            target.write(line)
+    return target.entry if n_rows is None else replace(target.entry, rows=n_rows)

@@ -7,23 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kbsource.files import Storage, join
-from kbsource.release.layout import shard_path
+from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
-from kbsource.release.writer import TableFile, write_small_table
+from kbsource.release.writer import name_files, write_small_table
 from kbsource.runtime.chunks import Key, Stored, read_chunk_report, read_stored
-from kbsource.schema import CLASSES
-from kbsource.wikidata.classes import Closure, class_closure
-from kbsource.wikidata.manifest import EntityCounts
-from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, class_edges_path, tables_folder
-from kbsource.wikidata.rolling import RollingFiles
-
-_EDGES_AT_ONCE = 1 << 20
-_HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
+from kbsource.wikidata.classes import class_closure, closure_batch, distinct_edges
+from kbsource.wikidata.kind import EntityCounts
+from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, class_edges_path, part_files, tables_folder
 
 
 def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
@@ -43,7 +35,7 @@ def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
     return {part: tuple(sorted(ordinals)) for part, ordinals in sorted(found.items())}
 
 
-def name_files(
+def name_tables(
     reports: Sequence[PartReport], storage: Storage, *, output: str, staging: str
 ) -> dict[str, tuple[FileEntry, ...]]:
     """Moves the ranges' files to where they belong, in the order of the ranges; every table gets at least one file.
@@ -53,26 +45,8 @@ def name_files(
     tables = {}
     for table in PARSED_TABLES:
         entries = [entry for report in reports for entry in report.tables[table]]
-        tables[table] = _named(entries, table, storage, output=output, staging=staging)
+        tables[table] = name_files(entries, table, storage, folder=tables_folder(staging), output=output)
     return tables
-
-
-def _named(
-    entries: Sequence[FileEntry], table: str, storage: Storage, *, output: str, staging: str
-) -> tuple[FileEntry, ...]:
-    folder = tables_folder(staging)
-    if not entries:
-        with TableFile(folder, f"{table}/none.parquet", table, storage) as empty:
-            pass
-        entries = [empty.entry]
-    waiting = frozenset(storage.glob(join(folder, table, "*.parquet")))
-    named = []
-    for number, entry in enumerate(entries):
-        file = shard_path(table, number, len(entries))
-        if (source := join(folder, entry.file)) in waiting:
-            storage.rename(source, join(output, file))
-        named.append(FileEntry(file, entry.rows, entry.bytes, entry.sha256))
-    return tuple(named)
 
 
 def write_classes(keys: Iterable[Key], storage: Storage, *, output: str, staging: str) -> tuple[FileEntry, ...]:
@@ -87,34 +61,10 @@ def write_classes(keys: Iterable[Key], storage: Storage, *, output: str, staging
     stored = (read_chunk_report(class_edges_path(staging, key), storage)[0] for key in keys)
     batches = (batch for one in stored for batch in read_stored(one, storage))
     edges = distinct_edges((batch["class"].to_numpy(), batch["superclass"].to_numpy()) for batch in batches)
-    with RollingFiles(tables_folder(staging), "classes", Key(0, 0), storage) as files:
+    with part_files(staging, "classes", Key(0, 0), storage) as files:
         for closure in class_closure(*edges):
             files.write(closure_batch(closure))
-    return _named(files.entries, "classes", storage, output=output, staging=staging)
-
-
-def distinct_edges(
-    pairs: Iterable[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Gives the distinct pairs, sorted; holds the distinct ones in memory, 8 bytes each."""
-    known, pending, n_pending = np.empty(0, np.uint64), [], 0
-    for below, above in pairs:
-        pending.append(below.astype(np.uint64) << _HALF | above)
-        n_pending += len(below)
-        if n_pending >= max(_EDGES_AT_ONCE, len(known)):
-            known, pending, n_pending = np.unique(np.concatenate([known, *pending])), [], 0
-    known = np.unique(np.concatenate([known, *pending]))
-    return (known >> _HALF).astype(np.uint32), (known & _LOW).astype(np.uint32)
-
-
-def closure_batch(closure: Closure) -> pa.RecordBatch:
-    """Gives a block of the closure as rows of the table ``classes``."""
-    columns = [_item_ids(closure.classes), _item_ids(closure.superclasses), pa.array(closure.distances)]
-    return pa.RecordBatch.from_arrays(columns, schema=CLASSES)
-
-
-def _item_ids(numbers: npt.NDArray[np.uint32]) -> pa.Array:
-    return pc.binary_join_element_wise("Q", pa.array(numbers).cast(pa.string()), "")
+    return name_files(files.entries, "classes", storage, folder=tables_folder(staging), output=output)
 
 
 def write_rejected(chunks: Iterable[Stored], storage: Storage, *, output: str) -> tuple[FileEntry, ...]:

@@ -7,14 +7,20 @@ block by block. Circles of classes, which Wikidata has, are no trouble: every pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.schema import CLASSES
 
 BLOCK_CLASSES = 1 << 14
 """Classes whose closure is worked out at once; each has 20 to 100 classes above it."""
+_EDGES_AT_ONCE = 1 << 20
+_HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 
 Numbers = npt.NDArray[np.uint32]
 Indexes = npt.NDArray[np.int64]
@@ -78,3 +84,27 @@ def _reach(
         found = merged[order]
         distances = np.concatenate([distances, np.full(len(front), step, np.int32)])[order]
     return found, distances
+
+
+def distinct_edges(
+    pairs: Iterable[tuple[Numbers, Numbers]],
+) -> tuple[Numbers, Numbers]:
+    """Gives the distinct pairs, sorted; holds the distinct ones in memory, 8 bytes each."""
+    known, pending, n_pending = np.empty(0, np.uint64), [], 0
+    for below, above in pairs:
+        pending.append(below.astype(np.uint64) << _HALF | above)
+        n_pending += len(below)
+        if n_pending >= max(_EDGES_AT_ONCE, len(known)):
+            known, pending, n_pending = np.unique(np.concatenate([known, *pending])), [], 0
+    known = np.unique(np.concatenate([known, *pending]))
+    return (known >> _HALF).astype(np.uint32), (known & _LOW).astype(np.uint32)
+
+
+def closure_batch(closure: Closure) -> pa.RecordBatch:
+    """Gives a block of the closure as rows of the table ``classes``."""
+    columns = [_item_ids(closure.classes), _item_ids(closure.superclasses), pa.array(closure.distances)]
+    return pa.RecordBatch.from_arrays(columns, schema=CLASSES)
+
+
+def _item_ids(numbers: Numbers) -> pa.Array:
+    return pc.binary_join_element_wise("Q", pa.array(numbers).cast(pa.string()), "")

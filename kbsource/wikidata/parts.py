@@ -21,17 +21,25 @@ from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
+from kbsource.release.writer import RollingFiles
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
 from kbsource.wikidata.lines import EntityLine, LineRange, read_ahead, read_lines
-from kbsource.wikidata.rolling import RollingFiles
 from kbsource.wikidata.statements import Statement
 from kbsource.wikidata.values import ENTITY, RANKS
 
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
 """Tables that the ranges of a dump give; the others are made of all of them."""
+ROWS_PER_FILE = {
+    "items": 1 << 20,
+    "properties": 1 << 20,
+    "sitelinks": 1 << 23,
+    "statements": 1 << 22,
+    "classes": 1 << 24,
+}
+"""Rows of a file, 50 to 200 MB: the ranges of a bzip2 file give less, a gzip file is one range."""
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
 _ROWS_AT_ONCE = 1 << 16
 
@@ -318,7 +326,7 @@ class PartFiles:
         )
         with ExitStack() as stack:
             files = {
-                name: stack.enter_context(RollingFiles(tables_folder(self._staging), name, work.key, self._storage))
+                name: stack.enter_context(part_files(self._staging, name, work.key, self._storage))
                 for name in PARSED_TABLES
             }
             edges = []
@@ -348,6 +356,12 @@ class PartFiles:
 def tables_folder(staging: str) -> str:
     """Gives the folder of the ranges' files."""
     return join(staging, "tables")
+
+
+def part_files(staging: str, table: str, key: Key, storage: Storage) -> RollingFiles:
+    """Gives what takes the rows of a table that a range gives."""
+    names = f"{key.part:05d}-{key.chunk:05d}-{{:03d}}.parquet"
+    return RollingFiles(tables_folder(staging), table, storage, names=names, rows_per_file=ROWS_PER_FILE[table])
 
 
 def class_edges_path(staging: str, key: Key) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join
 from kbsource.release.layout import MANIFEST
-from kbsource.wikidata.manifest import WikidataManifest, read_wikidata_manifest
+from kbsource.release.reader import row_groups
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +36,19 @@ class WikidataTables:
         Raises:
             SetupError: the folder holds no finished release of Wikidata.
         """
-        return cls(path, read_wikidata_manifest(path, storage), storage)
+        return cls(path, WIKIDATA_RELEASE.read(path, storage), storage)
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Gives rows of a table in its order; memory holds one row group."""
         for entry in self.manifest.tables[table]:
-            with self.storage.open_read(join(self.path, entry.file)) as raw, pq.ParquetFile(raw) as file:
-                for number in range(file.metadata.num_row_groups):
-                    group = file.read_row_group(number, columns=list(columns), use_threads=False)
-                    yield from group.combine_chunks().to_batches()
-                    if self.on_rows is not None:
-                        self.on_rows(group.num_rows)
+            for group in row_groups(join(self.path, entry.file), self.storage, columns):
+                yield from group.combine_chunks().to_batches()
+                if self.on_rows is not None:
+                    self.on_rows(group.num_rows)
 
     def n_rows(self, table: str) -> int:
         """Gives the number of rows of a table."""
-        return sum(entry.rows for entry in self.manifest.tables[table])
+        return self.manifest.n_rows(table)
 
     @property
     def manifest_path(self) -> str:

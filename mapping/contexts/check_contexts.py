@@ -4,23 +4,25 @@ where they are given, from the QAMPARI release and the corpus of passages that i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, join
+from kbsource.files import join
 from kbsource.identity import title_hash
-from kbsource.release.findings import Findings
-from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import canonical_json
-from mapping.contexts.export import UNPLACED
+from kbsource.release.intact import check_hashes
+from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.manifest import ListingManifest, canonical_json
+from kbsource.release.reader import read_table
+from kbsource.release.verify import Checking
 from mapping.contexts.gold import REASONS, GoldPassages, GoldText, unplaced_line
 from mapping.contexts.published import check_published
 from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import RankedPassage
 from mapping.contexts.records import ADDED, Positive
 from mapping.contexts.writing import (
+    UNPLACED,
     ContextsOptions,
     Tally,
     contexts_path,
@@ -30,15 +32,15 @@ from mapping.contexts.writing import (
     report_of,
     with_passages,
 )
-from mapping.passages.corpus import check_tables, read_corpus, table_files
+from mapping.passages.corpus import TABLE
+from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.check_release import check_record
 from mapping.qampari.released import record_line
 from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord
-from mapping.write.output import REPORT
-from mapping.write.tables import read_table, table_path
+from mapping.write.kind import REPORT
 
 RULES = {
     "context_law": "a question with passages is not built as such questions are",
@@ -49,14 +51,6 @@ RULES = {
 """Every law and what it means that it is broken."""
 
 _SHOWN_CHARS = 120
-
-
-class ContextsCounts(NamedTuple):
-    """How much was checked."""
-
-    n_questions: int
-    n_answers: int
-    n_proofs: int
 
 
 class Sources(NamedTuple):
@@ -71,53 +65,48 @@ class Sources(NamedTuple):
     passages: tuple[str, ...]
 
 
-def open_sources(path: str, manifest: Mapping[str, Any], qampari: str, passages: str, storage: Storage) -> Sources:
-    """Gives what the questions of a folder were made from.
+def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Checks every law of questions with passages, and gives how much was checked; None where files do not allow it.
 
     Raises:
-        SetupError: a folder is not what the manifest names, or not as it was written; or the folder was made from
-            published files.
+        SetupError: a folder that they are compared with is not what the manifest names, or not as it was written; or
+            they were made from published files.
     """
-    if "manifest_sha256" not in manifest["qampari"]:
+    return _ContextsChecks(checking, _sources(checking) if checking.sources else None).run()
+
+
+def _sources(checking: Checking[ListingManifest]) -> Sources:
+    facts, storage = checking.manifest.facts, checking.storage
+    qampari, passages = checking.sources["qampari"], checking.sources["passages"]
+    if "manifest_sha256" not in facts["qampari"]:
         raise SetupError(
-            f"{path} was made from published files, which have no places: --qampari and --passages are for what was "
-            "made from a QAMPARI release. Leave them out."
+            f"{checking.path} was made from published files, which have no places: --qampari and --passages are for "
+            "what was made from a QAMPARI release. Leave them out."
         )
-    questions = ReleaseQuestions(qampari, storage)
-    corpus = read_corpus(passages, storage)
-    for given, folder, named in ((questions.facts(), qampari, "qampari"), (corpus, passages, "passages")):
-        made_from = manifest[named]["manifest_sha256"]
-        if given["manifest_sha256"] != made_from:
-            raise SetupError(f"{path} was made from another folder than {folder}: give that with manifest {made_from}.")
+    questions, corpus = ReleaseQuestions(qampari, storage), PASSAGES_CORPUS.read(passages, storage)
+    given = {"qampari": questions.facts()["manifest_sha256"], "passages": corpus.sha256}
+    for name, sha256 in given.items():
+        if sha256 != (made_from := facts[name]["manifest_sha256"]):
+            folder = checking.sources[name]
+            raise SetupError(
+                f"{checking.path} was made from another folder than {folder}: give that with manifest {made_from}."
+            )
     questions.check(corpus)
-    check_tables(passages, corpus, storage)
-    return Sources(questions, tuple(join(passages, file) for file in table_files(corpus)))
+    check_hashes(passages, corpus.tables[TABLE], storage)
+    return Sources(questions, tuple(join(passages, entry.file) for entry in corpus.tables[TABLE]))
 
 
-class ContextsChecks:
+class _ContextsChecks:
     """Checks of one folder, whose files are what was written. Memory: a question, and the pids of unplaced proofs.
 
     Args:
-        path: the folder.
-        storage: of the folder.
-        manifest: its manifest.
-        found: takes what is wrong.
+        checking: of the folder.
         sources: what it was made from; None takes questions and passages as they stand in it.
-        on_file: told the path of every file that was read.
     """
 
-    def __init__(
-        self,
-        path: str,
-        storage: Storage,
-        manifest: Mapping[str, Any],
-        *,
-        found: Findings,
-        sources: Sources | None,
-        on_file: Callable[[str], None],
-    ) -> None:
-        self._path, self._storage, self._manifest = path, storage, manifest
-        self._found, self._sources, self._on_file = found, sources, on_file
+    def __init__(self, checking: Checking[ListingManifest], sources: Sources | None) -> None:
+        self._checking, self._found, self._sources = checking, checking.found, sources
+        self._path, self._storage, self._facts = checking.path, checking.storage, checking.manifest.facts
         self._options = ContextsOptions()
         self._tally, self._silent = Tally(), (0, 0)
         self._is_released = False
@@ -125,36 +114,28 @@ class ContextsChecks:
         self._reasons: Counter[str] = Counter()
         self._unplaced: set[str] = set()
 
-    def run(self) -> ContextsCounts | None:
+    def run(self) -> Mapping[str, int] | None:
         """Checks every law and gives how much was checked; None where the folder is none of questions with passages."""
         try:
-            self._options = ContextsOptions(**self._manifest["options"])
-            self._is_released = "manifest_sha256" in self._manifest["qampari"]
-            questions = self._manifest["counts"]["questions"]
+            self._options = ContextsOptions(**self._facts["options"])
+            self._is_released = "manifest_sha256" in self._facts["qampari"]
+            questions = self._facts["counts"]["questions"]
             self._silent = int(questions["without_retrieved"]), int(questions["fewer_negatives_than_positives"])
         except (KeyError, TypeError, ValueError, SetupError):
             self._found.add(MANIFEST, "manifest", "options and counts are not those of questions with passages")
             return None
-        listed, needed = {one["file"] for one in self._manifest["files"]}, contexts_files()
-        for file in sorted(needed - listed):
-            self._found.add(file, "missing", "no folder of questions with passages is without it")
-        for file in sorted(listed - needed):
-            self._found.add(MANIFEST, "manifest", f"{file} is no part of questions with passages")
-        if listed != needed:
+        if not self._checking.has_files(contexts_files(), exactly=True):
             return None
         self._read_unplaced()
         if self._sources is None:
             self._check_alone()
         else:
             self._check_with(self._sources)
-        for split in SPLITS:
-            self._on_file(contexts_path(split))
-            self._on_file(fid_path(split))
         for pid in sorted(self._unplaced):
             self._found.add(UNPLACED, "proof_lost", f"{pid} is no proof of a question, or has a passage")
         self._check_counts()
         n_questions = sum(self._tally.questions.values())
-        return ContextsCounts(n_questions, self._n_answers, self._tally.proofs)
+        return {"questions": n_questions, "answers": self._n_answers, "proofs": self._tally.proofs}
 
     def _read_unplaced(self) -> None:
         for raw in self._lines(UNPLACED):
@@ -276,10 +257,7 @@ class ContextsChecks:
 
     def _check_counts(self) -> None:
         rejected = Counter(row["reason"] for row in read_table(self._path, "rejected", self._storage))
-        claimed, tally = self._manifest["counts"], self._tally
-        self._on_file(table_path("rejected", 0, 1))
-        self._on_file(UNPLACED)
-        self._on_file(REPORT)
+        claimed, tally = self._facts["counts"], self._tally
         with self._storage.open_read(join(self._path, REPORT)) as opened:
             if opened.read() != canonical_json(claimed):
                 self._found.add(REPORT, "counts", "not the counts of the manifest")
@@ -322,4 +300,4 @@ def _ranked_passage(context: Json) -> RankedPassage:
 def contexts_files() -> set[str]:
     """Gives the paths of the files that every folder of questions with passages has."""
     of_splits = {path(split) for path in (contexts_path, fid_path) for split in SPLITS}
-    return {*of_splits, UNPLACED, REPORT, table_path("rejected", 0, 1)}
+    return {*of_splits, UNPLACED, REPORT, shard_path("rejected", 0, 1)}

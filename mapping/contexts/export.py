@@ -13,28 +13,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.files import Storage, join
 from kbsource.records import BadRecord
+from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST, check_output
-from kbsource.release.manifest import FileEntry, canonical_json, code_facts
+from kbsource.release.manifest import canonical_json, code_facts, input_files
+from kbsource.release.output import Output, commit
+from kbsource.release.writer import write_lines, write_rejected
 from mapping.contexts.gold import GoldPassages, unplaced_line
+from mapping.contexts.kind import CONTEXTS
 from mapping.contexts.published import ProofFinder, PublishedQuestions, published_files
 from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
-from mapping.contexts.writing import ContextsOptions, SplitFiles, report_of
+from mapping.contexts.writing import UNPLACED, ContextsOptions, SplitFiles, report_of
 from mapping.metrics.qampari_files import Joined
-from mapping.passages.corpus import check_tables, read_corpus, table_files
+from mapping.passages.corpus import TABLE
+from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.sources.reading.files_in import opened
-from mapping.write.output import REPORT, begin_output, commit_output, input_files
-from mapping.write.tables import table_path, write_table
-
-CONTEXTS_FORMAT = "kbsource-qampari-contexts-1"
-UNPLACED = "unplaced.jsonl"
+from mapping.write.kind import REPORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +83,44 @@ def export_contexts(
     told = note or _say_nothing
     rejected: list[BadRecord] = []
     questions = _questions(files.qampari, storage, finder, rejected.append)
-    corpus = read_corpus(files.passages, storage)
+    corpus = PASSAGES_CORPUS.read(files.passages, storage)
     check_output(output, storage)
     for path in files.retrieved:
         with opened(storage, path):
             pass
     questions.check(corpus)
-    check_tables(files.passages, corpus, storage)
+    passages = corpus.tables[TABLE]
+    check_hashes(files.passages, passages, storage)
     inputs = [asdict(one) for one in input_files(files.retrieved, storage)]
     with GoldPassages(scratch_folder) as gold, Joined(scratch_folder) as joined:
         told("questions: reading where the proofs stand")
         questions.add_places(gold)
         told("passages: looking for those that hold the proofs")
-        gold.find([join(files.passages, file) for file in table_files(corpus)], storage)
+        gold.find([join(files.passages, entry.file) for entry in passages], storage)
         if files.retrieved:
             told("retrieved: reading ranked passages")
             read_ranked(files.retrieved, storage, joined, gold, most=options.most_ranked, reject=rejected.append)
-        begin_output(output, storage)
         told("records: writing")
-        written = SplitFiles(questions.asked(), options, gold, joined)
-        entries = written.write(output, storage)
-        for qid, raw in joined.without_question("retrieved"):
-            error = RecordError("unknown_question", f"{qid!r} is not in the release")
-            rejected.append(raw.bad(error, key=qid, stage="retrieved"))
-        unplaced, reasons = _write_unplaced(gold, output, storage)
-    report = report_of(written.tally, reasons, Counter(one.reason for one in rejected))
-    rows = ((one.stage, one.key, one.reason, one.detail, one.file, one.offset) for one in rejected)
-    rejections = write_table(rows, "rejected", output=output, file=table_path("rejected", 0, 1), storage=storage)
-    entries += [unplaced, rejections, _write_lines([canonical_json(report)], output, REPORT, storage)]
-    entries.sort(key=lambda entry: entry.file)
-    values = {
-        "qampari": questions.facts(),
-        "passages": {"manifest_sha256": corpus["manifest_sha256"]},
-        "inputs": inputs,
-        "options": asdict(options),
-        "counts": report,
-        "code": asdict(code_facts()),
-        "files": [asdict(entry) for entry in entries],
-    }
-    commit_output(output, values, files=entries, storage=storage, form=CONTEXTS_FORMAT)
+        with Output(output, storage, kind=CONTEXTS):
+            written = SplitFiles(questions.asked(), options, gold, joined)
+            entries = written.write(output, storage)
+            for qid, raw in joined.without_question("retrieved"):
+                error = RecordError("unknown_question", f"{qid!r} is not in the release")
+                rejected.append(raw.bad(error, key=qid, stage="retrieved"))
+            reasons: Counter[str] = Counter()
+            entries.append(write_lines(_unplaced(gold, reasons), UNPLACED, output=output, storage=storage))
+            report = report_of(written.tally, reasons, Counter(one.reason for one in rejected))
+            entries.append(write_rejected(rejected, output=output, storage=storage))
+            entries.append(write_lines([canonical_json(report)], REPORT, output=output, storage=storage))
+            facts = {
+                "qampari": questions.facts(),
+                "passages": {"manifest_sha256": corpus.sha256},
+                "inputs": inputs,
+                "options": asdict(options),
+                "counts": report,
+                "code": asdict(code_facts()),
+            }
+            commit(CONTEXTS, CONTEXTS.listing(entries, facts), output, storage)
     return report
 
 
@@ -144,22 +144,8 @@ def _questions(
     return ReleaseQuestions(folder, storage)
 
 
-def _write_unplaced(gold: GoldPassages, output: str, storage: Storage) -> tuple[FileEntry, Counter[str]]:
-    reasons: Counter[str] = Counter()
-
-    def lines() -> Iterator[bytes]:
-        for place, reason in gold.unplaced():
-            reasons[reason] += 1
-            yield unplaced_line(place, reason)
-
-    return _write_lines(lines(), output, UNPLACED, storage), reasons
-
-
-def _write_lines(lines: Iterator[bytes] | Sequence[bytes], output: str, name: str, storage: Storage) -> FileEntry:
-    n_lines = 0
-    with atomic_write(storage, join(output, name)) as raw:
-        sink = HashingWriter(raw)
-        for line in lines:
-            sink.write(line)
-            n_lines += 1
-    return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
+def _unplaced(gold: GoldPassages, reasons: Counter[str]) -> Iterator[bytes]:
+    """Gives a line for each proof that no passage holds, and counts the reasons."""
+    for place, reason in gold.unplaced():
+        reasons[reason] += 1
+        yield unplaced_line(place, reason)

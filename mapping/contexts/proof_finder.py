@@ -16,7 +16,6 @@ from mapping.search.page_search import PageSearch, SearchOptions
 from mapping.search.resolve import Resolved, Resolver
 from mapping.search.sentences import sentence_spans
 from mapping.search.tokens import Tokeniser
-from mapping.write.output import release_facts
 
 _WIKI = "/wiki/"
 _MOST = 0.8
@@ -61,7 +60,7 @@ class ReleaseProofs:
 
     def facts(self) -> dict[str, Any]:
         """Gives what names the release, as manifests have it."""
-        return release_facts(self._source.manifest)
+        return self._source.manifest.facts()
 
     def find(self, url: str, text: str) -> ProofSpot | str:
         """Gives where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""

@@ -9,7 +9,7 @@ Each may be missing, and be compressed with gzip or bzip2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, join
 from kbsource.identity import title_hash
 from kbsource.records import BadRecord
+from kbsource.release.manifest import ListingManifest, input_files
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.contexts.questions import AskedQuestion
 from mapping.qampari.release_files import DATA
@@ -25,7 +26,6 @@ from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
 from mapping.sources.reading.files_in import check_shape, iter_lines, opened
 from mapping.sources.reading.scratch import ScratchFile
-from mapping.write.output import input_files
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",
@@ -99,8 +99,8 @@ class PublishedQuestions:
         files = input_files(self._files.values(), self._storage)
         return {"published": [asdict(one) for one in files], "release": self._finder.facts()}
 
-    def check(self, corpus: Mapping[str, Any]) -> None:
-        given, cut_from = (one["manifest_sha256"] for one in (self._finder.facts(), corpus["release"]))
+    def check(self, corpus: ListingManifest) -> None:
+        given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from
         if given != cut_from:
             raise SetupError(
                 f"--kb is the release with manifest {given}, and the passages were cut from that with {cut_from}; give "

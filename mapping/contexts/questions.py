@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage
+from kbsource.release.intact import check_hashes
+from kbsource.release.manifest import ListingManifest
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.crowd.tasks import read_questions
-from mapping.qampari.release_files import Form, check_files, read_form
-from mapping.qampari.released import aid_of, page_url, pid_of, released_record
+from mapping.qampari.kind import read_form
+from mapping.qampari.released import aid_of, pid_of, released_record
 from mapping.qampari.rows import DrawnQuestion
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
@@ -31,7 +32,7 @@ class Questions(Protocol):
         """Gives what names them in a manifest."""
         ...
 
-    def check(self, corpus: Mapping[str, Any]) -> None:
+    def check(self, corpus: ListingManifest) -> None:
         """Raises where the files are not as they were written, or passages are those of another knowledge source.
 
         Args:
@@ -67,17 +68,16 @@ class ReleaseQuestions:
         self._manifest, self._form = read_form(folder, storage)
 
     def facts(self) -> dict[str, Any]:
-        return {"manifest_sha256": self._manifest["manifest_sha256"]}
+        return {"manifest_sha256": self._manifest.sha256}
 
-    def check(self, corpus: Mapping[str, Any]) -> None:
-        made_from = (self._manifest.get("release") or {}).get("manifest_sha256")
-        cut_from = corpus["release"]["manifest_sha256"]
+    def check(self, corpus: ListingManifest) -> None:
+        made_from, cut_from = self._manifest.made_from, corpus.made_from
         if made_from is not None and made_from != cut_from:
             raise SetupError(
                 f"{self._folder} was made from the release with manifest {made_from}, the passages from that with "
                 f"{cut_from}: places in pages are not the same. Make the passages from the first: kbsource passages."
             )
-        check_files(self._folder, self._manifest, self._storage)
+        check_hashes(self._folder, self._manifest.entries(), self._storage)
 
     def add_places(self, gold: GoldPassages) -> None:
         for drawn in read_questions(self._folder, self._storage):
@@ -87,7 +87,7 @@ class ReleaseQuestions:
     def asked(self) -> Iterator[AskedQuestion]:
         for drawn in read_questions(self._folder, self._storage):
             if drawn.qid is not None and drawn.split is not None:
-                yield AskedQuestion(drawn.split, _record_of(drawn, drawn.qid, self._form))
+                yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 
 
 def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
@@ -106,14 +106,3 @@ def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
                 proof.end_char,
                 proof.text[proof.sentence_char - proof.start_char :],
             )
-
-
-def _record_of(drawn: DrawnQuestion, qid: str, form: Form) -> Json:
-    return released_record(
-        drawn.question,
-        qid=qid,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
-        text=drawn.paraphrase,
-    )

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
+from kbsource.release.writer import LinesFile
 from mapping.contexts.gold import REASONS, GoldPassages
 from mapping.contexts.negatives import MOST_EDITS, NameFinder
 from mapping.contexts.questions import AskedQuestion
@@ -21,7 +22,7 @@ from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
 
-CONTEXTS, FID = "qampari_contexts", "qampari_fid"
+CONTEXTS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +136,10 @@ class SplitFiles:
     def write(self, output: str, storage: Storage) -> list[FileEntry]:
         """Writes them and gives the manifest's entries."""
         with ExitStack() as stack:
-
-            def opened(file: str) -> HashingWriter:
-                return HashingWriter(stack.enter_context(atomic_write(storage, join(output, file))))
-
-            contexts = {split: opened(contexts_path(split)) for split in SPLITS}
-            readers = {split: opened(fid_path(split)) for split in SPLITS}
+            contexts, readers = (
+                {split: stack.enter_context(LinesFile(output, path(split), storage)) for split in SPLITS}
+                for path in (contexts_path, fid_path)
+            )
             for split, record in self._questions:
                 self._joined.open_question(record["qid"])
                 ranked = ranked_for(record["qid"], self._joined)
@@ -149,11 +148,7 @@ class SplitFiles:
                 contexts[split].write(record_line(context))
                 readers[split].write(record_line(reader))
                 self.tally.see(split, context, is_ranked=ranked is not None)
-        return [
-            FileEntry(path(split), self.tally.questions[split], sinks[split].n_bytes, sinks[split].hexdigest())
-            for path, sinks in ((contexts_path, contexts), (fid_path, readers))
-            for split in SPLITS
-        ]
+        return [file.entry for files in (contexts, readers) for file in files.values()]
 
 
 def contexts_path(split: Split) -> str:

@@ -5,20 +5,22 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from kbsource.files import Storage, join
-from kbsource.release.findings import Findings
-from kbsource.release.layout import MANIFEST
-from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_passages, table_files
+from kbsource.files import join
+from kbsource.release.intact import check_hashes
+from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.verify import Checking
+from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_passages
 from mapping.passages.cut import CutOptions, Passage, passage_id
 from mapping.passages.forms import FORMS
-from mapping.write.tables import table_path
+from mapping.write.kind import source_of
 
 RULES = {
     "passage_law": "a passage is not built as such, or not in its place",
@@ -35,47 +37,46 @@ class _Lines(NamedTuple):
     opened: BinaryIO
 
 
-class CorpusChecks:
+def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Checks every law of a corpus and gives the number of passages; None where its files do not allow it."""
+    pages = None
+    if (kb := checking.sources.get("kb")) is not None:
+        with source_of(checking) as source:
+            given = source.manifest.tables["pages"] if source is not None else ()
+        check_hashes(kb, given, checking.storage)
+        pages = [join(kb, entry.file) for entry in given]
+    return _CorpusChecks(checking, pages).run()
+
+
+class _CorpusChecks:
     """Checks of one corpus, whose files are what was written. Memory: a row group, and eight bytes a page.
 
     Args:
-        path: folder of the corpus.
-        storage: of the folder.
-        manifest: its manifest.
-        found: takes what is wrong.
+        checking: of the corpus.
         pages: paths of the files of pages that it was made from, in order; None cuts no page again.
-        on_file: told the path of every file that was read.
     """
 
-    def __init__(
-        self,
-        path: str,
-        storage: Storage,
-        manifest: Mapping[str, Any],
-        *,
-        found: Findings,
-        pages: Sequence[str] | None,
-        on_file: Callable[[str], None],
-    ) -> None:
-        self._path, self._storage, self._manifest = path, storage, manifest
-        self._found, self._pages, self._on_file = found, pages, on_file
+    def __init__(self, checking: Checking[ListingManifest], pages: Sequence[str] | None) -> None:
+        self._checking, self._found, self._pages = checking, checking.found, pages
+        self._path, self._storage = checking.path, checking.storage
         self._counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
         self._page_ids = array("q")
         self._broken: set[str] = set()
 
-    def run(self) -> int:
+    def run(self) -> Mapping[str, int] | None:
         """Checks every law and gives the number of passages."""
-        files = table_files(self._manifest)
+        facts = self._checking.manifest.facts
+        files = [entry.file for entry in self._checking.manifest.tables.get(TABLE, ())]
         try:
-            options = CutOptions(self._manifest["options"]["max_words"], self._manifest["options"]["split_long"])
-            formats = [str(name) for name in self._manifest["options"]["formats"]]
+            options = CutOptions(facts["options"]["max_words"], facts["options"]["split_long"])
+            formats = [str(name) for name in facts["options"]["formats"]]
             joins = {name: FORMS[name].is_joined for name in formats}
-            claimed = {name: int(self._manifest["counts"][name]) for name in COUNTS}
+            claimed = {name: int(facts["counts"][name]) for name in COUNTS}
         except (KeyError, TypeError, ValueError):
             self._found.add(MANIFEST, "manifest", "options and counts are not those of a corpus of passages")
-            return 0
-        if not self._has_its_files(files, formats):
-            return 0
+            return None
+        if not self._checking.has_files(self._needed(files, formats), exactly=True):
+            return None
         with ExitStack() as stack:
             joined = [self._open(name, 0, 1, stack) for name in formats if joins[name]]
             for lines in joined:
@@ -85,24 +86,17 @@ class CorpusChecks:
                     own = [self._open(name, number, len(files), inner) for name in formats if not joins[name]]
                     self._check_table(file, None if self._pages is None else self._pages[number], options, own + joined)
                     self._close(own)
-                self._on_file(file)
+                self._checking.done(file)
             self._close(joined)
         self._check_counts(claimed)
-        return self._counts["passages"]
+        return {"passages": self._counts["passages"]}
 
-    def _has_its_files(self, files: Sequence[str], formats: Sequence[str]) -> bool:
-        n_files = len(files) if self._pages is None else len(self._pages)
-        numbers = range(max(n_files, 1))
-        needed = [table_path(TABLE, number, len(numbers)) for number in numbers]
+    def _needed(self, files: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
+        numbers = range(max(len(files) if self._pages is None else len(self._pages), 1))
+        yield from (shard_path(TABLE, number, len(numbers)) for number in numbers)
         for name in formats:
             parts = range(1) if FORMS[name].is_joined else numbers
-            needed += [line_path(FORMS[name], number, len(numbers)) for number in parts]
-        listed = {one["file"] for one in self._manifest["files"]}
-        for file in sorted(set(needed) - listed):
-            self._found.add(file, "missing", "no corpus of passages is without it")
-        for file in sorted(listed - set(needed)):
-            self._found.add(MANIFEST, "manifest", f"{file} is no part of a corpus of {len(numbers)} files")
-        return listed == set(needed)
+            yield from (line_path(FORMS[name], number, len(numbers)) for number in parts)
 
     def _open(self, name: str, number: int, n_files: int, stack: ExitStack) -> _Lines:
         file = line_path(FORMS[name], number, n_files)
@@ -147,7 +141,7 @@ class CorpusChecks:
         for lines in forms:
             if lines.file not in self._broken and lines.opened.read(1):
                 self._found.add(lines.file, "line_differs", "lines behind the last passage")
-            self._on_file(lines.file)
+            self._checking.done(lines.file)
 
     def _check_counts(self, claimed: Mapping[str, int]) -> None:
         page_ids, times = np.unique(np.frombuffer(self._page_ids, np.int64), return_counts=True)

@@ -5,31 +5,28 @@
     passages/passages-00000-of-00012.parquet    the passages of the pages file with that number, in its order
     pyserini/passages-00000-of-00012.jsonl      the same as lines, where asked for
     dpr/passages.tsv                            the same in one file, where asked for
-    manifest.json                               written last, see mapping.write.output
+    manifest.json                               written last
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
-from kbsource.files import CHUNK_BYTES, HashingWriter, ReadableStorage, Storage, atomic_write, join
-from kbsource.release.layout import MANIFEST
+from kbsource.files import CHUNK_BYTES, ReadableStorage, Storage, join
+from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.release.reader import row_groups
+from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
 from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, PassageSpan, check_passages
 from mapping.passages.forms import FORMS, LineForm
 from mapping.passages.schema import PASSAGES
-from mapping.qampari.release_files import check_files, read_listing
-from mapping.write.tables import table_path, write_batches
 
-FORMAT = "kbsource-passages-1"
 TABLE = "passages"
 COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
 """What a corpus counts; a long passage is a sentence of more than ``max_words``."""
@@ -44,15 +41,14 @@ CHUNK_WEIGHT = 4 << 20
 
 def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordBatch]:
     """Gives ``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
-    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-        held: list[pa.Table] = []
-        for group in range(parquet.metadata.num_row_groups):
-            held.append(parquet.read_row_group(group, columns=list(PAGE_COLUMNS), use_threads=False))
-            if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
-                yield from pa.concat_tables(held).combine_chunks().to_batches()
-                held = []
-        if held:
+    held: list[pa.Table] = []
+    for group in row_groups(path, storage, PAGE_COLUMNS):
+        held.append(group)
+        if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
             yield from pa.concat_tables(held).combine_chunks().to_batches()
+            held = []
+    if held:
+        yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
 def read_page_texts(path: str, storage: ReadableStorage) -> Iterator[PageText]:
@@ -74,9 +70,8 @@ def _page_texts(batch: pa.RecordBatch) -> Iterator[PageText]:
 
 def read_passages(path: str, storage: Storage) -> Iterator[Passage]:
     """Gives the passages of a file in order. Memory: one row group."""
-    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-        for group in range(parquet.metadata.num_row_groups):
-            yield from passages_of(parquet.read_row_group(group, use_threads=False))
+    for group in row_groups(path, storage):
+        yield from passages_of(group)
 
 
 def passages_of(table: pa.Table) -> Iterator[Passage]:
@@ -165,27 +160,22 @@ def write_shard(
         formats: keys of ``FORMS``.
         storage: of everything.
     """
-    sinks: dict[str, HashingWriter] = {}
     with ExitStack() as stack:
-        for name in formats:
-            folder, file = _line_place(FORMS[name], number, n_shards, output=output, parts=parts)
-            sinks[name] = HashingWriter(stack.enter_context(atomic_write(storage, join(folder, file))))
+        lines = {
+            name: stack.enter_context(LinesFile(*_line_place(FORMS[name], number, n_shards, output, parts), storage))
+            for name in formats
+        }
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in (batch for chunk in chunks for batch in read_stored(chunk, storage)):
-                for one in passages_of(pa.Table.from_batches([batch])) if sinks else ():
-                    for name, sink in sinks.items():
-                        sink.write(FORMS[name].line(one))
+                for one in passages_of(pa.Table.from_batches([batch])) if lines else ():
+                    for name, target in lines.items():
+                        target.write(FORMS[name].line(one))
                 yield batch
 
-        groups = _regrouped(batches(), GROUP_ROWS)
-        file = table_path(TABLE, number, n_shards)
-        table = write_batches(groups, TABLE, output=output, file=file, storage=storage, schema=PASSAGES)
-    entries = {TABLE: table}
-    for name, sink in sinks.items():
-        _, file = _line_place(FORMS[name], number, n_shards, output=output, parts=parts)
-        entries[name] = FileEntry(file, table.rows, sink.n_bytes, sink.hexdigest())
-    return entries
+        groups, file = _regrouped(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
+        table = write_batches(groups, TABLE, PASSAGES, output=output, storage=storage, file=file)
+    return {TABLE: table, **{name: target.entry for name, target in lines.items()}}
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
@@ -218,7 +208,7 @@ def line_path(form: LineForm, number: int, n_shards: int) -> str:
     return f"{form.folder}/{name}.{form.suffix}"
 
 
-def _line_place(form: LineForm, number: int, n_shards: int, *, output: str, parts: str) -> tuple[str, str]:
+def _line_place(form: LineForm, number: int, n_shards: int, output: str, parts: str) -> tuple[str, str]:
     if form.is_joined:
         return parts, f"{form.folder}/{number:05d}.{form.suffix}"
     return output, line_path(form, number, n_shards)
@@ -227,45 +217,12 @@ def _line_place(form: LineForm, number: int, n_shards: int, *, output: str, part
 def join_lines(name: str, entries: Sequence[FileEntry], *, output: str, parts: str, storage: Storage) -> FileEntry:
     """Writes the one file of a form out of its parts, in order, and gives the manifest's entry."""
     form = FORMS[name]
-    file = line_path(form, 0, 1)
-    with atomic_write(storage, join(output, file)) as raw:
-        sink = HashingWriter(raw)
-        sink.write(form.head)
+
+    def blocks() -> Iterator[bytes]:
+        yield form.head
         for entry in entries:
             with storage.open_read(join(parts, entry.file)) as part:
-                while block := part.read(CHUNK_BYTES):
-                    sink.write(block)
-    n_lines = sum(entry.rows for entry in entries) + form.head.count(b"\n")
-    return FileEntry(file, n_lines, sink.n_bytes, sink.hexdigest())
+                yield from iter(lambda: part.read(CHUNK_BYTES), b"")
 
-
-def read_corpus(output: str, storage: Storage) -> dict[str, Any]:
-    """Gives the manifest of a finished corpus.
-
-    Raises:
-        SetupError: there is none, it is that of something else, or not as it was written.
-    """
-    path = join(output, MANIFEST)
-    if not storage.exists(path):
-        raise SetupError(
-            f"{output}: no {MANIFEST}, so no finished corpus of passages; make it, or name another folder."
-        )
-    manifest = read_listing(output, storage, FORMAT)
-    if manifest is None:
-        raise SetupError(f"{path}: not the manifest of a corpus of passages ({FORMAT}); name the folder of one.")
-    return manifest
-
-
-def check_tables(output: str, manifest: Mapping[str, Any], storage: Storage) -> None:
-    """Raises where a file of the table is not what the manifest says; reads all of them.
-
-    Raises:
-        SetupError: a file is missing, or has another size or content.
-    """
-    files = set(table_files(manifest))
-    check_files(output, {"files": [one for one in manifest["files"] if one["file"] in files]}, storage)
-
-
-def table_files(manifest: Mapping[str, Any]) -> list[str]:
-    """Gives the paths of the files of the table in the order of their numbers."""
-    return sorted(one["file"] for one in manifest["files"] if one["file"].endswith(".parquet"))
+    n_lines = sum(entry.rows or 0 for entry in entries) + form.head.count(b"\n")
+    return write_lines(blocks(), line_path(form, 0, 1), output=output, storage=storage, n_rows=n_lines)

@@ -4,26 +4,28 @@ where they are said to stand."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 from kbsource.errors import RecordError
-from kbsource.files import Storage, join
+from kbsource.files import join
 from kbsource.identity import title_hash
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.findings import Findings
+from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.reader import read_table
+from kbsource.release.verify import Checking
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form, data_path
-from mapping.qampari.released import aid_of, page_url, parse_qid, pid_of, record_line, released_record
+from mapping.qampari.release_files import data_path, form_of, release_paths
+from mapping.qampari.released import Form, aid_of, parse_qid, pid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, question_of_row
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
 from mapping.sources.reading.files_in import iter_lines
-from mapping.write.tables import read_table, table_path
+from mapping.write.kind import source_of
 
 RULES = {
     "record_law": "a released question is not built as such questions are",
@@ -36,20 +38,11 @@ RULES = {
 }
 """Every law and what it means that it is broken."""
 
-_QUESTIONS = table_path("questions", 0, 1)
+_QUESTIONS = shard_path("questions", 0, 1)
 _N_PROOFS = {COMPOSITION: 2, INTERSECTION: 2}
 """Proofs that come together: both facts, or both queries."""
 _QUESTIONS_AT_ONCE = 512
 _SHOWN_CHARS = 120
-
-
-class ReleaseCounts(NamedTuple):
-    """How much was checked: questions in the files of the splits, rows of questions, and their answers and proofs."""
-
-    n_released: int
-    n_questions: int
-    n_answers: int
-    n_proofs: int
 
 
 class _Line(NamedTuple):
@@ -58,38 +51,37 @@ class _Line(NamedTuple):
     n_bytes: int
 
 
-class ReleaseChecks:
+def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Checks every law of a QAMPARI release and gives how much was checked; None where its files do not allow it."""
+    form = form_of(checking.manifest)
+    if form is None:
+        checking.found.add(MANIFEST, "manifest", "form is not that of a QAMPARI release")
+        return None
+    if not checking.has_files(release_paths()):
+        return None
+    with source_of(checking) as source:
+        return _ReleaseChecks(checking, form, source).run()
+
+
+class _ReleaseChecks:
     """Checks of one release, whose files are what was written. Memory: some 200 bytes a question.
 
     Args:
-        path: folder of the release.
-        storage: of the folder.
+        checking: of the release.
         form: how it is written.
-        found: takes what is wrong.
         source: knowledge source that the proofs are from; None checks no text.
-        on_file: told the path of every file that was read.
     """
 
-    def __init__(
-        self,
-        path: str,
-        storage: Storage,
-        form: Form,
-        *,
-        found: Findings,
-        source: KnowledgeSource | None,
-        on_file: Callable[[str], None],
-    ) -> None:
-        self._path, self._storage, self._form = path, storage, form
-        self._found, self._source, self._on_file = found, source, on_file
+    def __init__(self, checking: Checking[ListingManifest], form: Form, source: KnowledgeSource | None) -> None:
+        self._path, self._storage, self._found = checking.path, checking.storage, checking.found
+        self._on_file, self._form, self._source = checking.done, form, source
         self._lines: dict[str, _Line] = {}
         self._files: dict[Split, BinaryIO] = {}
 
-    def run(self) -> ReleaseCounts:
+    def run(self) -> Mapping[str, int]:
         """Checks every law and gives how much was checked."""
         for split in SPLITS:
             self._check_data(split)
-        n_released = len(self._lines)
         with ExitStack() as stack:
             for split in SPLITS:
                 file = self._storage.open_read(join(self._path, data_path(split)))
@@ -98,7 +90,7 @@ class ReleaseChecks:
         self._check_unique("queries")
         for qid, line in self._lines.items():
             self._found.add(data_path(line.split), "not_drawn", qid)
-        return ReleaseCounts(n_released, n_questions, n_answers, n_proofs)
+        return {"questions": n_questions, "answers": n_answers, "proofs": n_proofs}
 
     def _check_data(self, split: Split) -> None:
         file = data_path(split)
@@ -147,21 +139,11 @@ class ReleaseChecks:
         del self._lines[drawn.qid]
         self._files[line.split].seek(line.offset)
         stored = self._files[line.split].read(line.n_bytes)
-        wanted = record_line(self._record(drawn, drawn.qid)).rstrip(b"\n")
+        wanted = record_line(released_record(drawn, self._form)).rstrip(b"\n")
         if stored != wanted:
             at = next((n for n, (one, other) in enumerate(zip(stored, wanted, strict=False)) if one != other), 0)
             shown = stored[at : at + _SHOWN_CHARS].decode("utf-8", "replace")
             self._found.add(data_path(line.split), "released_differs", f"{drawn.qid} from byte {at}: {shown}")
-
-    def _record(self, drawn: DrawnQuestion, qid: str) -> Json:
-        return released_record(
-            drawn.question,
-            qid=qid,
-            page_url=partial(page_url, self._form.host),
-            with_meta=self._form.with_meta,
-            is_released_case=self._form.is_released_case,
-            text=drawn.paraphrase,
-        )
 
     def _check_texts(self, batch: list[DrawnQuestion]) -> None:
         if self._source is None:
@@ -190,7 +172,7 @@ class ReleaseChecks:
         keys: set[int] = set()
         for row in self._rows(table):
             self._see_key(table, row["subset"], row["key"], keys)
-        self._on_file(table_path(table, 0, 1))
+        self._on_file(shard_path(table, 0, 1))
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         return read_table(self._path, table, self._storage)
@@ -198,7 +180,7 @@ class ReleaseChecks:
     def _see_key(self, table: str, subset: str, key: str, seen: set[int]) -> None:
         number = title_hash(f"{subset}\x1f{key}")
         if number in seen:
-            self._found.add(table_path(table, 0, 1), "duplicate_question", f"{subset}, {key}")
+            self._found.add(shard_path(table, 0, 1), "duplicate_question", f"{subset}, {key}")
         seen.add(number)
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
 from mapping.qampari.facts.evidence import released_case
 from mapping.qampari.questions import SUBSETS
 from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.rows import SPLITS
+from mapping.qampari.rows import SPLITS, DrawnQuestion
 from mapping.sources.reading.base import Split
 
 _QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)})")
@@ -68,35 +69,35 @@ def page_url(host: str, title: str) -> str:
     return f"https://{host}/wiki/{title.replace(' ', '_')}"
 
 
-def released_record(
-    question: Question,
-    *,
-    qid: str,
-    page_url: Callable[[str], str],
-    with_meta: bool,
-    is_released_case: bool = False,
-    text: str | None = None,
-) -> dict[str, Any]:
-    """Gives a question as the files have it, keys in their order.
+class Form(NamedTuple):
+    """How a release is written; stands in its manifest under ``form``.
 
-    Args:
-        question: with its answers and their proofs.
-        qid: its id.
-        page_url: gives the address of the page with a title.
-        with_meta: adds ``meta``: what the question was made from, and where its proofs stand.
-        is_released_case: writes proofs as ``evidence.released_case`` does.
-        text: what is asked; None for the question's own text.
+    Attributes:
+        host: of the wiki, for the addresses of pages.
+        with_meta: records have ``meta``.
+        is_released_case: proofs are written as ``evidence.released_case`` does.
+        seed: of every draw.
     """
-    cased = released_case if is_released_case else _as_written
+
+    host: str
+    with_meta: bool
+    is_released_case: bool
+    seed: str
+
+
+def released_record(drawn: DrawnQuestion, form: Form) -> dict[str, Any]:
+    """Gives a question that has a qid as the files have it, keys in their order."""
+    question, qid, url_of = drawn.question, drawn.qid or "", partial(page_url, form.host)
+    cased = released_case if form.is_released_case else _as_written
     record: dict[str, Any] = {
         "qid": qid,
-        "question_text": question.text if text is None else text,
-        "entities": [_entity(one, page_url) for one in question.entities],
+        "question_text": question.text if drawn.paraphrase is None else drawn.paraphrase,
+        "entities": [_entity(one, url_of) for one in question.entities],
         "answer_list": [
-            _answer(one, aid_of(qid, number), page_url, cased) for number, one in enumerate(question.answers)
+            _answer(one, aid_of(qid, number), url_of, cased) for number, one in enumerate(question.answers)
         ],
     }
-    return {**record, "meta": _meta(question)} if with_meta else record
+    return {**record, "meta": _meta(question)} if form.with_meta else record
 
 
 def record_line(record: dict[str, Any]) -> bytes:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kbsource.errors import SetupError
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
-from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest, index_folder, read_manifest
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.urls import UrlParser
@@ -75,7 +75,7 @@ class Resolver:
             SetupError: the folder holds no finished release, or is remote and without a storage.
         """
         storage = storage_or_local(release, storage)
-        manifest = read_manifest(release, storage)
+        manifest = PAGES_RELEASE.read(release, storage)
         folder = index_folder(release, manifest, storage)
         index = TitleIndex.open(folder, cache_size=_CACHED_TITLES)
         return cls(manifest.site, index=index, locations=Locations(folder), moves=moves)
@@ -168,19 +168,6 @@ class Resolver:
         if page_id is None or self._locations.page(page_id) is None:
             return Resolved(None, None, None, 0, None)
         return Resolved(page_id, self._index.article_title(page_id), found_by, 0, None)
-
-
-def open_manifest(release: str, storage: Storage | None = None) -> Manifest:
-    """Gives the manifest of a release.
-
-    Args:
-        release: its folder.
-        storage: of the folder; None for the local file system.
-
-    Raises:
-        SetupError: the folder holds no finished release, or is remote and without a storage.
-    """
-    return read_manifest(release, storage_or_local(release, storage))
 
 
 def read_moves(path: str, storage: Storage) -> dict[str, str]:

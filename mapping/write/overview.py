@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join
+from kbsource.release.reader import row_groups
 from mapping.decide.policy import POLICIES
 
 PUBLISHED_RECORDS: dict[tuple[str, str], int] = {
@@ -113,10 +113,8 @@ def pages_of(folder: str, storage: Storage) -> np.ndarray[Any, np.dtype[np.int64
     """Gives the ids of the pages that hold evidence which an alignment wrote, each once, ascending."""
     pages = np.empty(0, dtype=np.int64)
     for path in storage.glob(join(folder, "alignments", "*.parquet")):
-        with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-            for group in range(parquet.metadata.num_row_groups):
-                rows = parquet.read_row_group(group, columns=["page_id", "is_written"], use_threads=False)
-                pages = np.union1d(pages, rows["page_id"].filter(rows["is_written"]).to_numpy())
+        for rows in row_groups(path, storage, ["page_id", "is_written"]):
+            pages = np.union1d(pages, rows["page_id"].filter(rows["is_written"]).to_numpy())
     return pages.astype(np.int64)
 
 

@@ -19,6 +19,7 @@ from kbsource.kilt import kilt_texts
 from kbsource.kilt_names import LEAD, section_name
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
+from kbsource.release.reader import read_table
 from mapping.search.bleu import bleu
 from mapping.search.numbering import Numbering
 from mapping.search.tokens import Tokeniser
@@ -26,7 +27,6 @@ from mapping.sources.reading.base import PARTIAL_EVIDENCE
 from mapping.sources.reading.fields import is_integer
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
 from mapping.sources.reading.scratch import Scratch
-from mapping.write.tables import read_table
 
 RULES: dict[str, str] = {
     "bad_score": "bleu_score is no number from 0 to 1",

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kbsource.files import base_name
-from kbsource.release.manifest import Manifest, code_facts
+from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.pages.kind import PagesManifest
 from mapping.decide.policy import dataset_named
 from mapping.entail.hypotheses import DATASET_HYPOTHESES, HypothesisKind
 from mapping.entail.model import model_facts
 from mapping.search.tokens import tokeniser_name
-from mapping.write.output import input_files, release_facts
 from pipelines.alignment.filtering import FilterOptions
 from pipelines.alignment.reading import EvidenceFiles
 from pipelines.alignment.release_pages import SearchSettings
@@ -129,14 +129,14 @@ def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | No
 
 
 def alignment_facts(
-    options: MapOptions, release: Manifest, inputs: Mapping[str, list[dict[str, Any]]]
+    options: MapOptions, release: PagesManifest, inputs: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
     """Gives the part of the manifest that is known before anything is read: same facts, same bytes."""
     return {
         "dataset": options.dataset,
         "policy": policy_name(options),
         "split": options.split,
-        "release": release_facts(release),
+        "release": release.facts(),
         "inputs": inputs,
         "options": options.data_options(),
         "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(release.site.lang)},

@@ -8,17 +8,18 @@ from dataclasses import asdict
 from typing import Any
 
 from kbsource.files import Storage, atomic_write, join, read_json, write_json
+from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.release.writer import write_rows
 from kbsource.runtime.chunks import Key
 from mapping.decide.policy import POLICIES, Decision
 from mapping.decide.sample import Cuts
 from mapping.entail.verification import VerificationCounts
 from mapping.outcomes import MISSED
 from mapping.records import PARTIAL, Evidence, EvidenceKey, ReleasedExample, iter_evidence, released_span
-from mapping.schema import VERIFICATION
 from mapping.write.kilt import kilt_line, without_answers
+from mapping.write.kind import ALIGNMENT
 from mapping.write.report import AlignmentCounts
-from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, filter_options
 from pipelines.alignment.filtering import Filtered, filter_records
 from pipelines.alignment.settled import AlignedChunk, Settled, SettledRecord
@@ -160,13 +161,13 @@ class _Merged:
         if self._has_crosswalk:
             tables["crosswalk"] = self._crosswalk
         return [
-            write_table(
+            write_rows(
                 rows,
                 table,
+                ALIGNMENT.schemas(table)[-1 if self._is_verified else 0],
                 output=self._output,
-                file=table_path(table, number, n_chunks),
+                file=shard_path(table, number, n_chunks),
                 storage=storage,
-                further=VERIFICATION if table == "alignments" and self._is_verified else (),
             )
             for table, rows in tables.items()
         ]

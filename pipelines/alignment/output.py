@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
-import orjson
-
 from kbsource.errors import DataError
-from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.files import CHUNK_BYTES, Storage, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
+from kbsource.release.output import commit
+from kbsource.release.writer import write_lines, write_rows
 from kbsource.runtime.chunks import Key, Stored
 from mapping.entail.verification import VerificationCounts
 from mapping.schema import TABLES
 from mapping.sources.reading.base import Tally
 from mapping.write.kilt import ID_FILES, file_name, id_file_name, without_input
-from mapping.write.output import REPORT, commit_output
+from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, faults, report_values
-from mapping.write.tables import table_path, write_table
 from pipelines.alignment.facts import Part, file_stem, policy_name
 from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
 from pipelines.alignment.rows import stored_rows
@@ -27,15 +25,14 @@ from pipelines.options.map import MapOptions
 from pipelines.stores.storage import storage_for
 
 
-def output_names(options: MapOptions) -> tuple[str, ...]:
-    """Gives the names of all that an alignment writes into its folder, but for its manifest."""
+def record_files(options: MapOptions) -> tuple[str, ...]:
+    """Gives the names of the files of records that an alignment may write."""
     stem = file_stem(options)
-    files = [
+    return tuple(
         name(stem, options.split, with_answers=answers)
         for name in (file_name, id_file_name)
         for answers in (False, True)
-    ]
-    return (*TABLES, REPORT, *files)
+    )
 
 
 def commit_part(
@@ -67,21 +64,10 @@ def commit_part(
     report = _report(part.options, tally, counts, verification)
     files += _write_records(part, number, staging, n_chunks=len(reports), n_records=counts.written, storage=storage)
     bad = (row for stored in rejected for row in stored_rows(stored))
-    file = table_path("rejected", 0, 1)
-    files.append(write_table(bad, "rejected", output=part.output, file=file, storage=storage))
-    content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-    files.append(write_file(part.output, REPORT, [content], n_rows=1, storage=storage))
-    manifest = {
-        **part.facts,
-        "files": [asdict(entry) for entry in sorted(files, key=_file_of)],
-        "counts": report["counts"],
-        "records": report["records"],
-    }
-    commit_output(part.output, manifest, files=files, storage=storage)
-
-
-def _file_of(entry: FileEntry) -> str:
-    return entry.file
+    files.append(write_rows(bad, "rejected", TABLES["rejected"], output=part.output, storage=storage))
+    files.append(write_report(report, output=part.output, storage=storage))
+    facts = {**part.facts, "counts": report["counts"], "records": report["records"]}
+    commit(ALIGNMENT, ALIGNMENT.listing(files, facts), part.output, storage)
 
 
 def _report(
@@ -113,22 +99,12 @@ def _write_records(
         ending = ANSWERED if with_answers else LINES
         parts = [lines_path(staging, Key(number, chunk), ending) for chunk in range(n_chunks)]
         name = file_name(stem, options.split, with_answers=with_answers)
-        files.append(write_file(output, name, _blocks(parts), n_rows=n_records, storage=storage))
+        files.append(write_lines(_blocks(parts), name, output=output, storage=storage, n_rows=n_records))
         if options.dataset in ID_FILES:
             id_name = id_file_name(stem, options.split, with_answers=with_answers)
             with storage.open_read(join(output, name)) as lines:
-                bare = map(without_input, lines)
-                files.append(write_file(output, id_name, bare, n_rows=n_records, storage=storage))
+                files.append(write_lines(map(without_input, lines), id_name, output=output, storage=storage))
     return files
-
-
-def write_file(output: str, name: str, blocks: Iterable[bytes], *, n_rows: int, storage: Storage) -> FileEntry:
-    """Writes a file out of blocks and gives its entry in the manifest."""
-    with atomic_write(storage, join(output, name)) as raw:
-        sink = HashingWriter(raw)
-        for block in blocks:
-            sink.write(block)
-    return FileEntry(name, n_rows, sink.n_bytes, sink.hexdigest())
 
 
 def _blocks(paths: Iterable[str]) -> Iterator[bytes]:

@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbsource.release.manifest import Manifest
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.decide.policy import THRESHOLD
 from mapping.search.numbering import Numbering
-from mapping.search.resolve import Resolver, open_manifest, read_moves
+from mapping.search.resolve import Resolver, read_moves
 from pipelines.alignment.page_texts import PageTexts
 from pipelines.stores.storage import absolute, storage_for
 
@@ -38,10 +38,10 @@ class ReleasePages(NamedTuple):
     lang: str
 
     @classmethod
-    def of(cls, manifest: Manifest, folder: str) -> ReleasePages:
+    def of(cls, manifest: PagesManifest, folder: str) -> ReleasePages:
         """Gives the pages of the release in a folder."""
         entries = manifest.tables["pages"]
-        rows = tuple(entry.rows for entry in entries)
+        rows = tuple(entry.rows or 0 for entry in entries)
         return cls(absolute(folder), tuple(entry.file for entry in entries), rows, manifest.site.lang)
 
     @classmethod
@@ -49,9 +49,9 @@ class ReleasePages(NamedTuple):
         """Gives the pages of the release in a folder.
 
         Raises:
-            SetupError: as ``mapping.search.resolve.open_manifest``.
+            SetupError: as ``kbsource.release.kind.Kind.read``.
         """
-        return cls.of(open_manifest(folder, storage_for(folder)), folder)
+        return cls.of(PAGES_RELEASE.read(folder, storage_for(folder)), folder)
 
     @property
     def n_pages(self) -> int:

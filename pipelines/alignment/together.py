@@ -13,25 +13,23 @@ goes on with what is not done, and what is done is kept where it was made from t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, atomic_write, join, read_json
-from kbsource.release.layout import BUILDING, MANIFEST, STAGING, stored_files
-from kbsource.release.manifest import Manifest
-from mapping.write.output import ALL_FORMAT, REPORT, manifest_bytes, release_facts
+from kbsource.files import Storage, join, read_json
+from kbsource.release.intact import file_fault
+from kbsource.release.layout import BUILDING, EXTRA, MANIFEST, STAGING, stored_files
+from kbsource.release.output import commit
+from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.writer import write_lines
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT, TEXT_REPORT
 from mapping.write.overview import Aligned, overview_text, overview_values, page_values
 from pipelines.alignment.facts import alignment_facts, input_facts
-from pipelines.alignment.output import write_file
 from pipelines.options.map import MapOptions
 from pipelines.progress import Progress
-
-TEXT_REPORT = "report.txt"
-ALL_NAMES = (REPORT, TEXT_REPORT)
-"""Files beside the alignments."""
 
 
 class Planned(NamedTuple):
@@ -81,7 +79,7 @@ def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> Set
 
 def check_all(
     planned: Sequence[Planned],
-    release: Manifest,
+    release: PagesManifest,
     output: str,
     storage: Storage,
     *,
@@ -124,50 +122,45 @@ def check_all(
 
 def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> list[str]:
     """Gives a fault for a file in the folder of all that belongs to none of the alignments."""
-    own = (*ALL_NAMES, MANIFEST, BUILDING)
+    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, BUILDING)
     folders = (f"{STAGING}/", *(f"{one.folder}/" for one in planned))
     odd = [file for file in stored_files(output, storage) if file not in own and not file.startswith(folders)]
     return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
 
 
 def _check_done(
-    options: MapOptions, release: Manifest, storage: Storage, known: dict[str, list[dict[str, Any]]]
+    options: MapOptions, release: PagesManifest, storage: Storage, known: dict[str, list[dict[str, Any]]]
 ) -> None:
     """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
-    manifest = read_json(storage, join(options.output, MANIFEST))
+    manifest = ALIGNMENT.read(options.output, storage)
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
-    if differing := [name for name in facts if manifest.get(name) != facts[name]]:
+    if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
         raise SetupError(
             f"{options.output} is finished, and was made with other {', '.join(differing)}; remove it to make it again."
         )
-    for entry in manifest["files"]:
-        path = join(options.output, entry["file"])
-        if not storage.exists(path) or storage.size(path) != entry["bytes"]:
+    for entry in manifest.entries():
+        if file_fault(options.output, entry, storage, hashes=False) is not None:
+            path = join(options.output, entry.file)
             raise SetupError(f"{path} is not as it was written; remove {options.output} to make it again.")
 
 
-def write_reports(planned: Sequence[Planned], release: Manifest, output: str, storage: Storage) -> dict[str, Any]:
+def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str, storage: Storage) -> dict[str, Any]:
     """Writes the report on all alignments and the manifest that ends the job, and gives the report."""
     aligned, manifests = [], []
     for one in planned:
-        manifest = read_json(storage, join(one.options.output, MANIFEST))
-        manifests.append({"folder": one.folder, "manifest_sha256": manifest["manifest_sha256"]})
-        names = tuple(entry["file"] for entry in manifest["files"] if entry["file"].endswith("-kilt.jsonl"))
+        manifest = ALIGNMENT.read(one.options.output, storage)
+        manifests.append({"folder": one.folder, "manifest_sha256": manifest.sha256})
+        names = tuple(entry.file for entry in manifest.files if entry.file.endswith("-kilt.jsonl"))
         aligned.append(Aligned(one.name, one.folder, read_json(storage, join(one.options.output, REPORT)), names))
-    n_pages = sum(entry.rows for entry in release.tables["pages"])
-    report = overview_values(aligned, page_values(aligned, output=output, n_pages=n_pages, storage=storage))
+    report = overview_values(
+        aligned, page_values(aligned, output=output, n_pages=release.n_rows("pages"), storage=storage)
+    )
     contents = {
         REPORT: orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
         TEXT_REPORT: f"{overview_text(report)}\n".encode(),
     }
-    files = [write_file(output, name, [content], n_rows=1, storage=storage) for name, content in contents.items()]
-    values = {
-        "release": release_facts(release),
-        "alignments": manifests,
-        "files": [{"file": one.file, "bytes": one.bytes, "sha256": one.sha256} for one in files],
-    }
-    with atomic_write(storage, join(output, MANIFEST)) as sink:
-        sink.write(manifest_bytes(values, form=ALL_FORMAT))
-    for name in (STAGING, BUILDING):
-        storage.delete_tree(join(output, name))
+    written = (write_lines([content], name, output=output, storage=storage) for name, content in contents.items())
+    files = [replace(entry, rows=None) for entry in written]
+    facts = {"release": release.facts(), "alignments": manifests}
+    commit(ALIGNMENTS, ALIGNMENTS.listing(files, facts), output, storage, kept=[one.folder for one in planned])
     return report

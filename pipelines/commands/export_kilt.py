@@ -25,7 +25,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.files import atomic_write
     from kbsource.kilt import write_kilt
     from kbsource.lookup import KnowledgeSource
-    from kbsource.release.page_items_reader import TABLE, PageItemsReader
+    from kbsource.release.pages.page_items_reader import TABLE, PageItemsReader
     from pipelines.progress import Done, Progress
     from pipelines.stores.storage import storage_for
 

@@ -165,7 +165,7 @@ def summary_text(summary: MapSummary, kb: str) -> str:
     from mapping.write.report import report_text
 
     # Files without inputs or answers have longer names.
-    kilt_file = min((one["file"] for one in summary.manifest["files"] if one["file"].endswith(".jsonl")), key=len)
+    kilt_file = min((entry.file for entry in summary.manifest.files if entry.file.endswith(".jsonl")), key=len)
     path = f"{summary.output.rstrip('/')}/{kilt_file}"
     done = f"{report_text(summary.report)}\n\n{clock(summary.seconds)} wall time."
     if not summary.report["counts"]["written"]:

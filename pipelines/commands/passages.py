@@ -28,16 +28,16 @@ def _run(args: argparse.Namespace) -> int:
 
 def summary_values(summary: PassagesSummary) -> dict[str, Any]:
     """Gives what was made, for JSON."""
-    manifest = summary.manifest
+
     return {
-        "counts": manifest["counts"],
-        "bytes": {one["file"]: one["bytes"] for one in manifest["files"]},
+        "counts": summary.manifest.facts["counts"],
+        "bytes": {entry.file: entry.bytes for entry in summary.manifest.entries()},
     }
 
 
 def summary_text(summary: PassagesSummary, kb: str) -> str:
     """Gives what was made for reading, and what to do next."""
-    counts = summary.manifest["counts"]
+    counts = summary.manifest.facts["counts"]
     rows: list[tuple[str, object]] = [
         ("pages", counts["pages"]),
         ("  without running text", counts["pages_without_text"]),
@@ -45,7 +45,7 @@ def summary_text(summary: PassagesSummary, kb: str) -> str:
         ("  of one longer sentence", counts["long_passages"]),
         ("words", counts["words"]),
         ("  in a passage (mean)", f"{counts['words'] / max(counts['passages'], 1):.1f}"),
-        ("files", size(sum(one["bytes"] for one in summary.manifest["files"]))),
+        ("files", size(sum(entry.bytes for entry in summary.manifest.entries()))),
         ("wall time", clock(summary.seconds)),
     ]
     again = f"kbsource verify {shlex.quote(summary.output)} --kb {shlex.quote(kb)}"

@@ -1,4 +1,4 @@
-"""``kbsource show``: one page of a release, for reading."""
+"""``kbsource show``: what a release holds, or one page of it, for reading."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pipelines.commands.flags.common import Command, facts_table, text_width
+from pipelines.progress import size
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
     from kbsource.lookup import Found
     from kbsource.records import Element, Page
 
+Row = tuple[str, object]
 _LABEL = 18
 """Characters before the value of a fact, at most."""
 _PARAGRAPHS = 3
@@ -30,10 +32,12 @@ _MISSES = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", metavar="RELEASE", help="folder of a release of pages")
-    parser.add_argument("page", metavar="PAGE", help="title, page id, URL or Wikidata item")
+    parser.add_argument("release", metavar="RELEASE", help="folder of a release of any kind")
+    parser.add_argument(
+        "page", metavar="PAGE", nargs="?", help="of a release of pages: title, page id, URL or Wikidata item"
+    )
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
-    parser.add_argument("--json", action="store_true", help="the whole row as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -41,6 +45,8 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.stores.storage import storage_for
 
     storage = storage_for(args.release)
+    if args.page is None:
+        return _show_release(args.release, storage, as_json=args.json)
     with KnowledgeSource.open(args.release, storage) as source:
         found = source.resolve(args.page)
         page = source.by_id(found.page_id) if found.page_id is not None else None
@@ -56,6 +62,25 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(_as_json(page), ensure_ascii=False, indent=2))
     else:
         print(page_text(page, found, full=args.full))
+    return 0
+
+
+def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
+    from kbsource.release.kind import kind_of, read_content
+    from mapping.kinds import KINDS
+
+    kind = kind_of(read_content(path, storage), path, KINDS)
+    manifest = kind.read(path, storage)
+    if as_json:
+        print(manifest.to_bytes().decode(), end="")
+        return 0
+    rows: list[Row] = [("kind", kind.name), ("format", manifest.format), ("made by", kind.made_by)]
+    for table, entries in manifest.tables.items():
+        n_bytes = size(sum(entry.bytes for entry in entries))
+        rows.append((table, f"{manifest.n_rows(table):,} rows, {n_bytes} in {len(entries)} files"))
+    rows += [(entry.file, size(entry.bytes)) for entry in manifest.files]
+    rows += [(part.folder, f"release {part.manifest_sha256[:12]}") for part in manifest.parts]
+    print(facts_table(rows))
     return 0
 
 
@@ -98,9 +123,9 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _facts(page: Page, found: Found) -> list[tuple[str, object]]:
+def _facts(page: Page, found: Found) -> list[Row]:
     n_resolved = sum(anchor.target_page_id is not None for anchor in page.anchors)
-    rows: list[tuple[str, object]] = [
+    rows: list[Row] = [
         ("page id", str(page.page_id)),
         ("Wikidata item", page.qid or "none"),
         ("revision", f"{page.revision_id} of {page.timestamp}"),
@@ -138,12 +163,14 @@ def _wrapped(text: str, start: str) -> str:
 
 COMMAND = Command(
     name="show",
-    summary="show one page of a release",
-    description="Shows one page: facts, the beginning of the text, the sections, infoboxes. The page is named by its\n"
-    "title (redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is\n"
-    "none; titles like the one asked for are then named.",
+    summary="show what a release holds, or one page of it",
+    description="Shows what a release of any kind holds: its tables and other files. Of a release of pages shows one\n"
+    "page: facts, the beginning of the text, the sections, infoboxes. The page is named by its title\n"
+    "(redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is none;\n"
+    "titles like the one asked for are then named.",
     examples=(
         'kbsource show releases/enwiki-20261001 "Alan Turing"',
+        "kbsource show releases/enwiki-20261001",
         "kbsource show releases/enwiki-20261001 1208 --full",
         "kbsource show releases/enwiki-20261001 Q7251",
         "kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json",

@@ -32,7 +32,7 @@ def summary_values(summary: WikidataSummary) -> dict[str, Any]:
     return {
         "counts": dataclasses.asdict(manifest.totals),
         "findings": manifest.findings,
-        "rows": {name: sum(one.rows for one in entries) for name, entries in manifest.tables.items()},
+        "rows": {name: manifest.n_rows(name) for name in manifest.tables},
         "bytes": table_bytes(manifest.tables),
     }
 
@@ -49,7 +49,7 @@ def summary_text(summary: WikidataSummary) -> str:
         *rejected_rows(totals.rejected),
     ]
     for name in ("sitelinks", "statements", "classes"):
-        rows.append((f"rows of {name}", sum(entry.rows for entry in manifest.tables[name])))
+        rows.append((f"rows of {name}", manifest.n_rows(name)))
     return release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds)
 
 

@@ -19,17 +19,17 @@ from kbsource.dump.digests import write_hashes
 from kbsource.errors import named_faults
 from kbsource.files import join
 from kbsource.index.title_index import TitleIndex
-from kbsource.pages.assembly import Indexes, assemble, check_rejects
-from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard_report, write_page_shard
+from kbsource.pages.assembly import assemble
+from kbsource.pages.indexes import Indexes
+from kbsource.pages.rejects import check_rejects
+from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
-from kbsource.release.commit import commit_release
 from kbsource.release.layout import INDEX, check_output
-from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.release.output import Output, commit
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import Key, Stored
-from kbsource.schema import ALL_TABLES
 from kbsource.wikidata.reader import WikidataTables
 from pipelines.jobs.build_inputs import BuildInputs, read_inputs
-from pipelines.jobs.outputs import Output
 from pipelines.options.build import BuildOptions
 from pipelines.primitives.together import Together
 from pipelines.progress import Done, Progress, beats_in
@@ -55,7 +55,7 @@ class BuildSummary:
     """
 
     output: str
-    manifest: Manifest
+    manifest: PagesManifest
     titles_not_found: tuple[str, ...]
     seconds: float
 
@@ -79,7 +79,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         progress.stage("build", _poll(inputs, out.staging)),
     ):
         run_pipeline(pipeline, "build")
-    manifest = read_manifest(out.folder, storage_for(out.folder))
+    manifest = PAGES_RELEASE.read(out.folder, storage_for(out.folder))
     missing = _titles_not_found(inputs.titles, out.folder)
     return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
 
@@ -99,7 +99,7 @@ def prepared_build(
     check_output(output, storage)
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
     job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
-    with Output(output, storage, job=job, owned=(INDEX, *ALL_TABLES)) as out:
+    with Output(output, storage, kind=PAGES_RELEASE, job=job) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
         _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
         yield pipeline, inputs, out
@@ -200,7 +200,7 @@ class _Commit(WorkerDoFn):
         wikidata = _absolute(options.wikidata)
         with named_faults(), index_to_work_on(index) as (folder, scratch):
             scans = _scans(staging, self._n_ranges)
-            shards = [read_shard_report(storage, staging, number) for _, number in element]
+            shards = [read_shard(storage, staging, number)[2] for _, number in element]
             _check_rejects(options, scans, shards)
             manifest = assemble(
                 scans,
@@ -216,7 +216,7 @@ class _Commit(WorkerDoFn):
                 options=options.data_options(),
                 wikidata=None if wikidata is None else WikidataTables.open(wikidata, storage_for(wikidata)),
             )
-            commit_release(output, manifest, storage=storage)
+            commit(PAGES_RELEASE, manifest, output, storage)
         yield output
 
 

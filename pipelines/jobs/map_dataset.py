@@ -15,21 +15,23 @@ from typing import Any
 import apache_beam as beam
 
 from kbsource.errors import SetupError, told_fault
-from kbsource.files import join, read_json, write_json
+from kbsource.files import is_local, join, read_json, write_json
 from kbsource.release.layout import MANIFEST, check_output
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.output import Output
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.runtime.chunks import Key, Stored
-from mapping.search.resolve import open_manifest, read_moves
-from mapping.write.output import REPORT
+from mapping.search.resolve import read_moves
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
-from pipelines.alignment.output import output_names
-from pipelines.alignment.together import ALL_NAMES, AllSummary, Planned, check_all, failure, write_reports
+from pipelines.alignment.output import record_files
+from pipelines.alignment.together import AllSummary, Planned, check_all, failure, write_reports
 from pipelines.alignment.verify import check_model
-from pipelines.jobs.outputs import Output
 from pipelines.options.map import MapOptions
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import absolute, is_local, storage_for
+from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.align_spans import AlignSpans
 from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
 from pipelines.transforms.resolve_pages import ResolvePages
@@ -51,7 +53,7 @@ class MapSummary:
 
     output: str
     report: dict[str, Any]
-    manifest: dict[str, Any]
+    manifest: ListingManifest
     seconds: float
 
 
@@ -74,14 +76,14 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     storage = storage_for(folder)
     check_output(folder, storage)
     check_dataset(options)
-    release = open_manifest(options.kb, storage_for(options.kb))
+    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
     part = Part(options, alignment_facts(options, release, input_facts(options)))
-    with Output(folder, storage, job=part.facts, owned=output_names(options)) as output:
+    with Output(folder, storage, kind=ALIGNMENT, job=part.facts, further=record_files(options)) as output:
         if faults := _align(pipeline, [part], output.staging, progress):
             raise faults[0]
-    report, manifest = (read_json(storage, join(folder, name)) for name in (REPORT, MANIFEST))
-    return MapSummary(options.output, report, manifest, time.monotonic() - started)
+    report = read_json(storage, join(folder, REPORT))
+    return MapSummary(options.output, report, ALIGNMENT.read(folder, storage), time.monotonic() - started)
 
 
 def map_all(
@@ -106,7 +108,7 @@ def map_all(
     check_paths(flags, kb, *(path for one in planned for path in one.options.inputs), output)
     folder = absolute(output)
     storage = storage_for(folder)
-    release = open_manifest(kb, storage_for(kb))
+    release = PAGES_RELEASE.read(kb, storage_for(kb))
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
     pending = [one for one in planned if one.folder not in done]
@@ -115,9 +117,13 @@ def map_all(
         parts = [
             Part(one.options, alignment_facts(one.options, release, input_facts(one.options, known))) for one in pending
         ]
-        owned = [join(one.folder, name) for one in pending for name in (*output_names(one.options), MANIFEST)]
+        owned = [
+            join(one.folder, name)
+            for one in pending
+            for name in (*ALIGNMENT.owned, *record_files(one.options), MANIFEST)
+        ]
         job = {one.folder: part.facts for one, part in zip(pending, parts, strict=True)}
-        with Output(folder, storage, job=job, owned=(*owned, *ALL_NAMES), kept=done) as locked:
+        with Output(folder, storage, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
             faults = _align(pipeline, parts, locked.staging, progress)
             if faults:
                 raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))

@@ -18,23 +18,22 @@ import pyarrow as pa
 
 from kbsource.errors import DataError, named_faults
 from kbsource.files import join
+from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import FileEntry, Manifest, code_facts, read_manifest
-from kbsource.release.sizes import check_sizes
+from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.output import Output, commit
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import Key, Stored
 from mapping.passages.corpus import (
     COUNTS,
-    FORMAT,
     TABLE,
     checked_pages,
     join_lines,
-    read_corpus,
     read_page_chunks,
     write_shard,
 )
 from mapping.passages.forms import FORMS
-from mapping.write.output import commit_output, release_facts
-from pipelines.jobs.outputs import Output
+from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.options.passages import PassagesOptions
 from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
@@ -55,7 +54,7 @@ class PassagesSummary:
     """
 
     output: str
-    manifest: dict[str, Any]
+    manifest: ListingManifest
     seconds: float
 
 
@@ -77,16 +76,16 @@ def make_passages(options: PassagesOptions, *, flags: Sequence[str], progress: P
     kb, output = absolute(options.kb), absolute(options.output.rstrip("/") or "/")
     storage = storage_for(output, kb)
     check_output(output, storage)
-    release = read_manifest(kb, storage)
+    release = PAGES_RELEASE.read(kb, storage)
     pages = release.tables["pages"]
     check_sizes(kb, pages, storage)
-    job = {"release": release_facts(release), "options": options.data_options()}
-    with Output(output, storage, job=job, owned=(TABLE, *(form.folder for form in FORMS.values()))) as out:
+    job = {"release": release.facts(), "options": options.data_options()}
+    with Output(output, storage, kind=PASSAGES_CORPUS, job=job) as out:
         _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
-        sizes = [entry.rows for entry in pages]
+        sizes = [entry.rows or 0 for entry in pages]
         with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
             run_pipeline(pipeline, "passages")
-    return PassagesSummary(options.output, read_corpus(output, storage), time.monotonic() - started)
+    return PassagesSummary(options.output, PASSAGES_CORPUS.read(output, storage), time.monotonic() - started)
 
 
 def _chunks(staging: str) -> str:
@@ -104,7 +103,7 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         staging: folder in it for what is only needed meanwhile.
     """
 
-    def __init__(self, options: PassagesOptions, release: Manifest, *, kb: str, output: str, staging: str) -> None:
+    def __init__(self, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str) -> None:
         super().__init__()
         self._options, self._release, self._kb, self._staging = options, release, kb, staging
         self._write = _Write(options.formats, output, staging)
@@ -192,10 +191,10 @@ class _Write(WorkerDoFn):
 class _Commit(WorkerDoFn):
     """Joins what belongs into one file, and writes the manifest, last of all."""
 
-    def __init__(self, options: PassagesOptions, release: Manifest, output: str, staging: str) -> None:
+    def __init__(self, options: PassagesOptions, release: PagesManifest, output: str, staging: str) -> None:
         super().__init__()
         self._options, self._output, self._staging = options, output, staging
-        self._release, self._n_pages = release_facts(release), release.totals.articles
+        self._release, self._n_pages = release.facts(), release.totals.articles
 
     def process(
         self, element: list[tuple[Key, dict[str, FileEntry]]], counted: list[tuple[Key, dict[str, int]]]
@@ -204,7 +203,7 @@ class _Commit(WorkerDoFn):
         total = sum((Counter(counts) for _, counts in counted), Counter(dict.fromkeys(COUNTS, 0)))
         counts = {name: total[name] for name in COUNTS}
         with named_faults():
-            self._check(counts, sum(entries[TABLE].rows for entries in shards))
+            self._check(counts, sum(entries[TABLE].rows or 0 for entries in shards))
             self._commit(shards, counts)
         yield self._output
 
@@ -223,12 +222,10 @@ class _Commit(WorkerDoFn):
             if FORMS[name].is_joined:
                 own = [join_lines(name, own, output=output, parts=_parts_folder(self._staging), storage=storage)]
             files += own
-        files.sort(key=lambda entry: entry.file)
-        values = {
+        facts = {
             "release": self._release,
             "options": self._options.data_options(),
             "counts": counts,
             "code": asdict(code_facts()),
-            "files": [asdict(entry) for entry in files],
         }
-        commit_output(output, values, files=files, storage=storage, form=FORMAT)
+        commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing(files, facts), output, storage)

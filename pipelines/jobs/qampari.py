@@ -11,23 +11,23 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
-import orjson
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, join
+from kbsource.files import is_local, join, read_json
+from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import Manifest, code_facts
-from kbsource.release.sizes import check_sizes
+from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.output import Output
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.facts.statements import ENDED
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.lists.key_columns import read_key_columns
 from mapping.qampari.relations import load_relations
-from mapping.qampari.release_files import Form
-from mapping.search.resolve import open_manifest
-from mapping.write.output import REPORT, input_files, release_facts
-from pipelines.jobs.outputs import Output
+from mapping.qampari.released import Form
+from mapping.write.kind import REPORT
 from pipelines.options.qampari import QampariOptions
 from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
@@ -35,10 +35,8 @@ from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
 from pipelines.qampari.values import property_kinds
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.stores.storage import absolute, is_local, storage_for
+from pipelines.stores.storage import absolute, storage_for
 
-OWNED = ("qampari_data", "questions", "queries", REPORT)
-"""What lies in the folder of a QAMPARI release beside its manifest."""
 _TABLES = ("items", "statements", "classes")
 
 
@@ -73,7 +71,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
     check_output(output, storage_for(output))
-    release = open_manifest(options.kb, storage_for(options.kb))
+    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
     _check_tables(tables)
@@ -85,7 +83,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     )
     form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
     values: dict[str, Any] = {
-        "release": release_facts(release),
+        "release": release.facts(),
         "inputs": _inputs(options),
         "options": options.data_options(),
         "form": form._asdict(),
@@ -93,13 +91,13 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         # A model that is not there ends the job before hours of work.
         "model": None if options.model is None else model_facts(options.model),
     }
-    with Output(output, storage_for(output), job=values, owned=OWNED) as made_in:
+    with Output(output, storage_for(output), kind=QAMPARI_RELEASE, job=values) as made_in:
         plan = Plan(
             options,
             absolute(options.kb),
             values["release"]["manifest_sha256"],
             tuple(entry.file for entry in release.tables["pages"]),
-            tuple(entry.rows for entry in release.tables["pages"]),
+            tuple(entry.rows or 0 for entry in release.tables["pages"]),
             relations,
             keys,
             made_in.staging,
@@ -116,7 +114,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
         with progress.stage("questions", _settled(plan)):
             run_pipeline(pipeline, "qampari")
-    report = _report(output, storage_for(output))
+    report = read_json(storage_for(output), join(output, REPORT))
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
     return QampariSummary(options.output, report, time.monotonic() - started)
@@ -135,19 +133,13 @@ def _settled(plan: Plan) -> Callable[[], Done]:
     return poll
 
 
-def _report(output: str, storage: Storage) -> dict[str, Any]:
-    with storage.open_read(join(output, REPORT)) as file:
-        report: dict[str, Any] = orjson.loads(file.read())
-    return report
-
-
 def _inputs(options: QampariOptions) -> dict[str, list[dict[str, Any]]]:
     given = {"kb": options.kb, "wikidata": options.wikidata}
     given |= {name: path for name in ("relations", "key_columns") if (path := getattr(options, name)) is not None}
     return {name: [asdict(one) for one in input_files([path], storage_for(path))] for name, path in given.items()}
 
 
-def _check_release(kb: str, release: Manifest) -> None:
+def _check_release(kb: str, release: PagesManifest) -> None:
     """Raises where a release lacks what questions are made of.
 
     Raises:

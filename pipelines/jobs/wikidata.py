@@ -19,34 +19,28 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.dump.digests import CheckedStorage
-from kbsource.errors import DataError, named_faults
+from kbsource.errors import named_faults
 from kbsource.files import base_name, join
-from kbsource.pages.assembly import check_rejects, dump_date
-from kbsource.release.commit import commit_files
+from kbsource.pages.assembly import dump_date
+from kbsource.pages.rejects import check_rejects
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import InputFile, code_facts
+from kbsource.release.manifest import InputFile, code_facts, sum_counts
+from kbsource.release.output import Output, commit
 from kbsource.runtime.chunks import Key, Stored, read_chunk_report
 from kbsource.runtime.regroup import read_group
-from kbsource.schema import WIKIDATA_TABLES
 from kbsource.wikidata.assemble import (
     entity_counts,
     find_superseded,
-    name_files,
+    name_tables,
     summed_facts,
     write_classes,
     write_rejected,
 )
 from kbsource.wikidata.entity import EntityReader
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
-from kbsource.wikidata.manifest import (
-    WikidataManifest,
-    entity_count_faults,
-    read_wikidata_manifest,
-    sum_entity_counts,
-)
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
 from pipelines.jobs.input_hashes import hash_inputs
-from pipelines.jobs.outputs import Output
 from pipelines.jobs.wikidata_files import MakeFiles, write_plan
 from pipelines.options.wikidata import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap
@@ -105,13 +99,13 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
     job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
-    with Output(output, storage, job=job, owned=tuple(WIKIDATA_TABLES)) as out:
+    with Output(output, storage, kind=WIKIDATA_RELEASE, job=job) as out:
         write_plan(ranges, hashed, out.staging, storage)
         _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
         sizes = [one.end - one.start for one in ranges]
         with progress.stage("entities", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "wikidata")
-    manifest = read_wikidata_manifest(output, storage)
+    manifest = WIKIDATA_RELEASE.read(output, storage)
     return WikidataSummary(options.output, manifest, time.monotonic() - started)
 
 
@@ -228,7 +222,7 @@ class Commit(WorkerDoFn):
         folders = {"output": self._output, "staging": self._staging}
         reports = [PartReport.from_json(read_chunk_report(chunk.path, storage)[1].facts) for chunk in chunks]
         counts = entity_counts(reports)
-        totals = sum_entity_counts(counts.values())
+        totals = sum_counts(counts.values(), EntityCounts())
         check_rejects(
             Counter(totals.rejected),
             totals.lines_read,
@@ -236,7 +230,7 @@ class Commit(WorkerDoFn):
             allow_truncated=options.allow_truncated,
             what="lines",
         )
-        tables = name_files(reports, storage, **folders)
+        tables = name_tables(reports, storage, **folders)
         tables["classes"] = write_classes(keys, storage, **folders)
         tables["rejected"] = write_rejected(chunks, storage, output=self._output)
         manifest = WikidataManifest(
@@ -249,6 +243,4 @@ class Commit(WorkerDoFn):
             totals=totals,
             findings=summed_facts(reports),
         )
-        if faults := entity_count_faults(manifest):
-            raise DataError("The counts do not add up, so nothing was released: " + "; ".join(faults) + ".")
-        commit_files(self._output, manifest, storage=storage)
+        commit(WIKIDATA_RELEASE, manifest, self._output, storage)

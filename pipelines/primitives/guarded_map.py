@@ -12,7 +12,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.errors import SetupError, named_faults
-from kbsource.files import LocalStorage, join
+from kbsource.files import LocalStorage, is_local, join
 from kbsource.runtime.chunks import (
     ChunkFunction,
     Key,
@@ -26,7 +26,7 @@ from kbsource.runtime.chunks import (
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from pipelines.primitives.guarded_chunk import DO_CHUNK, chunk_task, packed
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import is_local, storage_for
+from pipelines.stores.storage import storage_for
 
 MAX_BAD_ROWS = 25
 """Rows of a chunk that may end the process before the job is given up: what fails so often is broken."""

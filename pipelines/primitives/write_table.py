@@ -10,26 +10,29 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.errors import named_faults
+from kbsource.release.kind import Kind
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
 from kbsource.runtime.chunks import Key, Stored, read_stored
+from mapping.kinds import OWN_TABLES
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.storage import absolute, storage_for
 
 Rows: TypeAlias = "Stored | pa.RecordBatch"
 
 
-def write_part(table: str, file: str, rows: Iterable[Rows], *, output: str) -> FileEntry:
+def write_part(table: str, file: str, rows: Iterable[Rows], *, output: str, schema: pa.Schema) -> FileEntry:
     """Writes one file of a table, under a temporary name until it is whole, and gives its entry in a manifest.
 
     Args:
-        table: name of the table, which has its schema in ``kbsource.schema``.
+        table: name of the table.
         file: path in the folder.
         rows: in their order; each batch becomes a row group.
         output: folder of the release.
+        schema: of the table.
     """
-    with TableFile(output, file, table, storage_for(output)) as target:
+    with TableFile(output, file, table, storage_for(output), schema=schema) as target:
         for one in rows:
             for batch in read_stored(one, storage_for(one.path)) if isinstance(one, Stored) else (one,):
                 if batch.num_rows:
@@ -47,13 +50,14 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     many.
 
     Args:
-        table: name of the table, which has its schema in ``kbsource.schema``.
+        table: name of the table.
         output: folder of the release.
+        kind: of the release, which has the table's schema.
     """
 
-    def __init__(self, table: str, output: str) -> None:
+    def __init__(self, table: str, output: str, *, kind: Kind[Any] = OWN_TABLES) -> None:
         super().__init__()
-        self._table, self._output = table, absolute(output)
+        self._table, self._output, self._schema = table, absolute(output), kind.tables[table]
 
     def expand(self, chunks: Any) -> Any:
         begin = chunks.pipeline | "always" >> beam.Create([(0, None)], reshuffle=False)
@@ -63,7 +67,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             | "all" >> beam.GroupByKey()
             | "files" >> beam.FlatMap(_files, self._table)
             | "spread" >> beam.Reshuffle()
-            | "write" >> beam.ParDo(_WritePart(self._table, self._output))
+            | "write" >> beam.ParDo(_WritePart(self._table, self._output, self._schema))
         )
 
 
@@ -88,11 +92,11 @@ def _part_of(chunk: tuple[Key, Rows]) -> int:
 
 
 class _WritePart(WorkerDoFn):
-    def __init__(self, table: str, output: str) -> None:
+    def __init__(self, table: str, output: str, schema: pa.Schema) -> None:
         super().__init__()
-        self._table, self._output = table, output
+        self._table, self._output, self._schema = table, output, schema
 
     def process(self, element: tuple[str, list[Rows]]) -> Iterator[FileEntry]:
         file, rows = element
         with named_faults():
-            yield write_part(self._table, file, rows, output=self._output)
+            yield write_part(self._table, file, rows, output=self._output, schema=self._schema)

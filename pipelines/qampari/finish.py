@@ -5,26 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from kbsource.errors import named_faults
-from kbsource.files import HashingWriter, atomic_write, join
-from kbsource.release.manifest import FileEntry
+from kbsource.release.output import commit
 from kbsource.runtime.chunks import Key, Stored, read_chunk_report
 from kbsource.runtime.regroup import merge_group
 from mapping.qampari.draw import Drawn, draw_questions
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.records import Question
-from mapping.qampari.release_files import FORMAT, Form, write_release_files
-from mapping.qampari.released import page_url, qid_of
+from mapping.qampari.release_files import write_release_files
+from mapping.qampari.released import Form, qid_of
 from mapping.qampari.rows import QueryRow, question_of_row
 from mapping.qampari.selection import Candidate
 from mapping.qampari.statistics import AnswerStatistics
-from mapping.write.output import REPORT, commit_output
+from mapping.write.kind import write_report
 from pipelines.qampari.plan import ORDER, Plan
 from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES
 from pipelines.runners.workers import WorkerDoFn
@@ -77,11 +74,9 @@ def finish_release(plan: Plan, form: Form, values: dict[str, Any], found: Found,
     files = write_release_files(
         statistics.seen(_numbered(_questions(found), draws)),
         _counted(_queries(found), funnel),
+        form=form,
         output=plan.output,
         storage=storage,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
     )
     kinds = (SIMPLE, COMPOSITIONS, *((TABLES,) if options.has_tables else ()))
     report = {
@@ -95,19 +90,9 @@ def finish_release(plan: Plan, form: Form, values: dict[str, Any], found: Found,
         "types": classes,
         "types_without_class": sorted(set(plan.relations.wanted_types) - set(classes)),
     }
-    files.append(_write_report(report, plan.output))
-    listed = [asdict(entry) for entry in sorted(files, key=_file)]
-    commit_output(
-        plan.output,
-        {**values, "files": listed, "counts": report["questions"]},
-        files=files,
-        storage=storage,
-        form=FORMAT,
-    )
-
-
-def _file(entry: FileEntry) -> str:
-    return entry.file
+    files.append(write_report(report, output=plan.output, storage=storage))
+    manifest = QAMPARI_RELEASE.listing(files, {**values, "counts": report["questions"]})
+    commit(QAMPARI_RELEASE, manifest, plan.output, storage)
 
 
 def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
@@ -181,11 +166,3 @@ def _lists(found: Found) -> dict[str, dict[str, int]]:
             counts.update(report.counts)
             left_out.update(report.facts["left_out"])
     return {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items()))}
-
-
-def _write_report(report: dict[str, Any], output: str) -> FileEntry:
-    content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-    with atomic_write(storage_for(output), join(output, REPORT)) as raw:
-        sink = HashingWriter(raw)
-        sink.write(content)
-    return FileEntry(REPORT, 1, sink.n_bytes, sink.hexdigest())

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.files import join
+from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.qampari.facts.evidence import Candidate
 from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers
 from mapping.qampari.relations import Relations
 from mapping.qampari.schema import QUERIES, QUESTIONS
-from mapping.search.resolve import open_manifest
 from pipelines.options.qampari import QampariOptions
 from pipelines.stores.storage import storage_for
 
@@ -102,7 +102,7 @@ def _query_numbers(labels: tuple[str, ...]) -> QueryNumbers:
 
 @lru_cache(maxsize=1)
 def _item_pages(kb: str, sha256: str) -> ItemPages:
-    return ItemPages(kb, open_manifest(kb, storage_for(kb)), storage_for(kb))
+    return ItemPages(kb, PAGES_RELEASE.read(kb, storage_for(kb)), storage_for(kb))
 
 
 def groups_for(n_statements: int) -> int:

@@ -9,10 +9,10 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions
 
 from kbsource.errors import DataError, SetupError
+from kbsource.files import is_local
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import pipeline_options, quiet_beam
-from pipelines.stores.storage import is_local
 
 # How Beam reports what a worker raised, and how its portable runners report a job that ended badly.
 _RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}

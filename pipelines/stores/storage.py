@@ -12,13 +12,8 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, Storage
+from kbsource.files import LocalStorage, Storage, is_local
 from pipelines.stores.object_stores import S3Writer, check_store, place_of_stores
-
-
-def is_local(path: str) -> bool:
-    """Says whether a path is one of the local file system: it has no ``scheme://``."""
-    return "://" not in path
 
 
 def absolute(path: str) -> str:

@@ -14,7 +14,7 @@ from kbsource.dump.ranges import DumpRange, expand_inputs, plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import named_faults
-from kbsource.files import ReadableStorage, base_name
+from kbsource.files import ReadableStorage, base_name, is_local
 from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_batches, read_report, stage_scan
 from kbsource.records import BadRecord
 from kbsource.runtime.beat import Beat
@@ -22,7 +22,7 @@ from kbsource.runtime.chunks import Key, Stored
 from kbsource.site import Site
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.dump_files import check_names, range_size
-from pipelines.stores.storage import absolute, is_local, storage_for
+from pipelines.stores.storage import absolute, storage_for
 
 _MAIN_NAMESPACE = frozenset({0})
 _ALL = Selection()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbsource.files import join
-from kbsource.release.manifest import read_manifest
-from kbsource.release.sizes import check_sizes
+from kbsource.release.intact import check_sizes
+from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.read_table import ReadTable
 
@@ -30,6 +30,6 @@ class ReadPages(ReadTable):
     def __init__(self, release: str, *, columns: Sequence[str] | None = None) -> None:
         release = absolute(release)
         storage = storage_for(release)
-        entries = read_manifest(release, storage).tables["pages"]
+        entries = PAGES_RELEASE.read(release, storage).tables["pages"]
         check_sizes(release, entries, storage)
         super().__init__([join(release, entry.file) for entry in entries], columns, chunk_rows=1)

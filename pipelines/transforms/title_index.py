@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from kbsource.dump.digests import CheckedStorage, read_hashes
 from kbsource.errors import named_faults
-from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, join
-from kbsource.pages.assembly import INDEXES_FILE, build_indexes, index_files
+from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, is_local, join
+from kbsource.pages.indexes import INDEXES_FILE, build_indexes, index_files
 from kbsource.runtime.chunks import Key, Stored, read_stored
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
 from pipelines.primitives.together import Together
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import is_local, storage_for
+from pipelines.stores.storage import storage_for
 
 Rows: TypeAlias = "Stored | pa.RecordBatch"
 

@@ -21,7 +21,8 @@ from kbsource.records import (
     TemplateUse,
 )
 from kbsource.release.manifest import FileEntry
-from kbsource.release.writer import PageGroups, TableFile
+from kbsource.release.pages.row_groups import PageGroups
+from kbsource.release.writer import TableFile
 
 WORDS = [  # some of more than one byte a letter
     "the",

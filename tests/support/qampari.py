@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kbsource.files import LocalStorage
 from kbsource.records import Page
+from kbsource.release.output import Output, commit
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import FORMAT, Form, write_release_files
-from mapping.qampari.released import page_url, qid_of
+from mapping.qampari.release_files import write_release_files
+from mapping.qampari.released import Form, qid_of
 from mapping.qampari.rows import DrawnQuestion, QueryRow
 from mapping.sources.reading.base import Split
-from mapping.write.output import begin_output, commit_output
 from tests.support.pages import synthetic_pages
 
 HOST = "en.wikipedia.org"
@@ -84,16 +83,15 @@ def write_qampari(
 ) -> Path:
     """Writes a finished release and gives its folder."""
     given, storage, output = list(questions), LocalStorage(), str(folder)
-    begin_output(output, storage)
+    with Output(output, storage, kind=QAMPARI_RELEASE):
+        pass
     files = write_release_files(
         given,
         queries_of(given),
+        form=form,
         output=output,
         storage=storage,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
     )
-    values = {"form": form._asdict(), "files": [asdict(entry) for entry in files], **(facts or {})}
-    commit_output(output, values, files=files, storage=storage, form=FORMAT)
+    manifest = QAMPARI_RELEASE.listing(files, {"form": form._asdict(), **(facts or {})})
+    commit(QAMPARI_RELEASE, manifest, output, storage)
     return folder

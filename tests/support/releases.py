@@ -16,10 +16,11 @@ from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
 from kbsource.records import BadRecord, Page
-from kbsource.release.commit import commit_release
-from kbsource.release.layout import begin_release, shard_path
-from kbsource.release.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
-from kbsource.release.manifest import Code, Counts, Dump, InputFile, Manifest
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import Code, InputFile
+from kbsource.release.output import Output, commit
+from kbsource.release.pages.kind import PAGES_RELEASE, Counts, Dump, PagesManifest
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.site import Site
 from tests.support.pages import write_pages
@@ -70,7 +71,7 @@ def write_release(
     rejected: Sequence[BadRecord] = (),
     rows_per_shard: int = 100,
     n_shards: int = 2,
-) -> Manifest:
+) -> PagesManifest:
     """Writes a finished release under ``folder / "release"`` and gives its manifest.
 
     Args:
@@ -80,7 +81,8 @@ def write_release(
     """
     storage = LocalStorage()
     output, index_folder = str(folder / "release"), str(folder / "index")
-    begin_release(output, storage)
+    with Output(output, storage, kind=PAGES_RELEASE):
+        pass
     report = build_title_index(title_batches(titles), index_folder, scratch=str(folder / "scratch"))
     index = TitleIndex.open(index_folder)
     source = iter(pages)
@@ -101,7 +103,7 @@ def write_release(
         other_namespaces=3,
         rejected=dict(Counter(bad.reason for bad in rejected)),
     )
-    manifest = Manifest(
+    manifest = PagesManifest(
         code=CODE,
         inputs=(InputFile("dump.xml", 10, "0" * 64),),
         dump=Dump("20190801", "0.10", Site(dbname="enwiki").to_json()),
@@ -114,7 +116,7 @@ def write_release(
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
             "templates": write_small_table([], output, "templates", storage=storage),
         },
-        index=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage),
+        files=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage),
         counts={"dump.xml": counts},
         totals=counts,
         parse_statuses=dict(statuses),
@@ -123,5 +125,5 @@ def write_release(
         findings={"duplicate_titles": report.n_shadowed},
         page_order=locations.page_order,
     )
-    commit_release(output, manifest, storage=storage)
+    commit(PAGES_RELEASE, manifest, output, storage)
     return manifest

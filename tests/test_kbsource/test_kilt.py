@@ -18,7 +18,7 @@ from kbsource.index.title_index import Resolution
 from kbsource.kilt import kilt_record, kilt_texts, write_kilt
 from kbsource.pages.articles import PageParser, resolve_page
 from kbsource.records import Page, RawPage
-from kbsource.release.page_items_reader import ItemTerms
+from kbsource.release.pages.page_items_reader import ItemTerms
 from kbsource.site import Site
 from tests.support.real_data import real_path
 

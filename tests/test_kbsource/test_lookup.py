@@ -14,7 +14,7 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from kbsource.release import reader
+from kbsource.release.pages import pages_reader as reader
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, redirect_to, write_release
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
+from kbsource.release.layout import shard_path
+from kbsource.release.writer import write_rows
 from mapping.contexts.gold import REASONS as UNPLACED
 from mapping.contexts.gold import GoldPassages, GoldText, ProofPlace
 from mapping.contexts.negatives import NameFinder, edits_allowed
@@ -26,7 +28,6 @@ from mapping.metrics.answer_lists import answer_form
 from mapping.metrics.qampari_files import Joined
 from mapping.passages.cut import PageText, Passage, cut_page
 from mapping.passages.schema import PASSAGES
-from mapping.write.tables import table_path, write_table
 
 TEXT = "The Sorn is a river. It rises in Brack. It ends in a lake of the Halvane Isles."
 
@@ -38,9 +39,9 @@ def _corpus(folder: Path, *, split_long: bool = False) -> list[str]:
     paths = []
     for number, group in enumerate((pages, more)):
         rows: list[Passage] = [one for page in group for one in cut_page(page, max_words=5, split_long=split_long)]
-        file = table_path("passages", number, 2)
+        file = shard_path("passages", number, 2)
         where: dict[str, Any] = {"output": str(folder), "file": file, "storage": LocalStorage()}
-        write_table(rows, "passages", schema=PASSAGES, group_rows=2, **where)
+        write_rows(rows, "passages", PASSAGES, group_rows=2, **where)
         paths.append(str(folder / file))
     return paths
 

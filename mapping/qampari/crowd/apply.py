@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
-import orjson
-
 from kbsource.errors import SetupError
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.files import Storage, join
 from kbsource.records import BadRecord
+from kbsource.release.intact import check_hashes
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.output import Output, commit
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_rejected
 from mapping.qampari.crowd.replace import Replacements, find_replacements, revise_questions
-from mapping.qampari.crowd.tasks import KEY, PARAPHRASE, TASKS_FORMAT
+from mapping.qampari.crowd.tasks import CROWD_TASKS, KEY, PARAPHRASE
 from mapping.qampari.crowd.verdicts import Judged, Task, dropped_answers, read_paraphrases, read_verdicts
-from mapping.qampari.release_files import FORMAT, check_files, read_form, read_listing, write_release_files
-from mapping.qampari.released import page_url
+from mapping.qampari.kind import QAMPARI_RELEASE, read_form
+from mapping.qampari.release_files import write_release_files
 from mapping.qampari.rows import query_of_row
 from mapping.sources.reading.fields import Json, text_at
 from mapping.sources.reading.files_in import RawRecord, iter_lines
-from mapping.write.output import REPORT, begin_output, commit_output, input_files
-from mapping.write.tables import read_table, table_path, write_table
+from mapping.write.kind import write_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
     manifest, form = read_form(files.release, storage)
     check_output(output, storage)
     tasks_sha256 = _check_tasks(files, manifest, storage)
-    check_files(files.release, manifest, storage)
+    check_hashes(files.release, manifest.entries(), storage)
     tasks = {
         text_at(one, "task_id"): Task(text_at(one, "aid"), bool(one["is_wrong"]))
         for one in _records(join(files.tasks, KEY), storage)
@@ -77,27 +77,13 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
     paraphrases = read_paraphrases(files.paraphrases, asked, storage, rejected.append)
     dropped = dropped_answers(tasks, judged)
     replacements = find_replacements(files.release, storage, dropped=dropped, seed=form.seed, least=least)
-    begin_output(output, storage)
     counts: Counter[str] = Counter()
     questions = revise_questions(files.release, storage, dropped, paraphrases, replacements, counts)
-    entries = write_release_files(
-        questions,
-        (query_of_row(row) for row in read_table(files.release, "queries", storage)),
-        output=output,
-        storage=storage,
-        page_url=partial(page_url, form.host),
-        with_meta=form.with_meta,
-        is_released_case=form.is_released_case,
-    )
-    report = _report(tasks, judged, asked, paraphrases, replacements, counts, rejected)
-    rows = ((one.stage, one.key, one.reason, one.detail, one.file, one.offset) for one in rejected)
-    rejections = write_table(rows, "rejected", output=output, file=table_path("rejected", 0, 1), storage=storage)
-    entries = sorted([*entries, rejections, _write_report(report, output, storage)], key=lambda one: one.file)
     given = {"verdicts": files.verdicts, "paraphrases": files.paraphrases}
-    values = {
-        **({"release": manifest["release"]} if "release" in manifest else {}),
+    facts = {
+        **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
         "form": form._asdict(),
-        "qampari": {"manifest_sha256": manifest["manifest_sha256"]},
+        "qampari": {"manifest_sha256": manifest.sha256},
         "tasks": {"manifest_sha256": tasks_sha256},
         "inputs": {
             name: [asdict(one) for one in input_files([path], storage)]
@@ -106,9 +92,19 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
         },
         "options": {"least": least},
         "code": asdict(code_facts()),
-        "files": [asdict(entry) for entry in entries],
     }
-    commit_output(output, values, files=entries, storage=storage, form=FORMAT)
+    with Output(output, storage, kind=QAMPARI_RELEASE):
+        entries = write_release_files(
+            questions,
+            (query_of_row(row) for row in read_table(files.release, "queries", storage)),
+            form=form,
+            output=output,
+            storage=storage,
+        )
+        report = _report(tasks, judged, asked, paraphrases, replacements, counts, rejected)
+        entries.append(write_rejected(rejected, output=output, storage=storage))
+        entries.append(write_report(report, output=output, storage=storage))
+        commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(entries, facts), output, storage)
     return report
 
 
@@ -158,19 +154,9 @@ def _report(
     }
 
 
-def _write_report(report: dict[str, Any], output: str, storage: Storage) -> FileEntry:
-    with atomic_write(storage, join(output, REPORT)) as raw:
-        sink = HashingWriter(raw)
-        sink.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
-    return FileEntry(REPORT, 1, sink.n_bytes, sink.hexdigest())
-
-
-def _check_tasks(files: CrowdFiles, manifest: dict[str, Any], storage: Storage) -> str:
-    tasks = read_listing(files.tasks, storage, TASKS_FORMAT)
-    if tasks is None:
-        raise SetupError(f"{files.tasks}: no tasks; give the folder that kbsource qampari-tasks export wrote.")
-    if tasks["qampari"]["manifest_sha256"] != manifest["manifest_sha256"]:
+def _check_tasks(files: CrowdFiles, manifest: ListingManifest, storage: Storage) -> str:
+    tasks = CROWD_TASKS.read(files.tasks, storage)
+    if tasks.facts["qampari"]["manifest_sha256"] != manifest.sha256:
         raise SetupError(f"{files.tasks}: tasks of another release than {files.release}; give the one they are of.")
-    check_files(files.tasks, tasks, storage)
-    sha256: str = tasks["manifest_sha256"]
-    return sha256
+    check_hashes(files.tasks, tasks.entries(), storage)
+    return tasks.sha256

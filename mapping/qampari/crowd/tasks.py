@@ -20,28 +20,37 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.files import Storage
 from kbsource.identity import stable_sha256
+from kbsource.release.intact import check_hashes
+from kbsource.release.kind import ListingKind
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.manifest import code_facts
+from kbsource.release.output import Output, commit
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_lines
 from mapping.options import Checked, option
+from mapping.qampari.kind import read_form
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import Form, check_files, read_form
-from mapping.qampari.released import page_url
+from mapping.qampari.released import Form, page_url
 from mapping.qampari.rows import DrawnQuestion, question_of_row
 from mapping.qampari.selection import Candidate, draw_key
 from mapping.sources.reading.fields import Json
-from mapping.write.output import begin_output, commit_output
-from mapping.write.tables import read_table
 
-TASKS_FORMAT = "kbsource-qampari-tasks-1"
 VALIDATION, KEY, PARAPHRASE = "validation.jsonl", "validation_key.jsonl", "paraphrase.jsonl"
+CROWD_TASKS = ListingKind(
+    name="folder of tasks",
+    format="kbsource-qampari-tasks-1",
+    made_by="kbsource qampari-tasks export",
+    tables={},
+    files=(VALIDATION, KEY, PARAPHRASE),
+)
 POOL = ("dev", "test")
 """Splits whose answers people judge."""
 
@@ -213,38 +222,32 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
     """
     manifest, form = read_form(release, storage)
     check_output(output, storage)
-    check_files(release, manifest, storage)
+    check_hashes(release, manifest.entries(), storage)
     pool = [one for one in read_questions(release, storage) if one.split in POOL]
     train = nsmallest(
         options.n_train_paraphrases,
         (one for one in read_questions(release, storage) if one.split == "train"),
         key=lambda one: (draw_key(candidate_of(one), options.seed, "paraphrase"), one.question.subset),
     )
-    begin_output(output, storage)
     tasks = validation_tasks(pool, options)
-    files = [
-        _write_lines((validation_record(one, form) for one in tasks), output, VALIDATION, storage),
-        _write_lines(map(key_record, tasks), output, KEY, storage),
-        _write_lines(map(paraphrase_record, [*pool, *train]), output, PARAPHRASE, storage),
-    ]
+    records = {
+        VALIDATION: (validation_record(one, form) for one in tasks),
+        KEY: map(key_record, tasks),
+        PARAPHRASE: map(paraphrase_record, [*pool, *train]),
+    }
     n_wrong = sum(one.is_wrong for one in tasks)
     counts = {"answers": len(tasks) - n_wrong, "wrong_answers": n_wrong, "paraphrases": len(pool) + len(train)}
-    values: dict[str, Any] = {
-        "qampari": {"manifest_sha256": manifest["manifest_sha256"]},
+    facts = {
+        "qampari": {"manifest_sha256": manifest.sha256},
         "options": asdict(options),
         "counts": counts,
         "code": asdict(code_facts()),
-        "files": [asdict(entry) for entry in sorted(files, key=lambda entry: entry.file)],
     }
-    commit_output(output, values, files=files, storage=storage, form=TASKS_FORMAT)
+    with Output(output, storage, kind=CROWD_TASKS):
+        files = [write_lines(map(_line, own), name, output=output, storage=storage) for name, own in records.items()]
+        commit(CROWD_TASKS, CROWD_TASKS.listing(files, facts), output, storage)
     return counts
 
 
-def _write_lines(records: Iterable[Json], output: str, name: str, storage: Storage) -> FileEntry:
-    n_lines = 0
-    with atomic_write(storage, join(output, name)) as raw:
-        sink = HashingWriter(raw)
-        for record in records:
-            sink.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-            n_lines += 1
-    return FileEntry(name, n_lines, sink.n_bytes, sink.hexdigest())
+def _line(record: Json) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"

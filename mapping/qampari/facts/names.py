@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from kbsource.files import Storage, storage_or_local
 from kbsource.index.title_index import TitleIndex
-from kbsource.release.locations import Locations
-from kbsource.release.manifest import Manifest, index_folder
+from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.schema import ITEMS
 from mapping.qampari.facts.classes import Numbers, item_numbers
 from mapping.qampari.facts.evidence import item_names
@@ -66,7 +66,7 @@ class ItemPages:
         storage: of the folder; None for the local file system.
     """
 
-    def __init__(self, folder: str, manifest: Manifest, storage: Storage | None = None) -> None:
+    def __init__(self, folder: str, manifest: PagesManifest, storage: Storage | None = None) -> None:
         index = index_folder(folder, manifest, storage_or_local(folder, storage))
         locations = Locations(index)
         starts = np.fromiter(accumulate((one.rows for one in manifest.tables["pages"]), initial=0), np.int64)

@@ -36,9 +36,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from kbsource.release.reader import read_table
     from mapping.contexts.export import ContextsFiles, export_contexts
     from mapping.contexts.writing import ContextsOptions
-    from mapping.write.tables import read_table
     from pipelines.progress import Progress
     from pipelines.stores.storage import storage_for
 

@@ -60,8 +60,8 @@ def _export(args: argparse.Namespace) -> int:
 
 def _apply(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from kbsource.release.reader import read_table
     from mapping.qampari.crowd.apply import CrowdFiles, apply_crowd
-    from mapping.write.tables import read_table
     from pipelines.stores.storage import storage_for
 
     if args.tasks is None:

@@ -12,7 +12,7 @@ from kbsource.files import LocalStorage
 from kbsource.index.page_props import CLAIMS
 from kbsource.index.title_index import write_index_file
 from kbsource.pages.page_items import write_page_items
-from kbsource.release.locations import PAGES_SCHEMA
+from kbsource.release.pages.locations import PAGES_SCHEMA
 from kbsource.wikidata.reader import WikidataTables
 from tests.support.entities import array, item, make, terms
 

@@ -20,10 +20,9 @@ from kbsource.index.title_index import ARTICLES_SCHEMA, TITLES_SCHEMA
 from kbsource.index.title_index_build import build_title_index
 from kbsource.records import BadRecord, CellLink, Page
 from kbsource.release.columns import batch_to_pages, pages_to_batch
-from kbsource.release.findings import RULES
-from kbsource.release.manifest import Manifest, read_manifest, write_manifest
-from kbsource.release.page_checks import spans_hold
-from kbsource.release.verify import verify_release
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.page_checks import spans_hold
+from kbsource.release.verify import verify
 from kbsource.schema import REJECTED
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
@@ -61,11 +60,11 @@ class Release:
     path: Path
 
     @property
-    def manifest(self) -> Manifest:
-        return read_manifest(str(self.path), STORAGE)
+    def manifest(self) -> PagesManifest:
+        return PAGES_RELEASE.read(str(self.path), STORAGE)
 
     def write_manifest(self, **changes: Any) -> None:
-        write_manifest(replace(self.manifest, **changes), str(self.path), STORAGE)
+        (self.path / "manifest.json").write_bytes(replace(self.manifest, **changes).to_bytes())
 
     def accept(self, file: str, **changes: int) -> None:
         """Puts size and hash of a changed file into the manifest."""
@@ -76,8 +75,8 @@ class Release:
             name: tuple(replace(entry, **facts) if entry.file == file else entry for entry in entries)
             for name, entries in manifest.tables.items()
         }
-        index = tuple(replace(entry, **facts) if entry.file == file else entry for entry in manifest.index)
-        self.write_manifest(tables=tables, index=index)
+        files = tuple(replace(entry, **facts) if entry.file == file else entry for entry in manifest.files)
+        self.write_manifest(tables=tables, files=files)
 
     def spoil_pages(self, change: Callable[[list[Page]], list[Page]], file: str = SHARD_0) -> None:
         path = self.path / file
@@ -91,7 +90,7 @@ class Release:
         self.accept(file)
 
     def rules(self) -> set[tuple[str, str]]:
-        report = verify_release(str(self.path))
+        report = verify(str(self.path), [PAGES_RELEASE])
         assert report.is_sound == (not report.findings)
         return {(finding.file, finding.rule) for finding in report.findings}
 
@@ -104,9 +103,9 @@ def release(original: Path, tmp_path: Path) -> Release:
 
 def test_a_sound_release_has_no_findings(release: Release) -> None:
     seen: list[tuple[int, int]] = []
-    report = verify_release(str(release.path), on_progress=lambda done, total: seen.append((done, total)))
+    report = verify(str(release.path), [PAGES_RELEASE], on_progress=lambda done, total: seen.append((done, total)))
     assert report.findings == ()
-    assert (report.n_files, report.n_pages, report.n_anchors, report.n_redirects) == (9, 20, 400, 3)
+    assert (report.n_files, report.counts) == (9, {"pages": 20, "anchors": 400, "redirects": 3})
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == seen[-1][1]
 
@@ -120,7 +119,9 @@ def test_a_changed_byte_in_any_file_is_found_and_the_file_named(original: Path, 
             shutil.copytree(original, tmp_path / "release")
             spoilt = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
             (tmp_path / "release" / file).write_bytes(spoilt)
-            assert str(file) in {finding.file for finding in verify_release(str(tmp_path / "release")).findings}
+            assert str(file) in {
+                finding.file for finding in verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings
+            }
             shutil.rmtree(tmp_path / "release")
 
 
@@ -139,7 +140,7 @@ def test_missing_added_and_shortened_files_are_named(release: Release) -> None:
 def test_no_manifest_is_nothing_to_verify(release: Release) -> None:
     (release.path / "manifest.json").unlink()
     with pytest.raises(SetupError, match="no finished release"):
-        verify_release(str(release.path))
+        verify(str(release.path), [PAGES_RELEASE])
 
 
 def change_page(number: int, **changes: Any) -> Callable[[list[Page]], list[Page]]:
@@ -306,10 +307,10 @@ def test_one_finding_for_many_cases_of_a_rule(release: Release) -> None:
     release.spoil_pages(
         lambda pages: [replace(page, anchors=tuple(a._replace(text="x") for a in page.anchors)) for page in pages]
     )
-    (finding,) = verify_release(str(release.path)).findings
+    (finding,) = verify(str(release.path), [PAGES_RELEASE]).findings
     assert (finding.rule, finding.n_cases) == ("offset_law", 240)
     assert "page 1" in finding.example
-    assert finding.rule in RULES
+    assert finding.rule in PAGES_RELEASE.rules
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,13 +15,13 @@ from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, Infobo
 from kbsource.release.columns import (
     batch_to_pages,
     pages_to_batch,
-    rows_to_batch,
     timestamp_seconds,
     timestamp_text,
 )
-from kbsource.release.laws import check_page
-from kbsource.release.writer import GROUP_CHARS, PageFaultError, PageGroups, TableFile, write_small_table
-from kbsource.schema import PAGES, REJECTED
+from kbsource.release.pages.laws import check_page
+from kbsource.release.pages.row_groups import GROUP_CHARS, PageFaultError, PageGroups
+from kbsource.release.writer import TableFile, write_small_table
+from kbsource.schema import PAGES
 from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
@@ -192,7 +192,7 @@ def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_
     assert [entry.file for entry in entries] == names
     assert sorted(path.name for path in (tmp_path / "rejected").iterdir()) == [name[9:] for name in names]
     rows = [row for name in names for row in pq.read_table(tmp_path / name).to_pylist()]
-    assert rows == rows_to_batch(BAD, REJECTED).to_pylist()
+    assert rows == [asdict(one) for one in BAD]
 
 
 def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from kbsource.files import LocalStorage
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Work, with_numbers
-from kbsource.wikidata import parts, rolling
-from kbsource.wikidata.assemble import find_superseded, name_files
+from kbsource.wikidata import parts
+from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import Entity, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, Part, PartFiles, PartReport
@@ -113,12 +113,12 @@ def test_an_entity_that_is_tried_alone_is_the_only_one_read_and_leaves_nothing(t
 
 def test_long_tables_are_cut_into_files_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(parts.GROUP_ROWS, "statements", 2)
-    monkeypatch.setitem(rolling.ROWS_PER_FILE, "statements", 4)
+    monkeypatch.setitem(parts.ROWS_PER_FILE, "statements", 4)
     report, _ = write(tmp_path, [item(f"Q{number}", *[item_snak("P1", "Q9")] * 3) for number in (1, 2, 3)])
     assert [entry.rows for entry in report.tables["statements"]] == [4, 4, 1]
     folders = {"output": str(tmp_path / "release"), "staging": str(tmp_path / "staging")}
-    named = name_files([report], STORAGE, **folders)
-    assert name_files([report], STORAGE, **folders) == named
+    named = name_tables([report], STORAGE, **folders)
+    assert name_tables([report], STORAGE, **folders) == named
     assert [entry.file for entry in named["statements"]] == [
         f"statements/statements-{number:05d}-of-00003.parquet" for number in range(3)
     ]

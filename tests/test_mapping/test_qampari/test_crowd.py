@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
+from kbsource.release.layout import shard_path
+from kbsource.release.reader import read_table
 from mapping.qampari.crowd.apply import CrowdFiles, apply_crowd
 from mapping.qampari.crowd.tasks import (
     TaskOptions,
@@ -30,13 +32,12 @@ from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
 from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
-from mapping.verify_output import verify_output
-from mapping.write.tables import read_table, table_path
 from tests.support.alignments import read_lines
 from tests.support.qampari import FORM, drawn, question, undrawn, write_qampari
+from tests.support.verified import verified
 
 STORAGE = LocalStorage()
-QUESTIONS = table_path("questions", 0, 1)
+QUESTIONS = shard_path("questions", 0, 1)
 FIRST, SECOND, THIRD = (
     [f"{name} {place}" for name in ("Brack", "Sorn", "Tey", "Ullane", "Halvane", "Mirvale")]
     for place in ("Mill", "Falls", "Bridge")
@@ -166,7 +167,7 @@ def test_the_same_release_gives_the_same_tasks(tmp_path: Path, release: Path, ta
     counts = export_tasks(str(release), str(tmp_path / "again"), STORAGE, OPTIONS)
     for file in sorted(tasks.iterdir()):
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
-    assert verify_output(str(tasks)).is_sound
+    assert verified(tasks).is_sound
     assert counts == {
         "answers": 18,
         "wrong_answers": len((tasks / "validation.jsonl").read_text().splitlines()) - 18,
@@ -418,7 +419,7 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)])
     manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
 
-    assert verify_output(str(tmp_path / "judged")).findings == ()
+    assert verified(tmp_path / "judged").findings == ()
     assert (
         manifest["qampari"]["manifest_sha256"] == json.loads((release / "manifest.json").read_text())["manifest_sha256"]
     )
@@ -440,7 +441,9 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -
     files = CrowdFiles(str(other), str(tasks), None, None)
     with pytest.raises(SetupError, match="tasks of another release"):
         apply_crowd(files, str(tmp_path / "new"), STORAGE)
-    with pytest.raises(SetupError, match="no tasks; give the folder"):
+    with pytest.raises(
+        SetupError, match=r"no folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"
+    ):
         apply_crowd(replace(files, tasks=str(other)), str(tmp_path / "new"), STORAGE)
     with pytest.raises(SetupError, match="something finished"):
         apply_crowd(replace(files, release=str(tmp_path / "release")), str(other), STORAGE)
@@ -478,7 +481,7 @@ def test_damaged_releases_and_tasks_are_refused(
 
 @pytest.mark.parametrize(
     ("manifest", "said"),
-    [("{", "no tasks; give the folder"), ("[]", "no tasks; give the folder"), ("", "is not as it was written")],
+    [("{", "not JSON"), ("[]", "not a manifest of kbsource"), ("", "changed since it was written")],
 )
 def test_a_manifest_of_tasks_that_is_none_is_refused(tmp_path: Path, tasks: Path, manifest: str, said: str) -> None:
     path = tasks / "manifest.json"

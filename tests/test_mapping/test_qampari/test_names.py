@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.files import LocalStorage
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.reader import WikidataTables
 from mapping.qampari.facts import names as module
 from mapping.qampari.facts.item_sets import ItemSet
 from mapping.qampari.facts.names import ItemPages
-from mapping.search.resolve import open_manifest
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
 from tests.support.examples import examples
@@ -37,7 +37,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(kb: Path) -> ItemPages:
-    return ItemPages(str(kb), open_manifest(str(kb)))
+    return ItemPages(str(kb), PAGES_RELEASE.read(str(kb)))
 
 
 @pytest.fixture(scope="module")

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.release.layout import stored_files
+from kbsource.release.output import Output
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_rows
 from mapping.metrics.options import QampariFiles, QampariOptions
 from mapping.metrics.qampari import evaluate_qampari
+from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import FORMAT, Form, data_path, read_form, write_release_files
-from mapping.qampari.released import page_url, parse_qid, qid_of, record_line, released_record
+from mapping.qampari.release_files import data_path, write_release_files
+from mapping.qampari.released import Form, parse_qid, qid_of, record_line, released_record
 from mapping.qampari.rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
 from mapping.qampari.schema import QUESTIONS, TABLES
-from mapping.write.output import begin_output, manifest_bytes
-from mapping.write.tables import read_table, write_table
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
+from tests.support.verified import manifest_bytes
 
 QID = "7__wikidata_comp__dev"
 PROOF = ProofText("The Ullane Is long. It ends.", 12, "River Ullane", 3, 10, 38, 30, 0.875, "The Ullane is long.")
@@ -48,8 +50,9 @@ COMPOSED = Question(
 
 
 def _record(**options: Any) -> dict[str, Any]:
-    given_options = {"qid": QID, "page_url": partial(page_url, HOST), "with_meta": False, **options}
-    return released_record(COMPOSED, **given_options)
+    drawn_question = DrawnQuestion(COMPOSED, None, None, QID, options.pop("text", None))
+    given_form = {"host": HOST, "with_meta": False, "is_released_case": False, "seed": "", **options}
+    return released_record(drawn_question, Form(**given_form))
 
 
 def test_a_record_has_the_fields_of_released_ones_in_their_order() -> None:
@@ -211,17 +214,18 @@ _drawn = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_drawn, max_size=5))
 def test_rows_give_the_questions_again(tmp_path_factory: pytest.TempPathFactory, given_questions: list[Any]) -> None:
     output = str(tmp_path_factory.mktemp("rows"))
     rows = map(question_row, given_questions)
-    entry = write_table(
+    entry = write_rows(
         rows,
         "questions",
+        QUESTIONS,
         output=output,
         file="questions/questions-0.parquet",
         storage=LocalStorage(),
-        schema=QUESTIONS,
         group_rows=2,
     )
 
@@ -308,15 +312,18 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
 
 
 def test_a_form_is_that_of_a_finished_release(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no finished QAMPARI release"):
+    with pytest.raises(SetupError, match="no finished release"):
         read_form(str(tmp_path), LocalStorage())
     for manifest, said in (
-        ("[]", "not the manifest of a QAMPARI release"),
-        ("{", "not the manifest of a QAMPARI release"),
-        ('{"format": "kbsource-release-1"}', "not the manifest of a QAMPARI release"),
-        (f'{{"format": "{FORMAT}"}}', "is not as it was written; fetch it again"),
-        (manifest_bytes({}, form=FORMAT).decode(), "made by another version of kbsource"),
-        (manifest_bytes({"form": {"host": "x"}}, form=FORMAT).decode(), "made by another version of kbsource"),
+        ("[]", "not a manifest of kbsource"),
+        ("{", "not JSON"),
+        ('{"format": "kbsource-release-1"}', "this is no QAMPARI release"),
+        (f'{{"format": "{QAMPARI_RELEASE.format}"}}', "changed since it was written"),
+        (manifest_bytes({}, form=QAMPARI_RELEASE.format).decode(), "made by another version of kbsource"),
+        (
+            manifest_bytes({"form": {"host": "x"}}, form=QAMPARI_RELEASE.format).decode(),
+            "made by another version of kbsource",
+        ),
     ):
         (tmp_path / "manifest.json").write_text(manifest)
         with pytest.raises(SetupError, match=said):
@@ -335,9 +342,14 @@ def test_every_column_has_a_meaning() -> None:
         check(schema)
 
 
+def begin(output: str) -> None:
+    with Output(output, LocalStorage(), kind=QAMPARI_RELEASE):
+        pass
+
+
 def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
     storage, output = LocalStorage(), str(tmp_path / "release")
-    begin_output(output, storage)
+    begin(output)
 
     def questions() -> Iterator[DrawnQuestion]:
         yield drawn(question("P50__Q1", ["A", "B", "C", "D", "E"]), 0, "dev")
@@ -347,19 +359,17 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
         write_release_files(
             questions(),
             [],
+            form=Form(HOST, with_meta=False, is_released_case=False, seed=""),
             output=output,
             storage=storage,
-            page_url=partial(page_url, HOST),
-            with_meta=False,
-            is_released_case=False,
         )
     assert stored_files(output, storage) == ["BUILDING"]
-    begin_output(output, storage)
+    begin(output)
 
 
 def test_what_an_interrupted_run_left_is_removed(tmp_path: Path) -> None:
     storage, output = LocalStorage(), write_qampari(tmp_path / "release", _questions_of_a_release())
     (output / "manifest.json").rename(output / "BUILDING")
-    begin_output(str(output), storage)
+    begin(str(output))
 
     assert stored_files(str(output), storage) == ["BUILDING"]

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.files import LocalStorage
+from kbsource.release.layout import shard_path
+from kbsource.release.writer import write_rows
 from mapping.decide.policy import POLICIES
 from mapping.schema import ALIGNMENTS
 from mapping.sources.reading.base import Tally
@@ -25,7 +27,6 @@ from mapping.write.overview import (
     pages_of,
 )
 from mapping.write.report import PAPER, AlignmentCounts, report_values
-from mapping.write.tables import table_path, write_table
 
 
 def _span(page: str) -> dict[str, Any]:
@@ -75,8 +76,8 @@ def _write_pages(folder: Path, *pages: tuple[int, bool], files: int = 1) -> None
         for page, is_written in pages
     ]
     for number in range(files):
-        file = table_path("alignments", number, files)
-        write_table(rows[number::files], "alignments", output=str(folder), file=file, storage=LocalStorage())
+        file = shard_path("alignments", number, files)
+        write_rows(rows[number::files], "alignments", ALIGNMENTS, output=str(folder), file=file, storage=LocalStorage())
 
 
 def _columns() -> list[tuple[str, str]]:

@@ -15,7 +15,8 @@ from kbsource.files import LocalStorage
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.write.tables import table_path, write_table
+from kbsource.release.writer import write_rows
+from mapping.schema import ALIGNMENTS
 from mapping.write.validate import RULES, Validation, validate_kilt
 from tests.support.alignments import write_records
 from tests.support.pages import synthetic_pages
@@ -156,12 +157,12 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
         )
         return (*known, "s", 1, 0, 1, 12, 1.0, "exact", text, *place, True)
 
-    write_table(
+    write_rows(
         # two evidences of the first record ended in the same place
         [row("a", "another text"), row("a", text), row("b", f"{text} and quite a lot more")],
         "alignments",
+        ALIGNMENTS,
         output=str(tmp_path),
-        file=table_path("alignments", 0, 1),
         storage=LocalStorage(),
     )
 

@@ -154,7 +154,7 @@ def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
 
 
 def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Path) -> None:
-    manifest = own.manifest
+    manifest = own.manifest.to_json()
 
     assert json.loads((Path(own.output) / "manifest.json").read_text("utf-8")).pop("manifest_sha256")
     wanted = json.loads((release / "manifest.json").read_text("utf-8"))["manifest_sha256"]
@@ -349,7 +349,7 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
         references=(str(folder / "knowledgesource.jsonl"),),
     )
 
-    assert [summary.manifest[name] for name in ("dataset", "policy")] == ["kilt", "nq"]
+    assert [summary.manifest.facts[name] for name in ("dataset", "policy")] == ["kilt", "nq"]
     crosswalk = table(tmp_path / "out", "crosswalk")
     first = crosswalk[0]
     assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mapping.search.resolve import open_manifest
+from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.alignment.page_texts import PageTexts
 from tests.support.builds import open_release
 from tests.support.pages import synthetic_pages
@@ -28,7 +28,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("has_anchors", [False, True])
 @pytest.mark.parametrize("order", ["as stored", "backwards", "drawn"])
 def test_every_page_is_given_at_its_position_in_any_order(kb: Path, has_anchors: bool, order: str) -> None:
-    files = open_manifest(str(kb)).tables["pages"]
+    files = PAGES_RELEASE.read(str(kb)).tables["pages"]
     texts = PageTexts(
         str(kb), tuple(one.file for one in files), tuple(one.rows for one in files), has_anchors=has_anchors
     )

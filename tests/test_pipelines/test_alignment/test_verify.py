@@ -150,7 +150,7 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MapSu
         ("open", "not_supported"),
         ("moved", "supported_only"),
     ]
-    assert verified.manifest["model"]["backend"] == "onnx"
+    assert verified.manifest.facts["model"]["backend"] == "onnx"
 
 
 def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
@@ -313,5 +313,5 @@ def test_a_rule_of_bleu_needs_no_model(source_file: Path, release: Path, tmp_pat
     summary = map_mini(tmp_path / "out", release, "jsonl", source_file, accept="bleu>=0")
 
     assert "verification" not in summary.report
-    assert "model" not in summary.manifest
+    assert "model" not in summary.manifest.facts.facts
     assert list(table(tmp_path / "out", "alignments")[0]) == ALIGNMENTS.names

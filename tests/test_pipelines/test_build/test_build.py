@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.release.verify import verify_release
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.verify import verify
 from pipelines.jobs.build_inputs import BadDumpError
 from pipelines.stores.dump_files import range_size
 from tests.support import mini_wiki
@@ -36,10 +37,10 @@ def test_every_page_is_accounted_for(release: Path) -> None:
 
 
 def test_the_release_is_sound(release: Path) -> None:
-    report = verify_release(str(release))
+    report = verify(str(release), [PAGES_RELEASE])
 
     assert report.findings == ()
-    assert report.n_pages == mini_wiki.N_ARTICLES
+    assert report.counts["pages"] == mini_wiki.N_ARTICLES
 
 
 def test_nothing_of_the_work_is_left(release: Path) -> None:
@@ -103,7 +104,7 @@ def test_pages_that_hang_or_crash_the_parser_are_extracted_in_the_simplest_way(t
     assert {title: status for title, status in statuses.items() if status != "ok"} == expected
     assert set(MOODS) - set(statuses) == {LOST}
     assert [row["reason"] for row in rows(release, "rejected") if row["stage"] == "parse"] == ["page_crash"]
-    assert verify_release(str(release)).findings == ()
+    assert verify(str(release), [PAGES_RELEASE]).findings == ()
     texts = {page.title: [element.text for element in page.elements] for page in open_release(release)}
     assert sum(map(len, texts["Port Sellick"])) > 1000
 
@@ -197,7 +198,7 @@ def test_a_truncated_dump_is_built_when_that_is_allowed(release: Path, truncated
     assert found == whole[: len(found)]
     assert len(found) > 20
     assert "truncated_dump" in {row["reason"] for row in rows(tmp_path / "release", "rejected")}
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: 
     assert source.manifest.totals.pages_read == 30
     found = [page.page_id for page in source]
     assert found == [page.page_id for page in open_release(release)][: len(found)]
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
     build_mini(tmp_path / "release", dump=dump, page_props=None)
 
     assert [page.title for page in open_release(tmp_path / "release")] == ["A"]
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) ->
     assert {row["title"] for row in rows(tmp_path / "release", "redirects")} >= {"Halvane", "Miravel"}
     assert summary.titles_not_found == ("No such page",)
     assert summary.manifest.findings["not_selected"] > 50
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 def test_a_page_given_twice_is_released_once(tmp_path: Path) -> None:
@@ -248,7 +249,7 @@ def test_a_page_given_twice_is_released_once(tmp_path: Path) -> None:
     assert manifest.totals.articles == mini_wiki.N_ARTICLES
     assert manifest.totals.rejected["duplicate_page_id"] == mini_wiki.N_ARTICLES + mini_wiki.N_REDIRECTS
     assert manifest.counts[second.name].articles == 0
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.pages.page_items import PageItemRow
-from kbsource.release.page_items_reader import PageItemsReader
-from kbsource.release.verify import verify_release
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.pages.page_items_reader import PageItemsReader
+from kbsource.release.verify import verify
 from kbsource.release.writer import write_small_table
 from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
@@ -59,7 +60,7 @@ def test_pages_and_their_items_agree_and_the_release_is_sound(release: Path, ite
         page_id: qid for page_id, qid in found.items() if page_id in items
     }
     assert all(found[page_id] is None for page_id in set(found) - set(items))
-    assert verify_release(str(release)).findings == ()
+    assert verify(str(release), [PAGES_RELEASE]).findings == ()
 
 
 def test_a_page_has_label_description_and_aliases_of_its_item(items: dict[int, Row]) -> None:
@@ -151,7 +152,7 @@ def test_counts_are_in_the_manifest(release: Path, items: dict[int, Row]) -> Non
 
 def test_without_page_props_sitelinks_alone_decide(by_sitelink: Path) -> None:
     assert {row["agreement"] for row in rows(by_sitelink, "page_items")} == {"only_wikidata"}
-    assert verify_release(str(by_sitelink)).findings == ()
+    assert verify(str(by_sitelink), [PAGES_RELEASE]).findings == ()
 
 
 def test_the_same_bytes_for_any_number_of_workers(release: Path, wikidata: Path, tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_verify_finds_a_table_of_other_items(release: Path, by_sitelink: Path, t
 
     own = hashlib.sha256(canonical(manifest)).hexdigest()
     (copy / "manifest.json").write_bytes(canonical({**manifest, "manifest_sha256": own}))
-    assert {finding.rule for finding in verify_release(str(copy)).findings} == {"items_disagree"}
+    assert {finding.rule for finding in verify(str(copy), [PAGES_RELEASE]).findings} == {"items_disagree"}
 
 
 def test_a_release_of_wikidata_without_the_wikis_sitelinks_is_refused(tmp_path: Path) -> None:

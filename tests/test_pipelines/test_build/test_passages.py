@@ -16,16 +16,16 @@ import pipelines.jobs.passages as job
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import Page
+from kbsource.release.writer import write_rows
 from mapping.passages import corpus as corpus_files
-from mapping.passages.corpus import read_corpus, read_passages
+from mapping.passages.corpus import read_passages
 from mapping.passages.cut import CutOptions, Passage, PassageSpan
+from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.passages.schema import PASSAGES
-from mapping.verify_output import verify_output
-from mapping.write.output import manifest_bytes
-from mapping.write.tables import write_table
 from pipelines.cli import main
 from tests.support.builds import contents, open_release
 from tests.support.passages import cut_release, page, write_kb
+from tests.support.verified import manifest_bytes, verified
 
 FORMS = ("pyserini", "dpr")
 CUT = CutOptions(max_words=6)
@@ -67,10 +67,10 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
         ("9__0", "Last", "It is the last."),
         ("11__0", "Very last", "It is."),
     ]
-    manifest = read_corpus(str(corpus), LocalStorage())
+    manifest = PASSAGES_CORPUS.read(str(corpus), LocalStorage())
     counts = {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 1}
-    assert manifest["counts"] == counts
-    assert manifest["options"] == {"max_words": 6, "split_long": False, "formats": ["dpr", "pyserini"]}
+    assert manifest.facts["counts"] == counts
+    assert manifest.facts["options"] == {"max_words": 6, "split_long": False, "formats": ["dpr", "pyserini"]}
     schema = pq.read_schema(corpus / TABLE)
     assert schema.equals(PASSAGES, check_metadata=False)
 
@@ -246,7 +246,7 @@ def _seal(folder: Path, **changed: Any) -> None:
 def _edit(corpus: Path, change: Callable[[list[Passage]], Any]) -> None:
     passages = list(read_passages(str(corpus / TABLE), LocalStorage()))
     change(passages)
-    write_table(passages, "passages", output=str(corpus), file=TABLE, storage=LocalStorage(), schema=PASSAGES)
+    write_rows(passages, "passages", PASSAGES, output=str(corpus), file=TABLE, storage=LocalStorage())
     _seal(corpus)
 
 
@@ -258,15 +258,15 @@ def _set(number: int, **values: Any) -> Callable[[list[Passage]], None]:
 
 
 def _broken(corpus: Path, kb: Path | None = None) -> set[tuple[str, str]]:
-    return {(one.file, one.rule) for one in verify_output(str(corpus), kb=None if kb is None else str(kb)).findings}
+    return {(one.file, one.rule) for one in verified(corpus, kb=kb).findings}
 
 
 def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[tuple[int, int]] = []
-    report = verify_output(str(corpus), kb=str(kb), on_progress=lambda *one: seen.append(one))
+    report = verified(corpus, kb=kb, on_progress=lambda *one: seen.append(one))
 
     assert report.findings == ()
-    assert (report.n_files, report.n_passages, report.n_rows, report.has_texts) == (5, 8, 8 + 8 + 9, True)
+    assert (report.n_files, report.counts["passages"], report.n_rows, report.has_texts) == (5, 8, 8 + 8 + 9, True)
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
     assert main(["verify", str(corpus)]) == 0
     assert capsys.readouterr().out.endswith("25 rows, 8 passages checked.\n")
@@ -287,7 +287,7 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
 )
 def test_passages_are_built_as_such(corpus: Path, change: Callable[[list[Passage]], Any], example: str) -> None:
     _edit(corpus, change)
-    findings = {(one.file, one.rule): one for one in verify_output(str(corpus)).findings}
+    findings = {(one.file, one.rule): one for one in verified(corpus).findings}
     assert example in findings[TABLE, "passage_law"].example
 
 
@@ -328,7 +328,7 @@ def test_a_table_for_dpr_has_its_head(corpus: Path) -> None:
 
 
 def test_counts_are_those_of_the_passages(corpus: Path, kb: Path) -> None:
-    counts = read_corpus(str(corpus), LocalStorage())["counts"]
+    counts = PASSAGES_CORPUS.read(str(corpus), LocalStorage()).facts["counts"]
     for name in counts:
         _seal(corpus, counts={**counts, name: counts[name] + 1})
         assert _broken(corpus, kb) == {("manifest.json", "counts")}
@@ -363,7 +363,7 @@ def test_a_damaged_release_is_nothing_to_compare_a_corpus_with(
     pages = tmp_path / "kb" / "pages" / "pages-00001-of-00002.parquet"
     pages.write_bytes(pages.read_bytes()[:-1])
     assert main(["verify", str(corpus), "--kb", str(tmp_path / "kb")]) == 2
-    assert f"{pages} has " in capsys.readouterr().err
+    assert f"{pages} is not as it was written (size)" in capsys.readouterr().err
 
 
 def test_a_corpus_is_compared_with_the_release_that_it_is_from(
@@ -371,7 +371,7 @@ def test_a_corpus_is_compared_with_the_release_that_it_is_from(
 ) -> None:
     other: tuple[Page, ...] = (*PAGES[:-1], page(11, "Very last", "It was."))
     with pytest.raises(SetupError, match="made from another release"):
-        verify_output(str(corpus), kb=str(write_kb(tmp_path, other)))
+        verified(corpus, kb=write_kb(tmp_path, other))
     assert main(["verify", str(corpus), "--kb", str(tmp_path / "nowhere")]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import DataError
-from kbsource.pages.assembly import check_rejects, dump_date
+from kbsource.pages.assembly import dump_date
+from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, merge_templates, plan_shards
 from kbsource.runtime.chunks import Key, Stored
 from kbsource.schema import TEMPLATES

@@ -305,7 +305,7 @@ def test_ctrl_c_exits_with_130_and_no_traceback(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kbsource.release.verify.verify_release", interrupt)
+    monkeypatch.setattr("kbsource.release.verify.verify", interrupt)
 
     assert main(["verify", str(release)]) == 130
     assert capsys.readouterr().err.endswith("kbsource verify: interrupted\n")

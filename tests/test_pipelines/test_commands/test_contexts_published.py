@@ -23,12 +23,12 @@ from mapping.passages.cut import CutOptions
 from mapping.qampari.facts.evidence import released_case
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.search.sentences import sentence_spans
-from mapping.verify_output import verify_output
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table, write_records
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.qampari import FORM, drawn, write_qampari
 from tests.support.real_data import ROOT
+from tests.support.verified import verified
 
 
 def _page(page_id: int, title: str, *texts: str, kinds: Sequence[str] = ()) -> Page:
@@ -177,11 +177,11 @@ def test_published_files_get_the_passages_that_their_release_gets(
     assert report["proofs"] == {"all": 15, "placed": 15, "unplaced": {}}
     for path in sorted((tmp_path / "ours" / "qampari_contexts").iterdir()):
         assert (tmp_path / "theirs" / "qampari_contexts" / path.name).read_bytes() == path.read_bytes()
-    assert verify_output(str(tmp_path / "theirs")).findings == ()
+    assert verified(tmp_path / "theirs").findings == ()
     facts = json.loads((tmp_path / "theirs" / "manifest.json").read_text())["qampari"]
     assert [one["name"] for one in facts["published"]] == ["train_data.jsonl", "dev_data.jsonl"]
     with pytest.raises(SetupError, match="made from published files"):
-        verify_output(str(tmp_path / "theirs"), qampari=str(release), passages=str(corpus))
+        verified(tmp_path / "theirs", qampari=release, passages=corpus)
 
 
 def _edited(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -218,7 +218,7 @@ def test_proofs_that_stand_nowhere_are_listed(
     (record,) = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
     assert [one["pid"][-4:] for one in record["positive_ctxs"]] == ["2__0", "3__0", "4__0"]
     assert record["further"] == {"kept": [1.5]}
-    assert verify_output(str(output)).findings == ()
+    assert verified(output).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_questions_that_cannot_be_used_are_named(
     assert "train_data.jsonl, line 1: " in captured.err
     assert f"({reason})" in captured.err
     assert {(row["stage"], row["reason"]) for row in table(output, "rejected")} == {("questions", reason)}
-    assert verify_output(str(output)).findings == ()
+    assert verified(output).findings == ()
     assert reason in REASONS
 
 

@@ -16,7 +16,6 @@ from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.ranked import REASONS
 from mapping.contexts.writing import ContextsOptions
 from mapping.passages.cut import CutOptions
-from mapping.verify_output import verify_output
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table
 from tests.support.builds import contents
@@ -35,6 +34,7 @@ from tests.support.contexts import (
 )
 from tests.support.passages import cut_release, write_kb
 from tests.support.qampari import drawn, write_qampari
+from tests.support.verified import verified
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
     assert reader[0]["target"] == "#".join(NAMES)
     assert (output / "qampari_contexts" / "test_data_with_contexts.jsonl").read_bytes() == b""
     assert len(said) == 4
-    assert verify_output(str(output)).is_sound
+    assert verified(output).is_sound
 
 
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, qampari: Path, corpus: Path) -> None:
@@ -180,7 +180,7 @@ def test_lines_that_cannot_be_used_are_named(
     assert (
         {row["reason"] for row in table(output, "rejected")} == {"malformed_json", "unknown_question"} <= set(REASONS)
     )
-    assert verify_output(str(output)).is_sound
+    assert verified(output).is_sound
 
 
 def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampari: Path) -> None:
@@ -197,7 +197,7 @@ def test_folders_of_something_else_are_refused(
     tmp_path: Path, qampari: Path, corpus: Path, kb: Path, which: str
 ) -> None:
     given = ContextsFiles(str(qampari), str(corpus))
-    for folder, message in ((tmp_path / "nowhere", r"no manifest\.json"), (kb, "not the manifest of a")):
+    for folder, message in ((tmp_path / "nowhere", "no such folder"), (kb, "this is no")):
         files = replace(given, qampari=str(folder)) if which == "qampari" else replace(given, passages=str(folder))
         with pytest.raises(SetupError, match=message):
             export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
@@ -212,12 +212,12 @@ def _edited(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "damage"),
+    ("file", "damage", "code", "said"),
     [
-        ("passages/passages-00002-of-00003.parquet", flip_byte),
-        ("passages/passages-00002-of-00003.parquet", _cut_off),
-        ("passages/passages-00002-of-00003.parquet", Path.unlink),
-        (MANIFEST, _edited),
+        ("passages/passages-00002-of-00003.parquet", flip_byte, 2, " is not as it was written (sha256)"),
+        ("passages/passages-00002-of-00003.parquet", _cut_off, 2, " is not as it was written (size)"),
+        ("passages/passages-00002-of-00003.parquet", Path.unlink, 2, " is not as it was written (missing)"),
+        (MANIFEST, _edited, 1, ": table passages is missing"),
     ],
 )
 def test_a_damaged_corpus_is_refused_before_anything_is_written(
@@ -227,13 +227,15 @@ def test_a_damaged_corpus_is_refused_before_anything_is_written(
     capsys: pytest.CaptureFixture[str],
     file: str,
     damage: Callable[[Path], None],
+    code: int,
+    said: str,
 ) -> None:
     odd = tmp_path / "odd"
     shutil.copytree(corpus, odd)
     damage(odd / file)
     output = tmp_path / "contexts"
-    assert main(["qampari-contexts", str(qampari), "--passages", str(odd), "--output", str(output)]) == 2
-    assert f"{odd / file} is not as it was written" in capsys.readouterr().err
+    assert main(["qampari-contexts", str(qampari), "--passages", str(odd), "--output", str(output)]) == code
+    assert f"{odd / file}{said}" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -12,11 +12,10 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.release.manifest import canonical_json
+from kbsource.release.verify import VerifyReport
 from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.writing import ContextsOptions
 from mapping.passages.cut import CutOptions
-from mapping.verify_output import OutputReport, verify_output
-from mapping.write.output import manifest_bytes
 from pipelines.cli import main
 from tests.support.alignments import read_lines, write_records
 from tests.support.contexts import (
@@ -30,6 +29,7 @@ from tests.support.contexts import (
 )
 from tests.support.passages import cut_release
 from tests.support.qampari import drawn, write_qampari
+from tests.support.verified import manifest_bytes, verified
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,9 @@ def _change(folder: Path, file: str, change: Callable[[list[Any]], None]) -> Non
     _seal(folder)
 
 
-def _verify(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> OutputReport:
+def _verify(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> VerifyReport:
     release, corpus = (None if one is None else str(one) for one in (qampari, passages))
-    return verify_output(str(folder), qampari=release, passages=corpus)
+    return verified(folder, qampari=release, passages=corpus)
 
 
 def _broken(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> set[tuple[str, str]]:
@@ -104,13 +104,13 @@ def test_questions_with_passages_are_sound(
     export_contexts(files, str(output), LocalStorage(), ContextsOptions())
     assert (json.loads((output / "report.json").read_text())["proofs"]["placed"] == 0) == split_long
     seen: list[tuple[int, int]] = []
-    report = verify_output(str(output), on_progress=lambda *one: seen.append(one))
+    report = verified(output, on_progress=lambda *one: seen.append(one))
     assert report.findings == ()
-    assert (report.n_questions, report.n_answers, report.n_proofs, report.has_texts) == (3, 15, 20, False)
+    assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, False)
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
     report = _verify(output, qampari, corpus)
     assert report.findings == ()
-    assert (report.n_questions, report.n_answers, report.n_proofs, report.has_texts) == (3, 15, 20, True)
+    assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, True)
     assert main(["verify", str(output), "--qampari", str(qampari), "--passages", str(corpus)]) == 0
     assert capsys.readouterr().out.endswith("3 questions, 15 answers, 20 proofs with their texts checked.\n")
 
@@ -269,10 +269,10 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
     ):
         with pytest.raises(SetupError, match=message):
             _verify(contexts, release, passages)
-    with pytest.raises(SetupError, match="--qampari and --passages are for questions with passages"):
+    with pytest.raises(SetupError, match="--qampari and --passages: for a folder of questions with passages, not for"):
         _verify(qampari, qampari, corpus)
     assert main(["verify", str(kb), "--qampari", str(qampari), "--passages", str(corpus)]) == 2
-    assert "--qampari and --passages are for questions with passages" in capsys.readouterr().err
+    assert "--qampari and --passages: for a folder of questions with passages, not for" in capsys.readouterr().err
     flip_byte(corpus / "passages" / "passages-00000-of-00003.parquet")
     try:
         with pytest.raises(SetupError, match="is not as it was written"):

@@ -12,22 +12,24 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
+from kbsource.release.layout import shard_path
+from kbsource.release.writer import write_rows
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import COMPOSITION
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
 from mapping.qampari.rows import DrawnQuestion, question_row
 from mapping.qampari.schema import QUESTIONS
-from mapping.verify_output import RULES, is_output, verify_output
-from mapping.write.output import ALL_FORMAT, manifest_bytes
-from mapping.write.tables import table_path, write_table
+from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, record, write_records
 from tests.support.pages import title_of
 from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
 from tests.support.releases import TitleRow, write_release
+from tests.support.verified import manifest_bytes, verified
 
 NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Halvane")
-TABLE = table_path("questions", 0, 1)
+TABLE = shard_path("questions", 0, 1)
 DEV = data_path("dev")
 
 
@@ -68,9 +70,7 @@ def _seal(folder: Path, **changed: Any) -> None:
 
 def _rewrite_table(folder: Path, questions: list[DrawnQuestion]) -> None:
     storage = LocalStorage()
-    write_table(
-        map(question_row, questions), "questions", output=str(folder), file=TABLE, storage=storage, schema=QUESTIONS
-    )
+    write_rows(map(question_row, questions), "questions", QUESTIONS, output=str(folder), storage=storage)
     values = json.loads((folder / "manifest.json").read_text())
     for entry in values["files"]:
         if entry["file"] == TABLE:
@@ -87,28 +87,28 @@ def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) ->
 
 
 def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
-    report = verify_output(str(folder), kb=None if kb is None else str(kb))
+    report = verified(folder, kb=kb)
     assert report.is_sound == (not report.findings)
     return {(one.file, one.rule) for one in report.findings}
 
 
 def test_a_whole_release_is_sound(qampari: Path, kb: Path) -> None:
     seen: list[tuple[int, int]] = []
-    report = verify_output(str(qampari), kb=str(kb), on_progress=lambda *one: seen.append(one))
+    report = verified(qampari, kb=kb, on_progress=lambda *one: seen.append(one))
 
     assert report.findings == ()
     assert report.is_sound
     assert report.n_files == 5
     assert report.n_bytes == sum(path.stat().st_size for path in qampari.rglob("*.*") if path.name != "manifest.json")
-    assert (report.n_questions, report.n_answers, report.n_proofs, report.has_texts) == (5, 25, 30, True)
+    assert (report.counts, report.has_texts) == ({"questions": 5, "answers": 25, "proofs": 30}, True)
     assert report.n_rows == 5 + 6 + 4
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
 
 
 def test_without_questions_a_release_is_sound(tmp_path: Path, kb: Path) -> None:
-    report = verify_output(str(write_qampari(tmp_path / "empty", [])), kb=str(kb))
+    report = verified(write_qampari(tmp_path / "empty", []), kb=kb)
     assert report.is_sound
-    assert report.n_questions == 0
+    assert report.counts["questions"] == 0
 
 
 def test_a_manifest_is_what_was_written(qampari: Path) -> None:
@@ -117,7 +117,6 @@ def test_a_manifest_is_what_was_written(qampari: Path) -> None:
     for changed in (content.replace('"with_meta": false', '"with_meta": true'), content[:-5]):
         assert changed != content
         manifest.write_text(changed)
-        assert is_output(str(qampari))
         assert _broken(qampari) == {("manifest.json", "manifest")}
 
 
@@ -174,7 +173,7 @@ def test_rows_are_as_many_as_the_manifest_says(qampari: Path) -> None:
 
 
 def test_columns_are_those_of_the_schema(qampari: Path) -> None:
-    queries = table_path("queries", 0, 1)
+    queries = shard_path("queries", 0, 1)
     shutil.copy(qampari / queries, qampari / TABLE)
     _seal(qampari)
     assert (TABLE, "schema") in _broken(qampari)
@@ -213,7 +212,7 @@ ANSWER = (0, "answer_list", 1)
 )
 def test_released_questions_are_built_as_such(qampari: Path, change: Callable[[list[Any]], None], example: str) -> None:
     _edit_lines(qampari, DEV, change)
-    findings = {one.rule: one for one in verify_output(str(qampari)).findings}
+    findings = {one.rule: one for one in verified(qampari).findings}
 
     assert set(findings) == {"record_law", "not_released"}
     assert example in findings["record_law"].example
@@ -287,7 +286,7 @@ def _with_proof(**changed: Any) -> Question:
 )
 def test_rows_of_questions_are_built_as_such(qampari: Path, odd: DrawnQuestion, example: str) -> None:
     _rewrite_table(qampari, [odd, *_questions()[1:]])
-    findings = {(one.file, one.rule): one for one in verify_output(str(qampari)).findings}
+    findings = {(one.file, one.rule): one for one in verified(qampari).findings}
 
     assert example in findings[TABLE, "question_law"].example
 
@@ -311,7 +310,7 @@ def test_proofs_stand_on_their_pages(tmp_path: Path, kb: Path, changed: dict[str
     folder = write_qampari(tmp_path / "odd", [drawn(_with_proof(**changed), 0, "dev")])
 
     assert _broken(folder) == set()
-    (finding,) = verify_output(str(folder), kb=str(kb)).findings
+    (finding,) = verified(folder, kb=kb).findings
     assert (finding.file, finding.rule, finding.n_cases) == (TABLE, "proof_differs", 1)
     assert example in finding.example
 
@@ -321,9 +320,9 @@ def test_proofs_are_compared_with_the_release_that_they_are_from(tmp_path: Path,
     right = write_qampari(tmp_path / "right", [], facts={"release": {"manifest_sha256": manifest_sha256}})
     other = write_qampari(tmp_path / "other", [], facts={"release": {"manifest_sha256": "0" * 64}})
 
-    assert verify_output(str(right), kb=str(kb)).is_sound
+    assert verified(right, kb=kb).is_sound
     with pytest.raises(SetupError, match="made from another release"):
-        verify_output(str(other), kb=str(kb))
+        verified(other, kb=kb)
 
 
 def test_the_command_says_what_was_checked(
@@ -336,14 +335,17 @@ def test_the_command_says_what_was_checked(
     _edit_lines(qampari, DEV, lambda records: records.pop())
     assert main(["verify", str(qampari)]) == 1
     out = capsys.readouterr().out
-    assert f"{DEV}: {RULES['not_released']} (not_released, 1 cases): 1__wikidata_comp__dev\n" in out
+    assert f"{DEV}: {QAMPARI_RELEASE.rules['not_released']} (not_released, 1 cases): 1__wikidata_comp__dev\n" in out
     assert "NOT sound: 5 files, " in out
     assert "30 proofs checked" in out
     assert main(["verify", str(qampari), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["ok"], said["n_proofs"], said["has_texts"]) == (False, 30, False)
     assert main(["verify", str(release), "--kb", str(kb)]) == 2
-    assert "--kb is for QAMPARI releases" in capsys.readouterr().err
+    assert (
+        "--kb: for a corpus of passages and a QAMPARI release, not for this kind (release of pages)"
+        in capsys.readouterr().err
+    )
     assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err
 
@@ -360,7 +362,7 @@ def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.Ca
     assert main(["verify", str(aligned)]) == 0
     assert capsys.readouterr().out.startswith("Sound: ")
     assert main(["verify", str(aligned), "--kb", "somewhere"]) == 2
-    assert "whose proofs are texts of pages" in capsys.readouterr().err
+    assert "not for this kind (alignment)" in capsys.readouterr().err
     file = "misses/misses-00000-of-00001.parquet"
     shutil.copy(aligned / "rejected" / "rejected-00000-of-00001.parquet", aligned / file)
     assert _broken(aligned) in ({(file, "size")}, {(file, "sha256")})
@@ -377,9 +379,9 @@ def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path)
         "alignments": [{"folder": "own/dev", "manifest_sha256": sha256}],
         "files": [{"file": "report.txt", "bytes": 5, "sha256": sha256_of(LocalStorage(), path)}],
     }
-    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=ALL_FORMAT))
-    report = verify_output(str(folder))
-    inner = verify_output(str(aligned))
+    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=ALIGNMENTS.format))
+    report = verified(folder)
+    inner = verified(aligned)
 
     assert report.findings == inner.findings == ()
     assert (report.n_files, report.n_rows) == (inner.n_files + 2, inner.n_rows)
@@ -390,8 +392,3 @@ def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path)
     assert _broken(folder) == {("own/dev/manifest.json", "manifest"), ("own/dev/stray", "unlisted")}
     (aligned / "manifest.json").write_text("{}")
     assert _broken(folder) == {("own/dev/manifest.json", "manifest")}
-
-
-def test_no_other_folder_is_checked_as_one(release: Path, tmp_path: Path) -> None:
-    assert not is_output(str(release))
-    assert not is_output(str(tmp_path))

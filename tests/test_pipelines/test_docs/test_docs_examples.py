@@ -11,7 +11,7 @@ import pytest
 
 from kbsource.files import LocalStorage
 from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
-from kbsource.release.manifest import Manifest, read_manifest
+from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.cli import COMMANDS, main, make_parser
 from tests.support.real_data import ROOT
 
@@ -103,14 +103,14 @@ def test_what_the_readme_shows_of_a_command_is_what_it_prints(
 def test_every_key_of_the_manifest_is_explained(release: Path) -> None:
     section = MANUAL.read_text("utf-8").split("## The manifest\n", 1)[1].split("\n## ", 1)[0]
 
-    for name in (*Manifest.__dataclass_fields__, "manifest_sha256"):
+    for name in (*PAGES_RELEASE.read(str(release)).to_json(), "manifest_sha256"):
         assert f"`{name}`" in section, name
 
 
 def test_every_count_of_the_manifest_is_explained(release: Path) -> None:
     section = MANUAL.read_text("utf-8").split("## Counts\n", 1)[1].split("\n## ", 1)[0]
 
-    for name in read_manifest(str(release), LocalStorage()).findings:
+    for name in PAGES_RELEASE.read(str(release), LocalStorage()).findings:
         family = re.sub(r"^(loss|redirects)_.*", r"\1_…", name)
         assert f"`{family}`" in section, name
 

@@ -14,10 +14,10 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.layout import BUILDING, STAGING
 from mapping.entail.signal import ModelOptions
+from mapping.qampari.kind import read_form
 from mapping.qampari.lists.list_tables import list_tables
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.relations import load_relations
-from mapping.qampari.release_files import read_form
 from mapping.qampari.released import parse_qid
 from mapping.qampari.rows import DrawnQuestion, query_of_row, question_of_row
 from mapping.qampari.selection import SampleSizes, split_relations
@@ -361,11 +361,11 @@ def test_the_command_lays_a_wrong_key_column_to_the_set_up(
 def test_the_manifest_says_what_it_was_made_from(world: World, output: Path) -> None:
     manifest, form = read_form(str(output), LocalStorage())
 
-    assert {name: [one["name"] for one in found] for name, found in manifest["inputs"].items()} == {
+    assert {name: [one["name"] for one in found] for name, found in manifest.facts["inputs"].items()} == {
         "kb": ["kb/manifest.json"],
         "wikidata": ["wikidata/manifest.json"],
     }
-    assert (manifest["model"], manifest["options"]["answer_filter"]["least"]) == (None, 5)
+    assert (manifest.facts["model"], manifest.facts["options"]["answer_filter"]["least"]) == (None, 5)
     assert form._asdict() == {"host": form.host, "with_meta": False, "is_released_case": False, "seed": "qampari"}
     assert not (output / STAGING).exists()
     assert not (output / BUILDING).exists()

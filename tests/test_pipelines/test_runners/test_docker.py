@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from kbsource.release.verify import verify_release
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.verify import verify
 from pipelines.commands.build import COMMAND as BUILD
 from pipelines.flex_template import FILES, VALUES, main, template_parser
 from tests.support import mini_wiki
@@ -180,7 +181,7 @@ def test_the_shell_steps_install_a_kbsource_that_works(plain_python: Path, tmp_p
         *("--max-rejects", str(mini_wiki.MAX_REJECTS), "--limit-pages", "30"),
     ]
     subprocess.run(built, cwd=tmp_path, env={"PATH": path}, capture_output=True, check=True)
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
     assert (plain_python / "kbsource-worker").exists()
 
 
@@ -302,4 +303,4 @@ def test_the_template_builds_on_one_worker(tmp_path: Path) -> None:
         ]
     )
 
-    assert verify_release(str(tmp_path / "release")).n_pages == mini_wiki.N_ARTICLES
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).n_pages == mini_wiki.N_ARTICLES

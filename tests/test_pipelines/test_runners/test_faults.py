@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.release.verify import verify_release
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.verify import verify
 from pipelines.cli import main
 from pipelines.jobs import build as build_job
 from tests.support import mini_wiki
@@ -101,7 +102,7 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
     monkeypatch.undo()
     dump.write_bytes(mini_wiki.MULTISTREAM.read_bytes())
     build_mini(tmp_path / "release", dump=dump)
-    assert verify_release(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
 def test_a_dump_that_is_overwritten_after_its_check_makes_no_release(

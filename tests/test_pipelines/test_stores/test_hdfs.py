@@ -11,7 +11,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.layout import BUILDING, MARK
+from kbsource.release.layout import BUILDING
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.options.map import MapOptions
 from pipelines.progress import Progress
@@ -97,7 +97,7 @@ def test_a_build_from_and_to_hdfs_has_the_bytes_of_a_local_one(
         "beam_args": flags,
     }
     put(store, "hdfs://node/releases/mini/_staging/left/over.json", b"{}")
-    put(store, f"hdfs://node/releases/mini/{BUILDING}", MARK)  # so it was left by a build that was killed
+    put(store, f"hdfs://node/releases/mini/{BUILDING}", b"{}")  # so it was left by a build that was killed
 
     build_mini("hdfs://node/releases/mini", **options)
 

@@ -17,9 +17,10 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.lookup import KnowledgeSource
+from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.qampari.facts.names import ItemPages
 from mapping.records import PageKey
-from mapping.search.resolve import Resolver, open_manifest
+from mapping.search.resolve import Resolver
 from pipelines.alignment.page_texts import PageTexts
 from pipelines.cli import main
 from pipelines.runners.presets import pipeline_options
@@ -192,7 +193,7 @@ def test_a_release_is_looked_up_from_python(bucket: Bucket, monkeypatch: pytest.
 def test_what_the_jobs_read_is_read_there_too(bucket: Bucket) -> None:
     pipeline_options(bucket.flags)
     path, storage = "s3://wiki/mini", storage_for("s3://wiki/mini")
-    manifest = open_manifest(path, storage)
+    manifest = PAGES_RELEASE.read(path, storage)
     files, n_rows = zip(*((one.file, one.rows) for one in manifest.tables["pages"]), strict=True)
     texts = [PageTexts(folder, files, n_rows, has_anchors=True) for folder in (path, str(bucket.local / "mini"))]
 

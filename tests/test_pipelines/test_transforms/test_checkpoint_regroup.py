@@ -18,13 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.files import LocalStorage
+from kbsource.release.kind import ListingKind
 from kbsource.release.manifest import FileEntry
+from kbsource.release.verify import verify
 from kbsource.runtime.chunks import Key, Stored, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, write_groups
 from kbsource.schema import TEMPLATES
 from pipelines.primitives.checkpoint import Checkpoint
 from pipelines.primitives.regroup import Regroup
 from pipelines.primitives.write_table import WriteTable
+from pipelines.transforms.commit_release import CommitRelease
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
 
@@ -130,3 +133,20 @@ def test_no_chunks_are_one_empty_file(tmp_path: Path) -> None:
     with TestPipeline(runner="FnApiRunner") as pipeline:
         entries = pipeline | beam.Create([]) | WriteTable("templates", str(tmp_path))
         assert_that(entries | beam.Map(lambda entry: entry.rows), equal_to([0]))
+
+
+GOATS = pa.schema([pa.field("goat_id", pa.int64()), pa.field("name", pa.string())])
+HERD = ListingKind(name="herd", format="goats-1", made_by="a shepherd", tables={"goats": GOATS})
+
+
+def test_a_kind_of_ones_own_becomes_a_release_that_can_be_verified(tmp_path: Path) -> None:
+    goats = pa.RecordBatch.from_pylist([{"goat_id": 7, "name": "Ada"}], GOATS)
+    output = str(tmp_path / "herd")
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        entries = pipeline | beam.Create([(Key(0, 0), goats)]) | WriteTable("goats", output, kind=HERD)
+        made = entries | CommitRelease(output, facts={"made_from": "a meadow"}, kind=HERD)
+        assert_that(made, equal_to([output]))
+
+    report = verify(output, [HERD])
+    assert (report.findings, report.kind, report.n_rows) == ((), "herd", 1)
+    assert HERD.read(output, LocalStorage()).facts["facts"] == {"made_from": "a meadow"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.wikidata.manifest import EntityCounts
-from kbsource.wikidata.verify import verify_wikidata
+from kbsource.release.verify import verify
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts
 from tests.support import make_demo as make
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import rows
@@ -67,7 +67,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
     assert summary.manifest.totals == EntityCounts(
         n_lines, mini_wikidata.N_ITEMS, mini_wikidata.N_PROPERTIES, mini_wikidata.N_OTHERS, mini_wikidata.REJECTED
     )
-    assert verify_wikidata(str(release)).findings == ()
+    assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
     return Facts(release)
 
 

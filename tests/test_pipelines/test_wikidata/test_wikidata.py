@@ -18,9 +18,10 @@ import pytest
 import pipelines.jobs.wikidata as job
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
-from kbsource.release.manifest import InputFile, read_manifest
-from kbsource.wikidata.manifest import EntityCounts, read_wikidata_manifest
-from kbsource.wikidata.verify import verify_wikidata
+from kbsource.release.manifest import InputFile
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.verify import verify
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts
 from pipelines.cli import main
 from pipelines.runners.running import run_pipeline
 from tests.support.builds import contents, rows
@@ -66,7 +67,7 @@ def whole(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_line_is_an_entity_or_counted_as_something_else(release: Path, dump: Path) -> None:
-    manifest = read_wikidata_manifest(str(release), LocalStorage())
+    manifest = WIKIDATA_RELEASE.read(str(release), LocalStorage())
     expected = EntityCounts(48, 43, 1, 1, {"duplicate_entity": 2, "malformed_json": 1})
     assert manifest.totals == expected
     assert manifest.counts == {dump.name: expected}
@@ -128,7 +129,7 @@ def test_other_cuts_give_the_same_rows(release: Path, whole: Path) -> None:
 
 
 def test_a_finished_release_is_sound_and_never_overwritten(release: Path, dump: Path) -> None:
-    assert verify_wikidata(str(release)).findings == ()
+    assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
     before = contents(release)
     with pytest.raises(SetupError, match="never overwritten"):
         make(dump, output=release)
@@ -232,7 +233,7 @@ def test_a_truncated_dump_needs_leave(tmp_path: Path) -> None:
         make(dump, output=tmp_path / "release")
     summary = make(dump, output=tmp_path / "release", allow_truncated=True)
     assert (summary.manifest.totals.items, summary.manifest.totals.rejected) == (2, {"truncated_dump": 1})
-    assert verify_wikidata(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()
 
 
 def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
@@ -247,14 +248,14 @@ def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
     assert (found["label"], found["n_sitelinks"], found["n_statements"]) == ("Meer", 2, 1)
     assert [row["title"] for row in rows(tmp_path / "r", "sitelinks")] == ["Meer"]
     assert [one["value"] for one in rows(tmp_path / "r", "statements")[0]["qualifiers"]] == ["Q3"]
-    assert verify_wikidata(str(tmp_path / "r")).findings == ()
+    assert verify(str(tmp_path / "r"), [WIKIDATA_RELEASE]).findings == ()
 
 
 def test_a_dump_without_entities_makes_a_sound_release(tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
     dump.write_bytes(b"[\n]\n")
     make(dump, output=tmp_path / "release")
-    assert verify_wikidata(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()
     assert rows(tmp_path / "release", "items") == []
 
 
@@ -327,7 +328,7 @@ def test_verify_finds_rows_that_were_changed(
 ) -> None:
     copy = shutil.copytree(whole, tmp_path / "release")
     _rewrite(copy, table, lambda read: _set(read, column, value))
-    assert rule in {finding.rule for finding in verify_wikidata(str(copy)).findings}
+    assert rule in {finding.rule for finding in verify(str(copy), [WIKIDATA_RELEASE]).findings}
 
 
 @pytest.mark.parametrize(
@@ -346,7 +347,7 @@ def test_verify_finds_parts_of_values_that_cannot_be(column: str, value: float, 
     dump.write_bytes(array([item("Q1", snak("P1", "any", *given))]))
     make(dump, output=tmp_path / "release")
     _rewrite(tmp_path / "release", "statements", lambda read: _set(read, column, value))
-    found = verify_wikidata(str(tmp_path / "release")).findings
+    found = verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings
     assert [finding.rule for finding in found] == ["entity_law"]
     assert f"{column} not from" in found[0].example
 
@@ -357,7 +358,7 @@ def test_verify_finds_files_that_are_missing_changed_or_more(release: Path, tmp_
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1] + b"!")
     (copy / "notes.txt").write_text("mine")
-    found = {(finding.file, finding.rule) for finding in verify_wikidata(str(copy)).findings}
+    found = {(finding.file, finding.rule) for finding in verify(str(copy), [WIKIDATA_RELEASE]).findings}
     assert {(f"items/{first.name}", "missing"), (f"items/{second.name}", "sha256"), ("notes.txt", "unlisted")} <= found
 
 
@@ -370,7 +371,7 @@ def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, caps
     assert "44 entities" in capsys.readouterr().out
     assert main(["wikidata", "--dump", str(dump), "--output", output]) == 2
     with pytest.raises(SetupError, match="kbsource-wikidata-1"):
-        read_manifest(output, LocalStorage())
+        PAGES_RELEASE.read(output, LocalStorage())
 
 
 def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:
         bzip2.name: EntityCounts(20, 20, 0, 0, {}),
         mock.name: EntityCounts(101, 47, 46, 0, {"duplicate_entity": 8}),
     }
-    assert verify_wikidata(str(release)).findings == ()
+    assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
     found = rows(release, "statements")
     types = {"entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", None}
     assert {row["value_type"] for row in found} == types

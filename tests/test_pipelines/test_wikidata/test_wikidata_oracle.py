@@ -20,12 +20,13 @@ import pipelines.jobs.wikidata as job
 from kbsource.dump.digests import hash_file
 from kbsource.files import LocalStorage, join
 from kbsource.release.manifest import InputFile
+from kbsource.release.verify import verify
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Stored, Work, chunk_path, read_stored, with_numbers, write_chunk
 from kbsource.wikidata.assemble import find_superseded
+from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS
-from kbsource.wikidata.verify import verify_wikidata
 from pipelines.jobs.wikidata_files import MakeFiles, write_plan
 from pipelines.options.wikidata import WikidataOptions
 from tests.support import mini_wikidata
@@ -89,7 +90,7 @@ def check(release: Path, dumps: Sequence[Path], **options: Any) -> None:
     released = {"items": len(expected["items"]), "properties": len(expected["properties"])}
     assert manifest["totals"]["rejected"] | others | {name: n for name, n in released.items() if n} == counts | damage
     assert manifest["totals"]["lines_read"] == len(lines) + len(damage)
-    assert verify_wikidata(str(release)).findings == ()
+    assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -284,4 +285,4 @@ def test_many_broken_entities_in_one_range_stop_no_job(tmp_path: Path) -> None:
     assert summary.manifest.totals.rejected == {"invalid_field": 60, "malformed_statement": 60}
     assert [row["item_id"] for row in rows(tmp_path / "release", "items")] == ["Q1", "Q3", "Q4"]
     assert [row["value_type"] for row in rows(tmp_path / "release", "statements")] == ["other", "other"]
-    assert verify_wikidata(str(tmp_path / "release")).findings == ()
+    assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()

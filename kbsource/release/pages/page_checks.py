@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.index.title_index import TitleIndex
-from kbsource.release.laws import CONTROLS
+from kbsource.release.pages.laws import CONTROLS
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

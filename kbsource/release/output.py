@@ -1,4 +1,4 @@
-"""The folder that a job writes: one run at a time, and one that was killed is taken up where it was."""
+"""The folder of a release while it is made: one run at a time, taken up where a killed one was, and committed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from kbsource.errors import SetupError
-from kbsource.files import Storage, atomic_write, join
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Storage, atomic_write, is_local, join
 from kbsource.identity import stable_sha256
-from kbsource.release.layout import BUILDING, MANIFEST, STAGING, check_output, is_in, stored_files
-from pipelines.runners.workers import installed
-from pipelines.stores.storage import is_local
+from kbsource.release.intact import file_fault
+from kbsource.release.kind import Kind, M
+from kbsource.release.layout import BUILDING, EXTRA, MANIFEST, STAGING, check_output, foreign_file, is_in, stored_files
+from kbsource.release.manifest import code_facts
 
 BEAT_S = 15.0
 """How often a run shows in a bucket that it is alive."""
@@ -28,8 +30,39 @@ _UNFINISHED = (".tmp", ".unnamed")
 _NOTE = "written while a job runs; without a manifest.json this folder is not finished"
 
 
+def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: Collection[str] = ()) -> None:
+    """Checks what was written against the manifest, writes the manifest, and removes mark and staging.
+
+    Killed before the manifest has its name, there is no release; killed after it, there is a whole one.
+
+    Args:
+        kind: of the release.
+        manifest: of it.
+        output: its folder.
+        storage: of the folder.
+        kept: folders in it that are finished by themselves.
+
+    Raises:
+        SetupError: a file is missing, has another size, or is not listed; a DataError where counts do not add up.
+    """
+    if kind.count_faults is not None and (faults := kind.count_faults(manifest)):
+        raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
+    entries = sorted(manifest.entries(), key=lambda entry: entry.file)
+    found = set(stored_files(output, storage)) - {entry.file for entry in entries}
+    if extra := sorted(file for file in found if not is_in(file, (MANIFEST, BUILDING, STAGING, *EXTRA, *kept))):
+        raise SetupError(f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); make it again.")
+    for entry in entries:
+        if (fault := file_fault(output, entry, storage, hashes=False)) is not None:
+            said = "was not written" if fault[0] == "missing" else f"has {fault[1]}"
+            raise SetupError(f"{output}: {entry.file} {said}; make it again.")
+    with atomic_write(storage, join(output, MANIFEST)) as file:
+        file.write(manifest.to_bytes())
+    for name in (STAGING, BUILDING):
+        storage.delete_tree(join(output, name))
+
+
 class Output:
-    """The output folder of a job while it runs. A context: the folder is locked in it, against a second run.
+    """The folder of a release while it is made. A context: the folder is locked in it, against a second run.
 
     A run that dies leaves no lock behind: on a local disk the system drops it, in a bucket the mark is no longer
     renewed. What a dead run left is kept where the job is the same one, so that what was done is not done again, and
@@ -38,8 +71,10 @@ class Output:
     Args:
         folder: absolute path; made here.
         storage: of the folder.
-        job: JSON values that decide the bytes of the output: the inputs with their hashes, the options.
-        owned: paths in the folder that such a job writes, of files or folders.
+        kind: of the release.
+        job: JSON values that decide its bytes, as the code does: the inputs with their hashes, the options. None for
+            work of seconds, which is begun anew.
+        further: paths that are written beside those that the kind has.
         kept: folders in it that are finished by themselves and stay as they are.
 
     Attributes:
@@ -56,16 +91,17 @@ class Output:
         folder: str,
         storage: Storage,
         *,
-        job: Mapping[str, Any],
-        owned: Collection[str],
+        kind: Kind[Any],
+        job: object = None,
+        further: Iterable[str] = (),
         kept: Collection[str] = (),
     ) -> None:
         self.folder = folder
         self.staging = join(folder, STAGING)
         self.is_resumed = False
         self._storage = storage
-        self._owned, self._kept = owned, kept
-        self._job = stable_sha256(json.dumps([job, installed()], sort_keys=True))
+        self._owned, self._kept = (*kind.owned, *further), kept
+        self._job = None if job is None else stable_sha256(json.dumps([job, asdict(code_facts())], sort_keys=True))
         self._mark = join(folder, BUILDING)
         self._lock: BinaryIO | None = None
         self._heart: _Heart | None = None
@@ -85,11 +121,14 @@ class Output:
         return self
 
     def _take_over(self) -> None:
-        self.is_resumed = _read_mark(self._mark, self._storage).get("job") == self._job
-        for file in self._files():
-            is_ours = is_in(file, (*self._owned, STAGING)) or file.endswith(_UNFINISHED)
-            if is_ours and (not self.is_resumed or file.endswith(_UNFINISHED)):
-                self._storage.delete_tree(join(self.folder, file))
+        before = _read_mark(self._mark, self._storage).get("job")
+        self.is_resumed = before is not None and before == self._job
+        found = self._files()
+        left = [file for file in found if file.endswith(_UNFINISHED)]
+        if not self.is_resumed:
+            left += [name for name in (*self._owned, STAGING) if any(is_in(file, (name,)) for file in found)]
+        for name in left:
+            self._storage.delete_tree(join(self.folder, name))
         mark = {"note": _NOTE, "job": self._job, "run": f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"}
         if self._lock is not None:
             self._lock.truncate(0)
@@ -98,9 +137,7 @@ class Output:
         else:
             self._heart = _Heart(self._mark, mark, self._storage)
         if odd := [file for file in self._files() if not is_in(file, (*self._owned, BUILDING, STAGING))]:
-            raise SetupError(
-                f"{self.folder}: neither empty nor the remains of a run (it holds {odd[0]}); choose an empty folder."
-            )
+            raise foreign_file(self.folder, odd[0])
 
     def _files(self) -> list[str]:
         return [file for file in stored_files(self.folder, self._storage) if not is_in(file, self._kept)]

@@ -9,7 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.files import LocalStorage
-from mapping.write.tables import read_table, table_path, write_table
+from kbsource.release.layout import shard_path
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_rows
+from kbsource.runtime import chunks
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("texts", pa.list_(pa.string()))])
 
@@ -21,16 +24,16 @@ def test_groups_have_the_rows_that_were_asked_for(
     rows = [(number, [str(number)] * (number % 3) if number % 5 else None) for number in range(100)]
 
     def written(name: str) -> bytes:
-        path = table_path("numbers", 0, 1)
+        path = shard_path("numbers", 0, 1)
         given = {"output": str(tmp_path / name), "file": path, "storage": LocalStorage()}
-        assert write_table(iter(rows), "numbers", schema=SCHEMA, group_rows=40, **given).rows == 100
+        assert write_rows(iter(rows), "numbers", SCHEMA, group_rows=40, **given).rows == 100
         return (tmp_path / name / path).read_bytes()
 
     expected = written("usual")
-    monkeypatch.setattr("kbsource.runtime.chunks._ROWS_AT_ONCE", n_at_once)
+    monkeypatch.setattr(chunks, "_ROWS_AT_ONCE", n_at_once)
     assert written("other") == expected
 
-    file = pq.ParquetFile(tmp_path / "other" / table_path("numbers", 0, 1))
+    file = pq.ParquetFile(tmp_path / "other" / shard_path("numbers", 0, 1))
     assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [40, 40, 20]
     found = [tuple(row.values()) for row in read_table(str(tmp_path / "other"), "numbers", LocalStorage())]
     assert found == rows

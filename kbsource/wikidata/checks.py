@@ -3,123 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.errors import SetupError
-from kbsource.files import Storage, join, storage_or_local
-from kbsource.release.findings import Finding, Findings
-from kbsource.release.layout import MANIFEST, no_release
-from kbsource.release.reader import opened_table
-from kbsource.release.table_checks import stored_schema
-from kbsource.release.verify import check_files
+from kbsource.release.layout import MANIFEST
 from kbsource.schema import WIKIDATA_TABLES
-from kbsource.wikidata.assemble import closure_batch, distinct_edges
-from kbsource.wikidata.classes import class_closure
-from kbsource.wikidata.manifest import WikidataManifest, entity_count_faults, read_wikidata_manifest
+from kbsource.wikidata.classes import class_closure, closure_batch, distinct_edges
 from kbsource.wikidata.value_laws import broken_values
 from kbsource.wikidata.values import ID_NUMBER, RANKS
+
+if TYPE_CHECKING:
+    from kbsource.release.verify import Checking
+    from kbsource.wikidata.kind import WikidataManifest
+
+RULES = {
+    "entity_law": "a row of Wikidata is not built as such rows are",
+    "duplicate_entity": "two rows have one entity",
+    "classes_disagree": "the class closure is not that of the statements",
+}
+"""Every law and what it means that it is broken."""
 
 _ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = (rf"^{letter}{ID_NUMBER}$" for letter in ("Q", "P", "[QP]"))
 
 Numbers = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class WikidataReport:
-    """What was found, by file and rule; a sound release has no findings.
+def check_tables(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
+    """Checks every law of a release of Wikidata, and gives how much was checked.
 
-    Attributes:
-        n_files, n_bytes: files hashed and their size.
-        n_entities, n_statements, n_sitelinks, n_classes: rows whose laws were checked; items and properties are
-            entities, pairs of classes are ``n_classes``.
+    The class closure is worked out again from the statements. Memory: one row group, 4 bytes an item, and what
+    ``classes`` says.
     """
-
-    findings: tuple[Finding, ...]
-    n_files: int
-    n_bytes: int
-    n_entities: int
-    n_statements: int
-    n_sitelinks: int
-    n_classes: int
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
-
-
-def verify_wikidata(
-    path: str, storage: Storage | None = None, *, on_progress: Callable[[int, int], None] | None = None
-) -> WikidataReport:
-    """Checks a release of Wikidata and gives everything that is wrong with it.
-
-    Files are hashed first; the laws are then checked in those that are what was written, and the class closure is
-    worked out again from the statements. Memory: one row group, 4 bytes an item, and what ``classes`` says.
-
-    Args:
-        path: folder of the release.
-        storage: of the folder; None for the local file system.
-        on_progress: told the bytes done and the bytes to do: every file once for its hash, once for its laws.
-
-    Raises:
-        SetupError: the folder holds no finished release.
-    """
-    found = Findings()
-    storage = storage_or_local(path, storage)
-    if not storage.exists(join(path, MANIFEST)):
-        raise SetupError(f"{path}: {no_release(path, storage)}")
-    try:
-        manifest = read_wikidata_manifest(path, storage)
-    except SetupError as error:
-        found.add(MANIFEST, "manifest", str(error))
-        return WikidataReport(found.sorted(), 1, storage.size(join(path, MANIFEST)), 0, 0, 0, 0)
-    sizes = [entry.bytes for entries in manifest.tables.values() for entry in entries]
-    done = 0
-
-    def add(n_bytes: int) -> None:
-        nonlocal done
-        done += n_bytes
-        if on_progress is not None:
-            on_progress(done, 2 * sum(sizes))
-
-    intact = check_files(path, manifest, found, add, storage)
-    for fault in entity_count_faults(manifest):
-        found.add(MANIFEST, "counts", fault)
-    checks = _Checks(path, manifest, intact, found, add, storage)
+    checks = _Checks(checking)
     checks.run()
     rows = checks.n_rows
-    return WikidataReport(
-        found.sorted(),
-        len(sizes),
-        sum(sizes),
-        rows["items"] + rows["properties"],
-        rows["statements"],
-        rows["sitelinks"],
-        rows["classes"],
-    )
+    return {
+        "entities": rows["items"] + rows["properties"],
+        "statements": rows["statements"],
+        "sitelinks": rows["sitelinks"],
+        "pairs of classes": rows["classes"],
+    }
 
 
 class _Checks:
     """Checks of one release; only files that are ``intact`` are read."""
 
-    def __init__(
-        self,
-        path: str,
-        manifest: WikidataManifest,
-        intact: frozenset[str],
-        found: Findings,
-        add: Callable[[int], None],
-        storage: Storage,
-    ) -> None:
-        self._storage = storage
-        self._path, self._manifest, self._intact, self._found, self._add = path, manifest, intact, found, add
+    def __init__(self, checking: Checking[WikidataManifest]) -> None:
+        self._checking, self._manifest, self._found = checking, checking.manifest, checking.found
+        self._is_intact = checking.is_intact
         # By kind of entity (Q, P): statements and sitelinks that the entities claim, and those that are there. Each
         # as their number, and as the sum of the entities' numbers over them.
         self._claimed: Counter[str] = Counter()
@@ -142,31 +78,11 @@ class _Checks:
                         example = f"{total}: {self._present[total]}, entities claim {self._claimed[total]}"
                         self._found.add(MANIFEST, "counts", example)
 
-    def _is_intact(self, *tables: str) -> bool:
-        files = {entry.file for table in tables for entry in self._manifest.tables[table]}
-        return self._intact.issuperset(files)
-
     def _batches(self, table: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Gives (file, row group) of a table, after checking columns and number of rows."""
-        schema = stored_schema(table)
-        for entry in self._manifest.tables[table]:
-            if entry.file not in self._intact:
-                continue
-            try:
-                with opened_table(join(self._path, entry.file), self._storage) as file:
-                    if not file.schema_arrow.equals(schema, check_metadata=False):
-                        self._found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
-                        continue
-                    n_rows = file.metadata.num_rows
-                    if n_rows != entry.rows:
-                        self._found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
-                    self.n_rows[table] += n_rows
-                    for number in range(file.metadata.num_row_groups):
-                        for batch in file.read_row_group(number, use_threads=False).combine_chunks().to_batches():
-                            yield entry.file, batch
-            except (pa.ArrowInvalid, OSError) as error:
-                self._found.add(entry.file, "unreadable", str(error))
-            self._add(entry.bytes)
+        """Gives (file, row group) of a table."""
+        for entry, batch in self._checking.batches(table):
+            self.n_rows[table] += batch.num_rows
+            yield entry.file, batch
 
     def _report(self, file: str, is_broken: Any, keys: pa.Array, what: str) -> None:
         """Notes the rows in which a law is broken; null is not broken."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
-from kbsource.files import CHUNK_BYTES, HashingWriter, Storage, atomic_write, join
+from kbsource.files import CHUNK_BYTES, Storage, base_name, join
 from kbsource.index.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
-from kbsource.release.layout import index_path
-from kbsource.release.manifest import IndexFile
+from kbsource.release.layout import INDEX, index_path
+from kbsource.release.manifest import FileEntry, Manifest
+from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
 
 PAGES_FILE = "pages.arrow"
@@ -100,19 +101,30 @@ def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.Recor
         yield batch
 
 
-def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[IndexFile, ...]:
+def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[FileEntry, ...]:
     """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
     entries = []
     for name in sorted(files):
-        with (
-            open(os.path.join(folder, name), "rb") as source,
-            atomic_write(storage, join(output, index_path(name))) as raw,
-        ):
-            sink = HashingWriter(raw)
-            while block := source.read(CHUNK_BYTES):
-                sink.write(block)
-        entries.append(IndexFile(index_path(name), sink.n_bytes, sink.hexdigest()))
-    return tuple(entries)
+        with open(os.path.join(folder, name), "rb") as source:
+            blocks = iter(lambda: source.read(CHUNK_BYTES), b"")
+            entries.append(write_lines(blocks, index_path(name), output=output, storage=storage))
+    return tuple(replace(entry, rows=None) for entry in entries)
+
+
+def index_folder(path: str, manifest: Manifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:
+    """Gives a local folder with the index files of a release, see ``Storage.local_copy``.
+
+    Args:
+        path: folder of the release.
+        manifest: of the release.
+        storage: of the folder.
+        files: paths in the release of those that are needed; None for all.
+
+    Raises:
+        DataError: a file of a remote release is missing.
+    """
+    names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
+    return storage.local_copy(join(path, INDEX), names, version=" ".join(entry.sha256 for entry in manifest.files))
 
 
 class _SortedFile:

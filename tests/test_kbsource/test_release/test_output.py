@@ -10,21 +10,23 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
-from pipelines.jobs import outputs
-from pipelines.jobs.outputs import Output
+from kbsource.release import output as outputs
+from kbsource.release.output import Output
+from kbsource.release.pages.kind import PAGES_RELEASE
 
 HOLD = """
 import sys
 from kbsource.files import LocalStorage
-from pipelines.jobs.outputs import Output
-with Output(sys.argv[1], LocalStorage(), job={"a": 1}, owned=["pages"]):
+from kbsource.release.output import Output
+from kbsource.release.pages.kind import PAGES_RELEASE
+with Output(sys.argv[1], LocalStorage(), kind=PAGES_RELEASE, job={"a": 1}):
     print("locked", flush=True)
     sys.stdin.read()
 """
 
 
 def output(folder: Path, job: int = 1) -> Output:
-    return Output(str(folder), LocalStorage(), job={"a": job}, owned=["pages"])
+    return Output(str(folder), LocalStorage(), kind=PAGES_RELEASE, job={"a": job})
 
 
 def leave(folder: Path, job: int = 1) -> None:
@@ -99,7 +101,14 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
         (tmp_path / name / "report.json").write_text(name)
 
     def locked(job: int) -> Output:
-        return Output(str(tmp_path), LocalStorage(), job={"a": job}, owned=["nq/test/report.json"], kept=["nq/dev"])
+        return Output(
+            str(tmp_path),
+            LocalStorage(),
+            kind=PAGES_RELEASE,
+            job={"a": job},
+            further=["nq/test/report.json"],
+            kept=["nq/dev"],
+        )
 
     with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):
         pass

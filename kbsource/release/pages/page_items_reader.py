@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join, storage_or_local
-from kbsource.release.manifest import Manifest
+from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.reader import opened_table
 
 TABLE = "page_items"
@@ -47,7 +47,7 @@ class PageItemsReader:
         storage: of the folder; None for the local file system.
     """
 
-    def __init__(self, folder: str, manifest: Manifest, storage: Storage | None = None) -> None:
+    def __init__(self, folder: str, manifest: PagesManifest, storage: Storage | None = None) -> None:
         self._storage = storage_or_local(folder, storage)
         self._places: list[tuple[str, int]] = []
         self._starts: list[int] = []

@@ -1,0 +1,37 @@
+"""Every kind of release, by name: what ``kbsource verify`` and ``kbsource show`` know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.contexts.kind import CONTEXTS
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.qampari.crowd.tasks import CROWD_TASKS
+from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.schema import VERIFICATION
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS
+
+_MADE: tuple[Kind[Any], ...] = (
+    PAGES_RELEASE,
+    WIKIDATA_RELEASE,
+    PASSAGES_CORPUS,
+    ALIGNMENT,
+    ALIGNMENTS,
+    QAMPARI_RELEASE,
+    CROWD_TASKS,
+    CONTEXTS,
+)
+
+OWN_TABLES = ListingKind(
+    name="folder of tables",
+    format="kbsource-tables-1",
+    made_by="your own pipeline",
+    tables={table: schema for kind in _MADE for table, schema in kind.tables.items()},
+    further={"alignments": VERIFICATION},
+)
+"""What somebody's own pipeline wrote: tables of any kind."""
+
+KINDS: tuple[Kind[Any], ...] = (*_MADE, OWN_TABLES)

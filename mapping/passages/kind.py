@@ -1,0 +1,20 @@
+"""The kind of release that a corpus of passages is."""
+
+from __future__ import annotations
+
+from kbsource.release.kind import ListingKind
+from mapping.passages.check_corpus import RULES, check_corpus
+from mapping.passages.forms import FORMS
+from mapping.passages.schema import TABLES
+
+PASSAGES_CORPUS = ListingKind(
+    name="corpus of passages",
+    format="kbsource-passages-1",
+    made_by="kbsource passages",
+    tables=TABLES,
+    required=tuple(TABLES),
+    files=tuple(form.folder for form in FORMS.values()),
+    rules=RULES,
+    check=check_corpus,
+    made_from=("kb",),
+)

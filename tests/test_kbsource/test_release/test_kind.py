@@ -1,0 +1,137 @@
+"""A kind of release that this code base does not have: begun, committed, read and verified as the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kbsource.errors import DataError, SetupError
+from kbsource.files import LocalStorage
+from kbsource.release.kind import ListingKind
+from kbsource.release.layout import EXTRA, shard_path
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.output import Output, commit
+from kbsource.release.verify import Checking, VerifyReport, verify
+from kbsource.release.writer import TableFile, write_lines, write_rows
+from kbsource.runtime.chunks import rows_batch
+
+STORAGE = LocalStorage()
+GOATS = pa.schema([pa.field("goat_id", pa.string(), nullable=False), pa.field("name", pa.string())])
+TABLE = shard_path("goats", 0, 1)
+
+
+def check_goats(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    if not checking.has_files([TABLE, "songs.jsonl"], exactly=True):
+        return None
+    n_goats = 0
+    for entry, batch in checking.batches("goats"):
+        n_goats += batch.num_rows
+        for name in batch["name"].to_pylist():
+            if name is None:
+                checking.found.add(entry.file, "nameless", "a goat")
+    return {"goats": n_goats}
+
+
+HERD = ListingKind(
+    name="herd",
+    format="goats-1",
+    made_by="a shepherd",
+    tables={"goats": GOATS},
+    files=("songs.jsonl",),
+    rules={"nameless": "a goat has no name"},
+    check=check_goats,
+)
+ROWS = [("g1", "Ada"), ("g2", "Bel"), ("g3", "Cid")]
+
+
+def make(folder: Path, rows: list[tuple[str, str | None]]) -> Path:
+    output = str(folder)
+    with Output(output, STORAGE, kind=HERD):
+        entries = [
+            write_rows(rows, "goats", GOATS, output=output, storage=STORAGE, group_rows=2),
+            write_lines([b"{}\n", b"{}\n"], "songs.jsonl", output=output, storage=STORAGE),
+        ]
+        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(rows)}}), output, STORAGE)
+    return folder
+
+
+def herd(folder: Path) -> VerifyReport:
+    return verify(str(folder), [HERD])
+
+
+def broken(folder: Path) -> set[tuple[str, str]]:
+    return {(finding.file, finding.rule) for finding in herd(folder).findings}
+
+
+def test_a_release_is_sound_and_says_what_was_counted(tmp_path: Path) -> None:
+    report = herd(make(tmp_path / "herd", ROWS))
+    assert report.is_sound
+    assert (report.kind, report.n_files, report.n_rows, report.counts) == ("herd", 2, 5, {"goats": 3})
+    manifest = HERD.read(str(tmp_path / "herd"), STORAGE)
+    assert (manifest.facts["counts"], manifest.n_rows("goats"), len(manifest.files)) == ({"goats": 3}, 3, 1)
+
+
+def test_the_laws_of_the_kind_are_checked(tmp_path: Path) -> None:
+    assert broken(make(tmp_path / "herd", [*ROWS, ("g4", None)])) == {(TABLE, "nameless")}
+
+
+def test_what_people_add_is_named_and_no_finding(tmp_path: Path) -> None:
+    folder = make(tmp_path / "herd", ROWS)
+    seen = sorted(name for name in EXTRA if not name.startswith("."))
+    for name in EXTRA:
+        (folder / name).write_text("added")
+    report = herd(folder)
+    assert report.is_sound
+    assert [name for name in report.extra if not name.startswith(".")] == seen
+    (folder / "goats" / "README.md").write_text("not at the top")
+    (folder / "notes.txt").write_text("a stranger")
+    assert broken(folder) == {("goats/README.md", "unlisted"), ("notes.txt", "unlisted")}
+
+
+def test_another_kind_or_version_is_told(tmp_path: Path) -> None:
+    folder = make(tmp_path / "herd", ROWS)
+    manifest = folder / "manifest.json"
+    content = manifest.read_text()
+    manifest.write_text(content.replace("goats-1", "goats-2"))
+    with pytest.raises(SetupError, match="of another version, where 'goats-1' is wanted"):
+        HERD.read(str(folder), STORAGE)
+    manifest.write_text(content.replace("goats-1", "sheep-1"))
+    with pytest.raises(SetupError, match="this is no herd, its format is 'sheep-1'; name the folder that a shepherd"):
+        HERD.read(str(folder), STORAGE)
+    assert broken(folder) == {("manifest.json", "manifest")}
+    manifest.write_text(content.replace('"goats": 3', '"goats": 4'))
+    with pytest.raises(DataError, match="changed since it was written"):
+        HERD.read(str(folder), STORAGE)
+
+
+def test_statistics_that_would_hide_rows_are_found(tmp_path: Path) -> None:
+
+    folder = tmp_path / "herd"
+    with Output(str(folder), STORAGE, kind=HERD):
+        with TableFile(str(folder), TABLE, "goats", STORAGE, schema=GOATS) as target:
+            target.write(rows_batch(ROWS, GOATS))
+        path = folder / TABLE
+        content = path.read_bytes()
+        footer = content.rindex(b"g3")  # the highest id, in the footer's statistics
+        path.write_bytes(content[:footer] + b"g2" + content[footer + 2 :])
+        entries = [
+            write_lines([path.read_bytes()], TABLE, output=str(folder), storage=STORAGE, n_rows=3),
+            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
+        ]
+        commit(HERD, HERD.listing(entries, {}), str(folder), STORAGE)
+    assert broken(folder) == {(TABLE, "statistics")}
+
+
+def test_a_table_of_another_kind_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "herd"
+    other = pa.schema([pa.field("sheep_id", pa.string())])
+    with Output(str(folder), STORAGE, kind=HERD):
+        entries = [
+            write_rows([("s",)], "goats", other, output=str(folder), storage=STORAGE),
+            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
+        ]
+        commit(HERD, HERD.listing(entries, {}), str(folder), STORAGE)
+    assert broken(folder) == {(TABLE, "schema")}

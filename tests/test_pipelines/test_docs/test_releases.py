@@ -1,0 +1,76 @@
+"""What holds of every kind of release, seen in those of the demo."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kbsource.release.layout import table_of
+from kbsource.release.writer import is_id
+from mapping.kinds import KINDS, OWN_TABLES
+from pipelines.cli import main
+from tests.support import mini_wiki, mini_wikidata
+from tests.support.builds import build_mini
+from tests.support.demo_datasets import map_demo
+from tests.support.entities import make
+from tests.support.verified import verified
+
+FOLDERS = ("wikidata", "release", "aligned", "again", "qampari", "passages", "contexts", "tasks")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of every kind."""
+    folder = tmp_path_factory.mktemp("demo")
+    wikidata, kb, aligned, again, qampari, passages, contexts, tasks = (str(folder / name) for name in FOLDERS)
+    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+    build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
+    map_demo(folder / "release", folder / "aligned")
+    records = f"{aligned}/fever/dev/fever-dev-kilt.jsonl"
+    for command in (
+        ["map", "kilt", "--input", records, "--split", "dev", "--kb", kb, "--from-kb", kb, "--output", again],
+        ["qampari", "--kb", kb, "--wikidata", wikidata, "--model", "none", "--output", qampari],
+        ["passages", "--kb", kb, "--output", passages],
+        ["qampari-contexts", qampari, "--passages", passages, "--output", contexts],
+        ["qampari-tasks", "export", qampari, "--output", tasks],
+    ):
+        assert main(command) == 0, command
+    return folder
+
+
+def test_engines_can_skip_row_groups_by_every_id_of_every_table(demo: Path) -> None:
+    seen = defaultdict[str, set[str]](set)
+    for path in sorted(demo.rglob("*.parquet")):
+        file, table = pq.ParquetFile(path), table_of(str(path))
+        assert table is not None
+        ids = [name for name in file.schema_arrow.names if is_id(name)]
+        places = {file.metadata.schema.column(number).path: number for number in range(file.metadata.num_columns)}
+        for group in (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)):
+            for name in ids:
+                statistics = group.column(places[name]).statistics
+                assert statistics is not None, f"{path}: {name}"
+                assert statistics.has_min_max or statistics.null_count == group.num_rows, f"{path}: {name}"
+                seen[table].add(name)
+    known = {table: {*filter(is_id, schema.names)} for table, schema in OWN_TABLES.tables.items()}
+    assert seen == {table: names for table, names in known.items() if names}
+    assert seen["statements"] == {"entity_id", "property_id"}
+
+
+def test_every_kind_is_made_and_sound(demo: Path) -> None:
+    kinds = {report.kind for name in FOLDERS if (report := verified(demo / name)).is_sound}
+    assert kinds == {kind.name for kind in KINDS} - {OWN_TABLES.name}
+
+
+def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, said in (
+        ("wikidata", "statements 421 rows,"),
+        ("aligned", "fever/dev release "),
+        ("contexts", "kind folder of questions with passages"),
+    ):
+        assert main(["show", str(demo / name)]) == 0
+        assert said in " ".join(capsys.readouterr().out.split())
+    assert main(["show", str(demo / "passages"), "--json"]) == 0
+    assert capsys.readouterr().out == (demo / "passages" / "manifest.json").read_text()
