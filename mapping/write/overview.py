@@ -164,7 +164,9 @@ def _dataset_values(one: Aligned) -> dict[str, Any]:
         "published_records": PUBLISHED_RECORDS.get((report["dataset"], report["split"])),
         "averages": averages(counts)._asdict(),
         "averages_in_the_paper": None if paper is None else paper._asdict(),
-        "dropped_by_threshold": report["dropped_by_threshold"] if policy.has_threshold else None,
+        "dropped_by_threshold": report["dropped_by_threshold"]
+        if policy.has_threshold and policy.needs_provenance
+        else None,
         "dropped_in_the_paper": report["dropped_in_the_paper"],
         "read": report["records"]["read"],
         "excluded": sum(report["records"]["excluded"].values()),

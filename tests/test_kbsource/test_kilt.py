@@ -170,7 +170,9 @@ def test_page_a_has_the_sections_of_the_released_record_and_most_of_its_paragrap
     def sections(texts: list[str]) -> list[str]:
         return [text for text in texts if text.startswith("Section::::")]
 
-    assert sections(record["text"]) == sections(released["text"])
+    # The works that the section "References" lists by templates are read here, and the section is not empty then.
+    found = sections(record["text"])
+    assert [section for section in found if section != "Section::::References.\n"] == sections(released["text"])
 
     old = [text.replace('"', "") for text in released["text"]]
     alike = [text for text in record["text"] if difflib.get_close_matches(text.replace('"', ""), old, n=1, cutoff=0.75)]

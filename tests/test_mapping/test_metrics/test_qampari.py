@@ -281,12 +281,13 @@ def test_a_bad_line_is_named_and_the_others_count(tmp_path: Path, role: str, lin
 
 
 def test_every_reason_is_in_the_manual() -> None:
-    section = (
-        (ROOT / "docs" / "manual.md").read_text("utf-8").split("### kbsource evaluate\n", 1)[1].split("\n## ", 1)[0]
-    )
+    manual = (ROOT / "docs" / "manual.md").read_text("utf-8")
+    section = manual.split("### kbsource evaluate\n", 1)[1].split("\n## ", 1)[0]
 
-    for name in (*REASONS, *QUIRKS):
+    for name in QUIRKS:
         assert f"`{name}`" in section, name
+    for name in REASONS:
+        assert f"`{name}`" in manual, name
 
 
 def test_ids_are_needed_where_evidence_is_found_by_id(tmp_path: Path) -> None:

@@ -313,5 +313,5 @@ def test_a_rule_of_bleu_needs_no_model(source_file: Path, release: Path, tmp_pat
     summary = map_mini(tmp_path / "out", release, "jsonl", source_file, accept="bleu>=0")
 
     assert "verification" not in summary.report
-    assert "model" not in summary.manifest.facts.facts
+    assert "model" not in summary.manifest.facts
     assert list(table(tmp_path / "out", "alignments")[0]) == ALIGNMENTS.names

@@ -67,7 +67,7 @@ def test_help_of_every_command_has_examples(name: str, capsys: pytest.CaptureFix
         ["bild"],
         ["verify"],
         ["verify", "somewhere", "--fast"],
-        ["show", "release"],
+        ["show"],
         ["build", "--output", "x"],
         ["build", "--dump", DUMP, "--output", "x", "--limit-pages", "many"],
     ],

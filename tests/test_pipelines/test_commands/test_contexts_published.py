@@ -303,6 +303,6 @@ def test_a_record_needs_no_proofs() -> None:
 
 
 def test_every_reason_is_documented() -> None:
-    text = (ROOT / "docs" / "passages.md").read_text("utf-8")
-    for reason, meaning in REASONS.items():
-        assert f"| `{reason}` | {meaning} |" in text
+    text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("passages.md", "manual.md"))
+    for reason in REASONS:
+        assert f"`{reason}`" in text, reason

@@ -303,4 +303,4 @@ def test_the_template_builds_on_one_worker(tmp_path: Path) -> None:
         ]
     )
 
-    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).n_pages == mini_wiki.N_ARTICLES
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).counts["pages"] == mini_wiki.N_ARTICLES
