@@ -154,6 +154,7 @@ def _dataset_values(one: Aligned) -> dict[str, Any]:
     report = one.report
     counts = report["counts"]
     policy = POLICIES[report["dataset"]][report["split"]]
+    is_filtered = policy.has_threshold and policy.needs_provenance
     paper = PAPER_AVERAGES.get(report["dataset"])
     return {
         "name": one.name,
@@ -164,9 +165,7 @@ def _dataset_values(one: Aligned) -> dict[str, Any]:
         "published_records": PUBLISHED_RECORDS.get((report["dataset"], report["split"])),
         "averages": averages(counts)._asdict(),
         "averages_in_the_paper": None if paper is None else paper._asdict(),
-        "dropped_by_threshold": report["dropped_by_threshold"]
-        if policy.has_threshold and policy.needs_provenance
-        else None,
+        "dropped_by_threshold": report["dropped_by_threshold"] if is_filtered else None,
         "dropped_in_the_paper": report["dropped_in_the_paper"],
         "read": report["records"]["read"],
         "excluded": sum(report["records"]["excluded"].values()),
