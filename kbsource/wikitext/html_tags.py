@@ -11,7 +11,7 @@ from collections import Counter
 from functools import lru_cache
 
 from kbsource.wikitext.functions.measures.numbers import raise_text
-from kbsource.wikitext.markers import CUT, LITERAL_OF
+from kbsource.wikitext.markers import CUT, LITERAL_OF, unliteral
 
 MAX_LIST_DEPTH = 100
 """Lists within lists go no deeper in a release: what is deeper stands at this depth."""
@@ -100,8 +100,8 @@ def _raised(match: re.Match[str]) -> str:
     content, start = match[1], match.start()
     before = match.string[start - 1 : start]
     shown = _INNER_TAG.sub("", content)
-    plain = html.unescape(shown).replace("''", "").replace("\u2013", "-").strip()
-    if not plain or plain.casefold() in _HIGH_WORDS or any(mark in shown for mark in "[]{}|"):
+    plain = unliteral(html.unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
         return match.group()
     raised = raise_text("".join(plain.split()))
     if raised != plain:

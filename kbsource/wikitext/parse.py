@@ -214,9 +214,8 @@ class _Page:
         return cut_tables(text, self._tables, self.losses)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        if inner[:1] == CUT and (text := self._work(inner)):
-            return text
-        fixed = self._renderer.fixed_outcome(inner.partition("|")[0])
+        is_listed = inner[:1] == CUT  # see _LISTED_WORK
+        fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
             return self._leave_out(inner, *fixed)
         template = split_template(inner, self._facts.code)
@@ -228,6 +227,9 @@ class _Page:
                 positional=tuple(value.replace(PIPE, "|").replace(EQUALS, "=") for value in template.positional),
                 named={key: value.replace(PIPE, "|").replace(EQUALS, "=") for key, value in template.named.items()},
             )
+        if is_listed and (work := citations.whole(template)):
+            self.templates[template.name, "rendered"] += 1
+            return _as_argument(work) if depth else work
         rendering = self._renderer.render(template)
         if rendering.outcome == "infobox":
             if _HEADING_IN_TEMPLATE.search(inner):
@@ -235,7 +237,8 @@ class _Page:
             fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
             self.templates[template.name, "rendered"] += 1
             self._infoboxes.append((template.name, fields))
-            return f"\n{PLACE}I{len(self._infoboxes) - 1}\n{rendering.wikitext}"
+            text = _as_argument(rendering.wikitext) if depth else rendering.wikitext
+            return f"\n{PLACE}I{len(self._infoboxes) - 1}\n{text}"
         if rendering.outcome != "rendered":
             return self._leave_out(inner, template.name, rendering.outcome)
         self.templates[template.name, "rendered"] += 1
@@ -244,20 +247,7 @@ class _Page:
             text = f"\n\n{text}\n\n"
         elif not text:
             return CUT
-        if depth:
-            if "|" in text:
-                text = text.replace("|", PIPE)
-            if "=" in text:
-                text = text.replace("=", EQUALS)
-        return text
-
-    def _work(self, inner: str) -> str:
-        """Gives the description of a work that is an item of a list; empty where it names none."""
-        template = split_template(inner, self._facts.code)
-        text = citations.whole(template) if template is not None else ""
-        if template is not None and text:
-            self.templates[template.name, "rendered"] += 1
-        return text
+        return _as_argument(text) if depth else text
 
     def _leave_out(self, inner: str, name: str, outcome: str) -> str:
         """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
@@ -330,6 +320,11 @@ def _own_line(place: re.Match[str]) -> str:
     """Gives a place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
+
+
+def _as_argument(text: str) -> str:
+    """Gives what came out of a template so that one around it takes no pipe or equals sign of it for its own."""
+    return text.replace("|", PIPE).replace("=", EQUALS)
 
 
 def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:

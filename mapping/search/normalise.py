@@ -25,7 +25,7 @@ _INVISIBLE = frozenset({"Cc", "Cf"})
 @cache
 def is_void(char: str) -> bool:
     """Says whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
-    return all(_is_deleted(part) for part in unicodedata.normalize("NFD", char))
+    return all(_is_deleted(part) for part in unicodedata.normalize("NFD", char.translate(_ON_THE_LINE)))
 
 
 @cache

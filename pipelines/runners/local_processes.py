@@ -41,10 +41,10 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
             SetupError: a worker is gone.
         """
         _ended.clear()
-        threading.excepthook = _say_unless_gone
+        hook, threading.excepthook = threading.excepthook, _say_unless_gone
         try:
             return super().run_pipeline(pipeline, options)
-        except Exception as error:
+        except (RuntimeError, grpc.RpcError) as error:
             # Beam has waited for the end of its workers, whatever it fell over first.
             if not _ended:
                 raise
@@ -53,7 +53,7 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
                 "--workers. The same command goes on where this one stopped."
             ) from error
         finally:
-            threading.excepthook = threading.__excepthook__
+            threading.excepthook = hook
 
 
 @Environment.register_urn(_URN, bytes)

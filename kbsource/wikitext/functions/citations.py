@@ -54,7 +54,8 @@ def whole(template: Template) -> str:
     parts = [head, f'"{chapter}"' if chapter else "", title, work, argument(template, 0, "publisher", "institution")]
     if date and not head.endswith(")"):
         parts.append(date)
-    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part) if title or work else ""
+    text = " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part)
+    return text.replace("\n", " ") if title or work else ""  # it is one line of a list
 
 
 def _place(template: Template) -> str:

@@ -76,9 +76,8 @@ def prefixed(
 
 
 def minor_planet(template: Template, page: PageFacts) -> str:
-    """Gives a provisional designation: ``{{mp|2000 QW|7}}`` -> 2000 QW7, in pairs of text and what is lowered."""
-    values = stripped(template)
-    return "".join(lower_text(value) if number % 2 else value for number, value in enumerate(values))
+    """Gives a provisional designation: ``{{mp|2000 QW|7}}`` -> 2000 QW7; what is lowered stays on the line."""
+    return "".join(stripped(template))
 
 
 def code_point(template: Template, page: PageFacts) -> str:

@@ -38,7 +38,7 @@ def lead_of_biography(template: Template, page: PageFacts) -> str:
     head = f"'''{name}'''{f' ({inside})' if inside else ''}" if name else ""
     end = value("FineIncipit")
     if end:
-        return f"{head}{'' if end[0] in ',;' else ' '}{end}{_stop(value, end)}"
+        return f"{head}{'' if end[0] in ',;' else ' '}{end}{_stop(value, end)}".strip()
     is_woman, is_dead = value("Sesso").upper() == "F", bool(death) or bool(value("AnnoMorte"))
     work = [found for key in ("Attività", "Attività2", "Attività3") if (found := value(key))]
     others = value("AttivitàAltre")
