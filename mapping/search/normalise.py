@@ -16,7 +16,7 @@ _ASCII_FORM = {ord(char): None for char in string.punctuation} | {
 }
 # The minus sign is the typographic form of an ASCII character that is deleted.
 _TYPOGRAPHIC = frozenset("\u2212")
-# Raised and lowered signs read as those on the line: 10¹⁸ as 10^18, and as the 1018 of corpora without either.
+# Raised and lowered signs read as those on the line: 10¹⁸ as the 1018 of corpora that lost what was raised.
 _ON_THE_LINE = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ", "0123456789+-=()nixy0123456789+-=()aeox")
 # Category Cf holds what nobody sees: soft hyphens, joiners, direction marks. Cc are the control characters.
 _INVISIBLE = frozenset({"Cc", "Cf"})

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mapping.search.normalise import is_void, normal_form
+from mapping.search.tokens import Tokeniser
 
 FORMS = {
     "lower case": ("Lincoln", "lincoln"),
@@ -64,3 +65,15 @@ def test_void_characters_between_words_do_not_matter(left: str, right: str) -> N
 def test_canonically_equal_texts_have_equal_forms(token: str) -> None:
     composed, decomposed = unicodedata.normalize("NFC", token), unicodedata.normalize("NFD", token)
     assert normal_form(composed) == normal_form(decomposed)
+
+
+@pytest.mark.parametrize(("raised", "plain"), [("10¹⁸", "1018"), ("m⁻²", "m−2"), ("xⁿ⁺¹", "xn+1"), ("H₂O", "H2O")])
+def test_what_is_raised_or_lowered_reads_as_on_the_line(raised: str, plain: str) -> None:
+    assert normal_form(raised) == normal_form(plain)
+    assert Tokeniser("en").forms(f"about {raised} of") == Tokeniser("en").forms(f"about {plain} of")
+
+
+@pytest.mark.parametrize("sign", "⁺⁻⁼⁽⁾₊₋₌₍₎")
+def test_raised_signs_are_void_as_their_form_is_empty(sign: str) -> None:
+    assert is_void(sign)
+    assert normal_form(sign) == ""
