@@ -12,13 +12,13 @@ from itertools import islice
 from typing import Literal
 
 from kbsource.dump.checksums import Published, find_published
+from kbsource.dump.compressed.streams import UTF8, read_tail, read_up_to
 from kbsource.dump.digests import HashedFile, hash_file
 from kbsource.dump.multistream_index import STREAM_START, IndexEntry, read_index
 from kbsource.dump.parts import gaps_and_overlaps, index_names, is_content_export, part_of
 from kbsource.dump.ranges import DumpRange, plan_ranges
 from kbsource.dump.reader import TAIL_BYTES, describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
-from kbsource.dump.streams import UTF8, read_tail, read_up_to
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord, RawPage

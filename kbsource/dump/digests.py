@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from kbsource.dump.streams import read_up_to
+from kbsource.dump.compressed.streams import read_up_to
 from kbsource.errors import DataError
 from kbsource.files import ReadableStorage, Storage, atomic_write
 

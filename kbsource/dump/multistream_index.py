@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage
 

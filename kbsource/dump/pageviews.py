@@ -22,8 +22,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kbsource.dump.compressed.streams import UTF8, Compression
 from kbsource.dump.siteinfo import read_header
-from kbsource.dump.streams import UTF8, Compression
 from kbsource.errors import SetupError
 from kbsource.files import ReadableStorage, Storage, base_name
 

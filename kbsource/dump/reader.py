@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
-from kbsource.dump.bzip2 import Damage
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import UTF8, Piece, iter_pieces, read_tail
 from kbsource.dump.pagexml import TIMESTAMP, PageAssembler, Revision, XmlPageReader, page_key
 from kbsource.dump.ranges import DumpRange
 from kbsource.dump.splitter import MAX_PAGE_BYTES, WHOLE_PAGE_BYTES, PagePart, PageSplitter
-from kbsource.dump.streams import UTF8, Piece, iter_pieces, read_tail
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord, RawPage

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 from lxml import etree
 
-from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import ReadableStorage, base_name
 from kbsource.site import Site

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import Piece
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import Piece
 
 # Above this size a page is handed on revision by revision.
 WHOLE_PAGE_BYTES = 8 << 20

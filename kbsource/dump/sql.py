@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from kbsource.dump.bzip2 import Damage
-from kbsource.dump.streams import compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kbsource.dump.bzip2 import Damage
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import Compression, Piece, compression_of, iter_pieces, read_tail, read_up_to
 from kbsource.dump.ranges import natural_key
-from kbsource.dump.streams import Compression, Piece, compression_of, iter_pieces, read_tail, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import ReadableStorage, Storage, base_name
 from kbsource.records import BadRecord

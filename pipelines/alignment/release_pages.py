@@ -15,7 +15,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.decide.policy import THRESHOLD
 from mapping.search.numbering import Numbering
 from mapping.search.resolve import Resolver, read_moves
-from pipelines.alignment.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts
 from pipelines.stores.storage import absolute, storage_for
 
 if TYPE_CHECKING:

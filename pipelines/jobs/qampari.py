@@ -23,6 +23,7 @@ from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.facts.statements import ENDED
+from mapping.qampari.facts.value_names import property_kinds
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.lists.key_columns import read_key_columns
 from mapping.qampari.relations import load_relations
@@ -33,7 +34,6 @@ from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
 from pipelines.qampari.plan import Plan, groups_for
 from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
-from pipelines.qampari.values import property_kinds
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.stores.storage import absolute, storage_for
 

@@ -16,6 +16,7 @@ from mapping.qampari.facts.classes import Numbers
 from mapping.qampari.facts.evidence import Sought
 from mapping.qampari.facts.joins import BASES, compositions, values_of_queries
 from mapping.qampari.facts.statements import VALUES
+from mapping.qampari.facts.value_names import ValueKind, Values, answer_key
 from mapping.qampari.questions import COMPOSITION, CompositionQuery
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
@@ -26,7 +27,6 @@ from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
 from pipelines.qampari.questions import write_composition, write_query
 from pipelines.qampari.simple import list_rows, number_lists
-from pipelines.qampari.values import ValueKind, Values, answer_key
 
 KIND = 3
 """Of considered queries, in the order of the table."""

@@ -10,6 +10,7 @@ import numpy as np
 from mapping.qampari.facts.classes import Numbers
 from mapping.qampari.facts.joins import PairAnswers
 from mapping.qampari.facts.names import ItemName, ItemNames
+from mapping.qampari.facts.value_names import Values
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -25,7 +26,6 @@ from mapping.qampari.records import ProofText, Question, QuestionAnswer, Questio
 from mapping.qampari.rows import DrawnQuestion, QueryRow, question_row
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.plan import Plan
-from pipelines.qampari.values import Values
 
 _KINDS = {SIMPLE: 0, COMPOSITION: 1, INTERSECTION: 2}
 """In the order of the release; behind them tables."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kbsource.runtime.chunks import Work, rows_batch
 from mapping.qampari.facts.evidence import Candidate, PageSentences, Sought
 from mapping.qampari.lists.table_evidence import find_words
-from pipelines.alignment.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts
 from pipelines.qampari.plan import FOUND, WORDS, Plan
 
 _ROWS_AT_ONCE = 4096

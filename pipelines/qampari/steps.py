@@ -15,6 +15,7 @@ from mapping.qampari.facts.classes import ClassTypes, Numbers
 from mapping.qampari.facts.item_sets import ItemSet
 from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRED, PAIRS
 from mapping.qampari.facts.statements import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
+from mapping.qampari.facts.value_names import ValueKind, kinds_of_types, types_of_values
 from pipelines.primitives.gather import Gather
 from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part
 from pipelines.primitives.guarded_map import GuardedMap
@@ -40,7 +41,6 @@ from pipelines.qampari.plan import (
     groups_by,
     groups_by_query,
 )
-from pipelines.qampari.values import ValueKind, kinds_of_types, types_of_values
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import ReadStatements
 

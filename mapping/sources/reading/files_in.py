@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import BinaryIO, NamedTuple, cast
 
-from kbsource.dump.streams import compression_of
+from kbsource.dump.compressed.streams import compression_of
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord

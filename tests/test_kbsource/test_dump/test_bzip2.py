@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.dump.bzip2 import BLOCK_MAGIC, END_MAGIC, Block, Damage, find_magics, iter_blocks, read_tail
+from kbsource.dump.compressed.bzip2 import BLOCK_MAGIC, END_MAGIC, Block, Damage, find_magics, iter_blocks, read_tail
 from tests.support.dumps import block_with_chance_magic, flip, one_stream
 from tests.support.examples import examples
 

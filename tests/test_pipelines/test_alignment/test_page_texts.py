@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.release.pages.kind import PAGES_RELEASE
-from pipelines.alignment.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts
 from tests.support.builds import open_release
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, write_release

@@ -21,8 +21,8 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.qampari.facts.names import ItemPages
 from mapping.records import PageKey
 from mapping.search.resolve import Resolver
-from pipelines.alignment.page_texts import PageTexts
 from pipelines.cli import main
+from pipelines.primitives.page_texts import PageTexts
 from pipelines.runners.presets import pipeline_options
 from pipelines.stores.local_copies import release_copies
 from pipelines.stores.releases import open_release

@@ -27,8 +27,8 @@ from kbsource.wikitext.functions.measures.numbers import (
     round_digits,
     round_significant,
 )
+from kbsource.wikitext.functions.measures.spelling import spell_number
 from kbsource.wikitext.functions.measures.units import Unit, power_text
-from kbsource.wikitext.functions.spelling import spell_number
 
 _LONGEST_REPEATED = 64  # characters of a unit that may stand after each value; a longer one stands once
 

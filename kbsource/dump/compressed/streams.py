@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
-from kbsource.dump import bzip2
-from kbsource.dump.bzip2 import Block, Damage
+from kbsource.dump.compressed import bzip2
+from kbsource.dump.compressed.bzip2 import Block, Damage
 from kbsource.errors import SetupError
 
 Compression = Literal["bzip2", "gzip", "none"]
