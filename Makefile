@@ -48,6 +48,9 @@ demo: $(STAMP)
 	    --output $(DEMO_OUT)/release --max-rejects 0.05
 	$(BIN)/kbsource verify $(DEMO_OUT)/release
 	$(BIN)/kbsource show $(DEMO_OUT)/release "Halvane Isles"
+	$(BIN)/kbsource pageviews --input kbsource/demo/miniviews-202512-user --site miniwiki --output $(DEMO_OUT)/views
+	$(BIN)/kbsource verify $(DEMO_OUT)/views
+	$(BIN)/kbsource show $(DEMO_OUT)/views "Halvane Isles"
 	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
 	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
 	    --output $(DEMO_OUT)/aligned

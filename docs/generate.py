@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kbsource.pageviews.sums import PAGEVIEWS
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
@@ -33,6 +34,8 @@ TABLE_HEADS = {
     "sitelinks": "One row per sitelink to a chosen wiki, in the order of the dump.",
     "statements": "One row per statement of an item or property, in the order of the dump; references are left out. "
     "The columns from `snak` to `globe` stand in the qualifiers again.",
+    "pageviews": "One row per title and page of the main namespace that has views, by title in code-point order, then "
+    "page id, null first.",
     "questions": "Every question that passed the filter, one row each: simple ones, compositions, intersections, then "
     "questions about tables.",
     "queries": "Every query that was considered, one row each, by kind.",
@@ -60,6 +63,9 @@ def tables_page() -> str:
     for name, schema in WIKIDATA_TABLES.items():
         parts += [] if name in TABLES else _described(name, schema)
     parts += [
+        "# Tables of page views",
+        "What `kbsource pageviews` makes. Its table `rejected` has the columns given above.",
+        *_described("pageviews", PAGEVIEWS),
         "# Tables of QAMPARI",
         "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
     ]

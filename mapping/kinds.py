@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
@@ -17,6 +18,7 @@ from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 _MADE: tuple[Kind[Any], ...] = (
     PAGES_RELEASE,
     WIKIDATA_RELEASE,
+    PAGEVIEWS_RELEASE,
     PASSAGES_CORPUS,
     ALIGNMENT,
     ALIGNMENTS,

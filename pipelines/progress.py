@@ -156,7 +156,8 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
 def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = "") -> Callable[[], Done]:
     """Gives a poll of the chunks that a ``GuardedMap`` is doing.
 
-    Its beats are only seen where the staging folder is local; elsewhere parts are counted that have a chunk.
+    Its beats are only seen where the staging folder is local; elsewhere, and of steps without any, parts are counted
+    that have a chunk.
 
     Args:
         staging: staging folder, with the folder ``beats``.
@@ -172,7 +173,7 @@ def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = 
 
     def poll() -> Done:
         nonlocal n_done
-        n_done = beats().amount_done if is_local(staging) else max(n_done, seen())
+        n_done = max(n_done, beats().amount_done, seen())
         return Done(min(n_done, total), total, unit=unit)
 
     return poll

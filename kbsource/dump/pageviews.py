@@ -22,10 +22,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
+from kbsource.dump.lines import LineRange, plan_lines, read_lines
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import ReadableStorage, Storage, base_name
 from kbsource.records import BadRecord
 
 ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
@@ -62,12 +61,7 @@ def projects_of(edition: str) -> frozenset[str]:
 
 
 def read_pageviews(path: str, storage: Storage, projects: frozenset[str]) -> Iterator[PageViews | BadRecord]:
-    """Yields the views of the pages of some projects, in the order of the file.
-
-    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), one without an
-    end in sight as ``line_too_large``, damage of the file as ``damaged_block``, ``damaged_gzip``, ``trailing_garbage``
-    or ``truncated``; offsets are those of ``records.BadRecord``. Of a line that a damage cuts nothing is read. Memory
-    stays flat.
+    """Yields the views of the pages of some projects, as ``read_range`` from a whole file.
 
     Args:
         path: ``.bz2``, ``.gz`` or plain; what it is, its first bytes say.
@@ -79,18 +73,31 @@ def read_pageviews(path: str, storage: Storage, projects: frozenset[str]) -> Ite
     """
     if not storage.exists(path):
         raise SetupError(f"{path} does not exist.")
+    for line_range in plan_lines([path], storage, range_bytes=max(storage.size(path), 1)):
+        yield from read_range(line_range, storage, projects)
+
+
+def read_range(
+    line_range: LineRange, storage: ReadableStorage, projects: frozenset[str]
+) -> Iterator[PageViews | BadRecord]:
+    """Yields the views of the pages of some projects, in the order of the file.
+
+    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), others for the
+    reasons of ``kbsource.dump.lines.read_lines``. Of a line that a damage cuts nothing is read. Memory stays flat.
+    """
     wanted = frozenset(project.encode() for project in projects)
-    name = base_name(path)
-    for line, offset, damage in _lines(path, storage):
-        if damage is not None:
-            yield BadRecord("read", "", damage.reason, damage.detail[:1000], name, damage.offset)
+    name = base_name(line_range.path)
+    for line in read_lines(line_range, storage, max_bytes=_MAX_LINE_BYTES):
+        if isinstance(line, BadRecord):
+            yield line
             continue
-        fields = line.split(b" ")
-        if fields[0] not in wanted or line.startswith(b"#"):
+        fields = line.data.removesuffix(b"\r").split(b" ")
+        if fields[0] not in wanted:
             continue
         views = _views(fields)
         if views is None:
-            yield BadRecord("read", "", "malformed_line", line[:1000].decode("utf-8", "replace"), name, offset)
+            detail = line.data[:1000].decode("utf-8", "replace")
+            yield BadRecord("read", "", "malformed_line", detail, name, line.offset)
         else:
             yield views
 
@@ -115,35 +122,6 @@ def _number(written: bytes) -> int | None:
 def _title(written: bytes) -> str:
     text = written.decode("utf-8", "replace")
     return (unquote(text) if _ESCAPE.search(written) else text).replace("_", " ")
-
-
-def _lines(path: str, storage: Storage) -> Iterator[tuple[bytes, int, Damage | None]]:
-    """Yields (line, offset, None), and (nothing, offset, damage) for what cannot be read."""
-    with storage.open_read(path) as file:
-        # Whether the line in hand has lost its beginning, so that its end is passed over.
-        rest, start, is_cut = b"", 0, False
-        for piece in iter_pieces(file, compression=compression_of(read_up_to(file, 8), path)):
-            if isinstance(piece, Damage):
-                rest, is_cut = b"", True
-                yield b"", piece.offset, piece
-                continue
-            data = piece.data
-            if is_cut:
-                lost, newline, data = data.partition(b"\n")
-                start = piece.offset if piece.is_block else piece.offset + len(lost) + 1
-                is_cut = not newline
-            elif not rest:
-                start = piece.offset
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                yield line.removesuffix(b"\r"), start, None
-                start = piece.offset if piece.is_block else start + len(line) + 1
-            if len(rest) > _MAX_LINE_BYTES:
-                detail = f"more than {_MAX_LINE_BYTES} bytes without a newline"
-                yield b"", start, Damage(start, start, "line_too_large", detail)
-                rest, is_cut = b"", True
-        if rest:
-            yield rest.removesuffix(b"\r"), start, None
 
 
 class Popularity:

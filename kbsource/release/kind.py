@@ -43,6 +43,7 @@ class Kind(Generic[M]):
         check: checks its laws in files that are what was written, and gives how much was checked, by what it is;
             None where these do not allow it.
         made_from: options of ``kbsource verify`` that name what it was made from, to compare it with; all or none.
+        shown_by: table and column of texts by which ``kbsource show`` finds rows; None where it finds none.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Kind(Generic[M]):
     rules: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
     made_from: Sequence[str] = ()
+    shown_by: tuple[str, str] | None = None
 
     @property
     def owned(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, ReadableStorage, Storage, join
@@ -44,3 +45,14 @@ def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, 
     for path in storage.glob(join(output, table, f"{table}-*.parquet")):
         for group in row_groups(path, storage):
             yield from group.to_pylist()
+
+
+def find_rows(path: str, storage: ReadableStorage, column: str, text: str) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a file that have a text in a column; row groups that cannot have it are not read."""
+    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+        place = [leaf.path for leaf in parquet.schema].index(column)
+        for group in range(parquet.metadata.num_row_groups):
+            known = parquet.metadata.row_group(group).column(place).statistics
+            if known is None or not known.has_min_max or known.min <= text <= known.max:
+                rows = parquet.read_row_group(group, use_threads=False)
+                yield from rows.filter(pc.equal(rows[column], text)).to_pylist()

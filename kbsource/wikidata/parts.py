@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.dump.lines import Line, LineRange
 from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
@@ -26,7 +27,7 @@ from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
 from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
-from kbsource.wikidata.lines import EntityLine, LineRange, read_ahead, read_lines
+from kbsource.wikidata.lines import read_ahead, read_lines
 from kbsource.wikidata.statements import Statement
 from kbsource.wikidata.values import ENTITY, RANKS
 
@@ -165,7 +166,7 @@ class Part:
 
     def __init__(
         self,
-        lines: Iterable[EntityLine | BadRecord],
+        lines: Iterable[Line | BadRecord],
         *,
         part: int,
         file: str,
@@ -343,9 +344,9 @@ class PartFiles:
         work.report.rejected = part.rejected
         work.report.facts = report.to_json()
 
-    def _read_alone(self, lines: Iterable[EntityLine | BadRecord], work: Work) -> None:
+    def _read_alone(self, lines: Iterable[Line | BadRecord], work: Work) -> None:
         for ordinal, line in enumerate(lines, start=1):
-            if ordinal == work.alone and isinstance(line, EntityLine):
+            if ordinal == work.alone and isinstance(line, Line):
                 work.beat.enter(ordinal)
                 with suppress(RecordError):
                     self._reader.read(line.data)

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, facts_table, text_width
 from pipelines.progress import size
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kbsource.files import Storage
     from kbsource.lookup import Found
     from kbsource.records import Element, Page
+    from kbsource.release.kind import Kind
 
 Row = tuple[str, object]
 _LABEL = 18
@@ -34,7 +35,7 @@ _MISSES = {
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", metavar="RELEASE", help="folder of a release of any kind")
     parser.add_argument(
-        "page", metavar="PAGE", nargs="?", help="of a release of pages: title, page id, URL or Wikidata item"
+        "page", metavar="PAGE", nargs="?", help="title, page id, URL or Wikidata item; of page views a title"
     )
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
     parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as one JSON object")
@@ -42,11 +43,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
+    from kbsource.release.kind import kind_of, read_content
+    from mapping.kinds import KINDS
     from pipelines.stores.storage import storage_for
 
     storage = storage_for(args.release)
+    kind = kind_of(read_content(args.release, storage), args.release, KINDS)
     if args.page is None:
-        return _show_release(args.release, storage, as_json=args.json)
+        return _show_release(args.release, kind, storage, as_json=args.json)
+    if kind.shown_by is not None:
+        return _show_rows(args.release, kind, args.page, storage, as_json=args.json)
     with KnowledgeSource.open(args.release, storage) as source:
         found = source.resolve(args.page)
         page = source.by_id(found.page_id) if found.page_id is not None else None
@@ -65,11 +71,21 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
-    from kbsource.release.kind import kind_of, read_content
-    from mapping.kinds import KINDS
+def _show_rows(path: str, kind: Kind[Any], text: str, storage: Storage, *, as_json: bool) -> int:
+    from kbsource.files import join
+    from kbsource.release.reader import find_rows
 
-    kind = kind_of(read_content(path, storage), path, KINDS)
+    table, column = kind.shown_by or ("", "")
+    entries = kind.read(path, storage).tables[table]
+    found = [row for one in entries for row in find_rows(join(path, one.file), storage, column, text)]
+    for row in found:
+        print(json.dumps(row, ensure_ascii=False) if as_json else facts_table(row.items()) + "\n")
+    if not found:
+        print(f"kbsource show: {path} has no row whose {column} is {text!r}.", file=sys.stderr)
+    return int(not found)
+
+
+def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool) -> int:
     manifest = kind.read(path, storage)
     if as_json:
         print(manifest.to_bytes().decode(), end="")
@@ -166,7 +182,8 @@ COMMAND = Command(
     summary="show what a release holds, or one page of it",
     description="Shows what a release of any kind holds: its tables and other files. Of a release of pages shows one\n"
     "page: facts, the beginning of the text, the sections, infoboxes. The page is named by its title\n"
-    "(redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is none;\n"
+    "(redirects are followed), its page id, its URL or its Wikidata item. Of page views shows the rows of a\n"
+    "title. Exit code 1 when there is none;\n"
     "titles like the one asked for are then named.",
     examples=(
         'kbsource show releases/enwiki-20261001 "Alan Turing"',

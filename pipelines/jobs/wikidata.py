@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.dump.digests import CheckedStorage
+from kbsource.dump.lines import LineRange, expand_paths
 from kbsource.errors import named_faults
 from kbsource.files import base_name, join
 from kbsource.pages.assembly import dump_date
@@ -38,7 +39,7 @@ from kbsource.wikidata.assemble import (
 )
 from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
-from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
+from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
 from pipelines.jobs.input_hashes import hash_inputs
 from pipelines.jobs.wikidata_files import MakeFiles, write_plan
@@ -91,7 +92,7 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     output = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(output, *options.dump)
     check_output(output, storage)
-    paths = [absolute(path) for path in expand_dumps(options.dump, storage)]
+    paths = [absolute(path) for path in expand_paths(options.dump, storage)]
     check_names(paths)
     range_bytes = options.range_bytes or range_size(sum(storage.size(path) for path in paths))
     plan_lines(paths, storage, range_bytes=range_bytes)  # what is no dump is refused before it is hashed

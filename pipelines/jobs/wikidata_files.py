@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import orjson
 
 from kbsource.dump.digests import CheckedStorage, HashedFile, read_hashes, write_hashes
+from kbsource.dump.lines import LineRange
 from kbsource.files import Storage, atomic_write, join
 from kbsource.wikidata.entity import EntityReader
-from kbsource.wikidata.lines import LineRange
 from kbsource.wikidata.parts import PartFiles
 from pipelines.stores.storage import storage_for
 

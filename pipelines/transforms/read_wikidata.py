@@ -8,11 +8,12 @@ from typing import Any
 
 import apache_beam as beam
 
+from kbsource.dump.lines import LineRange, expand_paths
 from kbsource.errors import named_faults
 from kbsource.files import base_name
 from kbsource.runtime.chunks import Key
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
-from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines, read_lines
+from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import PARSED_TABLES, Part
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.dump_files import check_names, range_size
@@ -58,7 +59,7 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         patterns = [dump] if isinstance(dump, str) else list(dump)
         storage = storage_for(*patterns)
-        paths = [absolute(path) for path in expand_dumps(patterns, storage)]
+        paths = [absolute(path) for path in expand_paths(patterns, storage)]
         check_names(paths)
         n_bytes = range_bytes or range_size(sum(storage.size(path) for path in paths))
         self._ranges = plan_lines(paths, storage, range_bytes=n_bytes)

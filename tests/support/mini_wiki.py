@@ -14,6 +14,7 @@ XML = FOLDER / "miniwiki-20260101-pages-articles.xml"
 MULTISTREAM = FOLDER / "miniwiki-20260101-pages-articles-multistream.xml.bz2"
 INDEX = FOLDER / "miniwiki-20260101-pages-articles-multistream-index.txt.bz2"
 PAGE_PROPS = FOLDER / "miniwiki-20260101-page_props.sql.gz"
+VIEWS = FOLDER / "miniviews-202512-user"
 MD5SUMS = FOLDER / "miniwiki-20260101-md5sums.txt"
 SHA1SUMS = FOLDER / "miniwiki-20260101-sha1sums.txt"
 

@@ -84,7 +84,7 @@ def test_damage_is_told_and_what_can_be_read_is(tmp_path: Path) -> None:
     content = bz2.compress(b"en.z A 1\n") + bz2.compress(b"en.z B 2\n")[:-12]
     found = read(tmp_path / "views", content)
     assert found[0] == PageViews("A", None, 1)
-    assert {one.reason for one in found if isinstance(one, BadRecord)} == {"truncated"}
+    assert {one.reason for one in found if isinstance(one, BadRecord)} == {"truncated_dump"}
 
 
 def test_the_end_of_a_line_that_a_damage_cuts_is_no_line(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_end_of_a_line_that_a_damage_cuts_is_no_line(tmp_path: Path) -> None
     broken[20] ^= 0xFF
     found = read(tmp_path / "views", streams[0] + bytes(broken) + streams[2])
     assert [one.title for one in found if isinstance(one, PageViews)] == ["A", "E"]
-    assert [one.reason for one in found if isinstance(one, BadRecord)] == ["damaged_block"]
+    assert [one.reason for one in found if isinstance(one, BadRecord)] == ["line_cut", "damaged_block"]
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress])

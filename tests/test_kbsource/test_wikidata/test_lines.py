@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbsource.dump.lines import Line, expand_paths
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from kbsource.wikidata.lines import EntityLine, expand_dumps, plan_lines, read_ahead, read_lines
+from kbsource.wikidata.lines import plan_lines, read_ahead, read_lines
 from tests.support.entities import array
 from tests.support.examples import examples
 
 LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}']
 
 
-def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[EntityLine | BadRecord]:
+def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line | BadRecord]:
     storage = LocalStorage()
     return [
         one
@@ -31,11 +32,11 @@ def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Enti
     ]
 
 
-def data_of(found: list[EntityLine | BadRecord]) -> list[bytes]:
-    return [one.data for one in found if isinstance(one, EntityLine)]
+def data_of(found: list[Line | BadRecord]) -> list[bytes]:
+    return [one.data for one in found if isinstance(one, Line)]
 
 
-def reasons(found: list[EntityLine | BadRecord]) -> list[str]:
+def reasons(found: list[Line | BadRecord]) -> list[str]:
     return [one.reason for one in found if isinstance(one, BadRecord)]
 
 
@@ -186,18 +187,18 @@ def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
     sizes: list[int | None], ahead_bytes: int
 ) -> None:
     bad = BadRecord("read", "", "line_cut", "", "dump", 0)
-    lines = [bad if size is None else EntityLine(number, b"x" * size) for number, size in enumerate(sizes)]
-    taken: list[EntityLine | BadRecord] = []
+    lines = [bad if size is None else Line(number, b"x" * size) for number, size in enumerate(sizes)]
+    taken: list[Line | BadRecord] = []
 
-    def source() -> Iterator[EntityLine | BadRecord]:
+    def source() -> Iterator[Line | BadRecord]:
         for line in lines:
             taken.append(line)
             yield line
 
-    given_back: list[EntityLine | BadRecord] = []
+    given_back: list[Line | BadRecord] = []
     for line in read_ahead(source(), ahead_bytes=ahead_bytes):
         waiting = taken[len(given_back) : -1]
-        assert sum(len(one.data) for one in waiting if isinstance(one, EntityLine)) < ahead_bytes
+        assert sum(len(one.data) for one in waiting if isinstance(one, Line)) < ahead_bytes
         assert bad not in waiting  # it counts as more than fits
         given_back.append(line)
     assert given_back == lines
@@ -206,7 +207,7 @@ def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
 def test_parts_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for number in (10, 9):
         (tmp_path / f"part-{number}.json.gz").write_bytes(b"")
-    found = expand_dumps([str(tmp_path / "*.json.gz"), str(tmp_path / "part-9.json.gz")], LocalStorage())
+    found = expand_paths([str(tmp_path / "*.json.gz"), str(tmp_path / "part-9.json.gz")], LocalStorage())
     assert [Path(path).name for path in found] == ["part-9.json.gz", "part-10.json.gz"]
     with pytest.raises(SetupError, match="nothing"):
-        expand_dumps([str(tmp_path / "nothing*")], LocalStorage())
+        expand_paths([str(tmp_path / "nothing*")], LocalStorage())

@@ -1,0 +1,179 @@
+"""The command that makes a release of page views, end to end."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipelines.jobs.pageviews as job
+from kbsource.errors import DataError, SetupError
+from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts
+from kbsource.pageviews.sums import merge_groups
+from kbsource.release.verify import verify
+from pipelines.cli import main
+from pipelines.jobs.pageviews import PageviewsSummary, check_views_files, make_pageviews
+from pipelines.options.pageviews import PageviewsOptions
+from pipelines.progress import Progress
+from pipelines.runners.presets import beam_flags
+from tests.support.builds import contents, rows
+
+FIRST = """\
+de.wikipedia Abraham_Lincoln 1 desktop 9 A9
+en.wikipedia - null desktop 1000 A1000
+en.wikipedia A%2FB 12 desktop 1 A1
+en.wikipedia Abraham_Lincoln 307 desktop 8 F8
+en.wikipedia Abraham_Lincoln 307 mobile-web 4 F4
+en.wikipedia Abraham_Lincoln mobile-app 2 F2
+en.wikipedia abe_Lincoln 308 desktop 1 F1
+en.wikipedia Broken_line
+en.wikipedia Talk:Abraham_Lincoln 309 desktop 3 F3
+en.wikipedia <b>x</b> null desktop 3 F3
+"""
+SECOND = """\
+en.wikipedia Abraham_Lincoln 307 desktop 20 F20
+en.wikipedia Élan 400 desktop 5 F5
+"""
+OLD = """\
+en.z Abraham_Lincoln 100
+en.m.z Abraham_Lincoln 50
+de.z Abraham_Lincoln 5
+"""
+EXPECTED = [
+    ("A/B", 12, 1),
+    ("Abe Lincoln", 308, 1),
+    ("Abraham Lincoln", None, 152),
+    ("Abraham Lincoln", 307, 32),
+    ("Élan", 400, 5),
+]
+
+
+def make(
+    pattern: str | Path, output: Path, *, runner: str = "local", workers: int | None = None, **options: Any
+) -> Any:
+    given = PageviewsOptions(input=(str(pattern),), output=str(output), **{"max_rejects": 0.2, **options})
+    return make_pageviews(
+        given, flags=beam_flags(runner, workers=workers, beam_args=()), progress=Progress(io.StringIO())
+    )
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("views")
+    lines = FIRST.encode().splitlines(keepends=True)
+    packed = b"".join(bz2.compress(b"".join(lines[start : start + 3])) for start in range(0, len(lines), 3))
+    (folder / "pageviews-20260101-user.bz2").write_bytes(packed)
+    (folder / "pageviews-20260102-user.gz").write_bytes(gzip.compress(SECOND.encode()))
+    (folder / "pagecounts-2019-10-views-ge-5-totals").write_bytes(OLD.encode())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(views: Path, tmp_path_factory: pytest.TempPathFactory) -> PageviewsSummary:
+    summary: PageviewsSummary = make(views / "page*", tmp_path_factory.mktemp("release") / "views", range_bytes=50)
+    return summary
+
+
+def test_both_forms_are_summed_by_title_and_page(made: PageviewsSummary) -> None:
+    assert [tuple(row.values()) for row in rows(Path(made.output), "pageviews")] == EXPECTED
+    assert made.manifest.views == sum(views for _, _, views in EXPECTED)
+
+
+def test_every_line_of_the_wiki_is_accounted_for(made: PageviewsSummary) -> None:
+    assert made.manifest.totals == LineCounts(13, 9, 1, 2, {"malformed_line": 1})
+    assert made.manifest.counts["pageviews-20260102-user.gz"] == LineCounts(2, 2)
+    (bad,) = rows(Path(made.output), "rejected")
+    assert (bad["reason"], bad["file"], bad["detail"]) == (
+        "malformed_line",
+        "pageviews-20260101-user.bz2",
+        "en.wikipedia Broken_line",
+    )
+    assert verify(made.output, [PAGEVIEWS_RELEASE]).findings == ()
+
+
+def test_the_same_bytes_for_any_number_of_workers_and_groups(
+    made: PageviewsSummary, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_BYTES_OF_GROUP", 100)
+    make(views / "page*", tmp_path / "again", runner="local-multi", workers=2, range_bytes=50)
+    assert contents(tmp_path / "again") == contents(Path(made.output))
+
+
+def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
+    made: PageviewsSummary, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "views"
+
+    def die(*_: Any, **__: Any) -> None:
+        raise SetupError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "write_rejected", die)
+        with pytest.raises(SetupError, match="killed"):
+            make(views / "page*", output, range_bytes=50)
+    before = {path: path.stat().st_mtime_ns for path in (output / "_staging" / job.READ).iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "sum_range", die)
+        patch.setattr(job, "write_rejected", die)
+        with pytest.raises(SetupError, match="killed"):
+            make(views / "page*", output, range_bytes=50)
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    make(views / "page*", output, range_bytes=50)
+    assert contents(output) == contents(Path(made.output))
+
+
+def test_a_title_is_shown(made: PageviewsSummary, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", made.output, "Abraham Lincoln", "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [tuple(one.values()) for one in shown] == EXPECTED[2:4]
+    assert main(["show", made.output, "Abraham Lincoln"]) == 0
+    assert "views    152" in capsys.readouterr().out
+    assert main(["show", made.output, "Nobody"]) == 1
+    assert "no row whose title is 'Nobody'" in capsys.readouterr().err
+
+
+def test_the_command_says_what_it_made(views: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["pageviews", "--input", str(views / "*user*"), "--site", "dewiki", "--output", str(tmp_path / "de")]
+    assert main(argv) == 0
+    assert "lines of dewiki" in capsys.readouterr().out
+    assert main([*argv[:-1], str(tmp_path / "again"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["views"], said["counts"]["used"]) == (9, 1)
+
+
+def test_too_many_broken_lines_and_a_wiki_without_views_make_no_release(views: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="malformed_line"):
+        make(views / "*user*", tmp_path / "views", max_rejects=0.01)
+    with pytest.raises(DataError, match="frwiki"):
+        make(views / "*user*", tmp_path / "other", site="frwiki")
+
+
+def test_files_that_must_not_be_summed_are_refused() -> None:
+    with pytest.raises(SetupError, match="spider"):
+        check_views_files(["pageviews-20260101-spider.bz2"])
+    with pytest.raises(SetupError, match="a day of the month"):
+        check_views_files(["pageviews-202601-user.bz2", "pageviews-20260102-user.bz2"])
+    check_views_files(["pageviews-202512-user.bz2", "pageviews-20260101-user.bz2"])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        [("B", 1, 5), ("A", 1, 3)],
+        [("A", 1, 5), ("A", 1, 3)],
+        [("A", 1, 3), ("A", None, 5)],
+        [("A", 1, -8), ("B", 1, 16)],
+        [("", 1, 8)],
+        [("A", 1, 7)],
+    ],
+)
+def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "views.txt").write_text("en.z A 8\n")
+    monkeypatch.setattr(job, "merge_groups", lambda groups: (list(merge_groups(groups)), broken)[1])
+    made = make(tmp_path / "views.txt", tmp_path / "views")
+    assert {one.rule for one in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
