@@ -44,7 +44,7 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(one, 0, 1) for one in TABLES)}):
         return None
     with source_of(checking) as source:
-        counts = {"sets": 0, "tuples": 0, "queries": 0}
+        counts = {"sets": 0, "tuples": 0, "set_queries": 0}
         for name in names:
             _check_collection(checking, name, options, source, counts)
     for table, n_rows in counts.items():
@@ -80,7 +80,7 @@ def _check_collection(
         for amber_set, line in zip_longest(_sets(checking, file), _lines(checking, path)):
             queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
             stored = {} if line is None else orjson.loads(line)["qids"]
-            counts["queries"] += sum(len(one["queries"]) for one in stored.values())
+            counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
             # Of false claims that are told from all of Wikidata, the objects are not in the release.
             is_known = task != "fc" or options.false_objects == "code"
             wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))

@@ -5,7 +5,7 @@
     human/qa/amber_sets.jsonl, sf/…, fc/…                      as the published files are, a folder a collection
     human/amber_set_tuples.jsonl
     human/qa_templates.json, fc_templates.json, entity_types_to_distinguishing_properties.json
-    sets/  tuples/  queries/  names/                           the same as tables, and what became of every name
+    sets/  tuples/  set_queries/  names/                       the same as tables, and what became of every name
     report.json                                                counts
     manifest.json                                              written last
 """
@@ -114,7 +114,7 @@ def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[s
 def query_rows(
     collection: Collection, amber_set: AmberSet, task: Task, options: AmberOptions, objects: Mapping[str, Sequence[str]]
 ) -> Iterator[Row]:
-    """Gives the rows of the queries of a task in the table ``queries``."""
+    """Gives the rows of the queries of a task in the table ``set_queries``."""
     for entity, queries in set_queries(amber_set, task, collection, options, objects):
         for one in queries:
             answers = [one.answer] if isinstance(one.answer, str) else one.answer

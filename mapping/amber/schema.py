@@ -87,7 +87,7 @@ NAMES = pa.schema(
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {"sets": SETS, "tuples": TUPLES, "queries": QUERIES, "names": NAMES}
+TABLES: dict[str, pa.Schema] = {"sets": SETS, "tuples": TUPLES, "set_queries": QUERIES, "names": NAMES}
 """Every table of a release of AmbER sets, by folder name."""
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",

@@ -88,7 +88,7 @@ def finish_release(plan: Plan, values: Mapping[str, Any], found: Found, known: K
     rows = {
         "sets": (set_row(plan.collections[number].name, one) for number, one in of_all()),
         "tuples": (row for number, one in of_all() for row in tuple_rows(plan.collections[number].name, one, signals)),
-        "queries": (
+        "set_queries": (
             row
             for number, one in of_all()
             for task in TASKS

@@ -58,7 +58,7 @@ def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, A
 
     Args:
         rows: of the table ``sets``.
-        queries: rows of the table ``queries`` of the same names.
+        queries: rows of the table ``set_queries`` of the same names.
     """
     asked = list(queries)
     lines = []

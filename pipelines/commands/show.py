@@ -84,7 +84,7 @@ def _show_rows(path: str, kind: Kind[Any], text: str, storage: Storage, *, as_js
     entries = kind.read(path, storage).tables[table]
     found = [row for one in entries for row in find_rows(join(path, one.file), storage, column, text)]
     if found and kind is AMBER_SETS and not as_json:
-        queries = kind.read(path, storage).tables["queries"]
+        queries = kind.read(path, storage).tables["set_queries"]
         of_name = (row for one in queries for row in find_rows(join(path, one.file), storage, "name", text))
         print(set_text(found, of_name))
         return 0

@@ -43,7 +43,7 @@ def test_the_sets_are_those_of_the_loop_in_memory(world: Releases, made: AmberSu
 def test_the_release_keeps_its_laws(world: Releases, made: AmberSummary) -> None:
     report = verify(made.output, KINDS, sources={"kb": str(world.kb)})
     assert report.findings == ()
-    assert report.counts["queries"] > 0
+    assert report.counts["set_queries"] > 0
 
 
 def test_the_same_bytes_with_two_workers(world: Releases, made: AmberSummary, tmp_path: Path) -> None:
