@@ -1,4 +1,4 @@
-"""How QAMPARI is evaluated: choices and their meanings."""
+"""How benchmarks are evaluated: choices and their meanings."""
 
 from __future__ import annotations
 
@@ -41,14 +41,22 @@ def _numbers(typed: str) -> tuple[int, ...]:
         raise SetupError(f"--k is {typed!r}; give whole numbers, such as 10,100.") from None
 
 
+def _check_ks(ks: tuple[int, ...]) -> None:
+    if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
+        raise SetupError(f"--k is {','.join(map(str, ks))}; give ascending numbers from 1, such as 10,100.")
+
+
 @dataclass(frozen=True, slots=True)
 class QampariFiles:
     """Paths of what is evaluated; at least one of predictions and retrieved."""
 
     gold: str = option(
-        help="questions with answer_list, as released, or with answers, the names of a single answer", metavar="FILE"
+        help="questions with answer_list, as released, or with answers, the names of a single answer; amber_sets.jsonl",
+        metavar="FILE",
     )
-    predictions: str | None = path_option("qid and predictions, a list of strings, for each question")
+    predictions: str | None = path_option(
+        "qid and predictions, a list of strings, for each question; of AmbER sets id and output for each query"
+    )
     retrieved: str | None = path_option("qid and ctxs, a list of passages with title and text, best first")
 
 
@@ -63,7 +71,11 @@ class QampariOptions:
     """
 
     ks: tuple[int, ...] = option(
-        DEFAULT_KS, "numbers of passages that count as retrieved", flag="--k", metavar="K,…", parse=_numbers
+        DEFAULT_KS,
+        "numbers of passages, in AmbER sets of pages, that count as retrieved (default: 10,25,50,100,200; amber: 1)",
+        flag="--k",
+        metavar="K,…",
+        parse=_numbers,
     )
     evidence_match: EvidenceMatch = option("text", metavar="HOW", choices=EVIDENCE_MATCHES)
     matching: Matching = option("greedy", metavar="HOW", choices=MATCHINGS)
@@ -72,11 +84,27 @@ class QampariOptions:
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for what does not go together."""
         check_options(self)
-        if not self.ks or min(self.ks) < 1 or list(self.ks) != sorted(set(self.ks)):
-            raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
+        _check_ks(self.ks)
         if unknown := sorted(self.quirks - QUIRKS.keys()):
             raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(QUIRKS)}.")
         if "last_owner" in self.quirks and self.matching != "greedy":
             raise SetupError(
                 f"--matching {self.matching}: --quirk last_owner gives every name one answer; leave one out."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class AmberOptions:
+    """How AmbER sets are evaluated; ``ks`` as in ``QampariOptions``."""
+
+    ks: tuple[int, ...] = option((1,), flag="--k", metavar="K,…", parse=_numbers)
+    gap_on: Literal["log10", "views"] = option(
+        "log10", "popularity that the gap between head and tail is taken of, in AmbER sets", metavar="WHAT"
+    )
+    metrics: str | None = path_option("takes metrics@K.json and raw_metrics@K.json, as released, of AmbER sets", "DIR")
+    plot: str | None = path_option("takes the plot of gaps in popularity of AmbER sets, as SVG")
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options``, and for numbers that cannot be."""
+        check_options(self)
+        _check_ks(self.ks)
