@@ -26,10 +26,10 @@ from mapping.qampari.facts.classes import ClassTypes
 from mapping.qampari.facts.statements import FACTS, sorted_facts
 from mapping.qampari.questions import QueryNumbers
 from mapping.qampari.relations import Relations, SimpleRelation
-from pipelines.primitives.group_map import GroupMap, GroupWork
+from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by, groups_for
 from pipelines.primitives.regroup import GroupsOf, Regroup
 from pipelines.qampari import intersections, simple
-from pipelines.qampari.plan import groups_by, groups_by_query, groups_for
+from pipelines.qampari.plan import groups_by_query
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import CHUNK_ROWS

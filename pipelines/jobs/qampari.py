@@ -30,10 +30,12 @@ from mapping.qampari.relations import load_relations
 from mapping.qampari.released import Form
 from mapping.write.kind import REPORT
 from pipelines.options.qampari import QampariOptions
+from pipelines.primitives.gather import Made
+from pipelines.primitives.group_map import groups_for
 from pipelines.progress import Done, Progress
 from pipelines.qampari.finish import FinishRelease
-from pipelines.qampari.plan import Plan, groups_for
-from pipelines.qampari.steps import Given, Made, make_table_questions, make_wikidata_questions
+from pipelines.qampari.plan import Plan
+from pipelines.qampari.steps import Given, make_table_questions, make_wikidata_questions
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.stores.storage import absolute, storage_for
 

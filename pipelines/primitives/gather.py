@@ -33,3 +33,24 @@ def _together(element: tuple[Key, Any]) -> tuple[int, tuple[Key, Any]]:
 
 def _in_order(_: int, elements: Iterable[tuple[Key, Any] | None]) -> list[tuple[Key, Any]]:
     return sorted(((Key(*one[0]), one[1]) for one in elements if one is not None), key=itemgetter(0))
+
+
+class Made:
+    """What comes of the steps, for the end: chunks and counts, by name, in the order of the release."""
+
+    def __init__(self) -> None:
+        self._found: list[Any] = []
+
+    def add(self, name: str, values: Any) -> None:
+        """Takes (Key, chunk or counts), whose keys differ, under a name."""
+        place = len(self._found)
+        self._found.append(values | f"{name} {place}" >> beam.Map(_named, place, name))
+
+    def gathered(self) -> Any:
+        """Gives one list of (Key, (name, value)), in order."""
+        return tuple(self._found) | "made" >> beam.Flatten() | "gather" >> Gather()
+
+
+def _named(one: tuple[Key, Any], place: int, name: str) -> tuple[Key, tuple[str, Any]]:
+    key, value = one
+    return Key(place, max(key)), (name, value)

@@ -24,6 +24,8 @@ from pipelines.stores.storage import storage_for
 ROWS_AT_ONCE = 1024
 COLUMN_ROWS_AT_ONCE = 1 << 16
 COUNTS = "counts"
+MOST_GROUPS = 256
+GROUP_ROWS = 1 << 19
 Pieces = tuple[Stored, ...]
 
 
@@ -228,3 +230,18 @@ def as_groups(key: Key, stored: Stored) -> tuple[int, Pieces]:
 def by_part(key: Key, stored: Stored) -> tuple[int, Pieces]:
     """Gives a chunk, the only one of its part, as a group of the number of the part."""
     return key[0], (stored,)
+
+
+def groups_for(n_statements: int) -> int:
+    """Gives how many groups suit a release of Wikidata: a power of two, with some 500,000 statements each as far as
+    there may be so many."""
+    n_groups = 1
+    while n_groups < MOST_GROUPS and n_groups * GROUP_ROWS < n_statements:
+        n_groups *= 2
+    return n_groups
+
+
+def groups_by(batch: pa.RecordBatch, column: str, n_groups: int) -> npt.NDArray[np.int64]:
+    """Gives the groups of rows by a column of numbers."""
+    groups: npt.NDArray[np.int64] = batch[column].to_numpy() % n_groups
+    return groups

@@ -21,8 +21,9 @@ from mapping.qampari.questions import COMPOSITION, CompositionQuery
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
 from pipelines.primitives.group_map import GroupWork
+from pipelines.primitives.lookup import Lookup
 from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts
-from pipelines.qampari.lookups import Lookup, proof_texts, read_ranks
+from pipelines.qampari.lookups import proof_texts, read_ranks
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
 from pipelines.qampari.questions import write_composition, write_query

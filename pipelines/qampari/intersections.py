@@ -11,8 +11,9 @@ from mapping.qampari.questions import FAMILY_BITS, INTERSECTION, IntersectionQue
 from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
 from pipelines.primitives.group_map import GroupWork
+from pipelines.primitives.lookup import Lookup
 from pipelines.qampari.facts import groups_of_facts
-from pipelines.qampari.lookups import Lookup, proof_texts, read_ranks
+from pipelines.qampari.lookups import proof_texts, read_ranks
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import Plan
 from pipelines.qampari.questions import write_intersection, write_query

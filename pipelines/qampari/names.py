@@ -11,56 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from kbsource.errors import named_faults
-from kbsource.files import atomic_write, join
-from kbsource.runtime.chunks import Key, Stored, read_stored
+from kbsource.files import join
+from kbsource.runtime.chunks import Key, Stored
 from mapping.qampari.facts.classes import Numbers
 from mapping.qampari.facts.item_sets import ItemSet
 from mapping.qampari.facts.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
-from pipelines.primitives.gather import Gather
-from pipelines.primitives.group_map import GroupMap, GroupWork
+from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by
+from pipelines.primitives.lookup import Lookup, WriteItemSet, read_item_set
 from pipelines.primitives.regroup import Regroup
-from pipelines.qampari.lookups import Lookup
-from pipelines.qampari.plan import ITEMS, Plan, groups_by
+from pipelines.qampari.plan import ITEMS, Plan
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
 from pipelines.transforms.read_table import ReadTable
-
-
-class WriteItemSet(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, ``Stored``) of rows of ITEMS -> the path of one set of all of them.
-
-    Args:
-        path: of the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def expand(self, items: Any) -> Any:
-        return items | Gather() | "write" >> beam.ParDo(_WriteItemSet(self._path))
-
-
-class _WriteItemSet(WorkerDoFn):
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def process(self, chunks: list[tuple[Key, Stored]]) -> Iterator[str]:
-        with named_faults():
-            items = ItemSet()
-            for _, one in chunks:
-                for batch in read_stored(Stored(*one), storage_for(one[0])):
-                    items.add(batch["item"].to_numpy())
-            with atomic_write(storage_for(self._path), self._path) as file:
-                np.save(file, items.bits, allow_pickle=False)
-            yield self._path
-
-
-def read_item_set(path: str) -> ItemSet:
-    """Gives a set that ``WriteItemSet`` wrote."""
-    with storage_for(path).open_read(path) as file:
-        return ItemSet(np.load(file, allow_pickle=False))
 
 
 class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

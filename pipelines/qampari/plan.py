@@ -18,10 +18,9 @@ from mapping.qampari.questions import FAMILY_BITS, QueryNumbers
 from mapping.qampari.relations import Relations
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from pipelines.options.qampari import QampariOptions
+from pipelines.primitives.group_map import MOST_GROUPS
 from pipelines.stores.storage import storage_for
 
-MOST_GROUPS = 256
-_GROUP_ROWS = 1 << 19
 _BUCKET_PAGES = 256
 ORDER_BUCKETS = 256
 """The order of the table of queries goes by remainders of this."""
@@ -105,24 +104,9 @@ def _item_pages(kb: str, sha256: str) -> ItemPages:
     return ItemPages(kb, PAGES_RELEASE.read(kb, storage_for(kb)), storage_for(kb))
 
 
-def groups_for(n_statements: int) -> int:
-    """Gives how many groups suit a release of Wikidata: a power of two, with some 500,000 statements each as far as
-    there may be so many."""
-    n_groups = 1
-    while n_groups < MOST_GROUPS and n_groups * _GROUP_ROWS < n_statements:
-        n_groups *= 2
-    return n_groups
-
-
 def groups_of_queries(queries: Groups, n_groups: int) -> Groups:
     """Gives the groups of simple queries by their numbers: the remainder of the value, as those of its facts."""
     groups: Groups = (queries >> FAMILY_BITS) % n_groups
-    return groups
-
-
-def groups_by(batch: pa.RecordBatch, column: str, n_groups: int) -> Groups:
-    """Gives the groups of rows by a column of numbers."""
-    groups: Groups = batch[column].to_numpy() % n_groups
     return groups
 
 

@@ -16,16 +16,17 @@ from mapping.qampari.facts.item_sets import ItemSet
 from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRED, PAIRS
 from mapping.qampari.facts.statements import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
 from mapping.qampari.facts.value_names import ValueKind, kinds_of_types, types_of_values
-from pipelines.primitives.gather import Gather
-from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part
+from pipelines.primitives.gather import Made
+from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part, groups_by
 from pipelines.primitives.guarded_map import GuardedMap
+from pipelines.primitives.lookup import WriteItemSet, read_item_set
 from pipelines.primitives.regroup import Regroup
 from pipelines.qampari import compositions, intersections, lists, simple
 from pipelines.qampari.classes import FindClasses, read_types
 from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
 from pipelines.qampari.lists import ReadLists
 from pipelines.qampari.lookups import RankQueries
-from pipelines.qampari.names import NameItems, WriteItemSet, read_item_set
+from pipelines.qampari.names import NameItems
 from pipelines.qampari.plan import (
     ASKED,
     FACT_NUMBERS,
@@ -38,7 +39,6 @@ from pipelines.qampari.plan import (
     STAGED,
     TRIED,
     Plan,
-    groups_by,
     groups_by_query,
 )
 from pipelines.runners.workers import WorkerDoFn
@@ -47,32 +47,6 @@ from pipelines.transforms.read_table import ReadStatements
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
 """Kinds of facts, which counts are by."""
-
-
-class Made:
-    """What comes of the steps, for the end: chunks and counts, by name, in the order of the release."""
-
-    def __init__(self) -> None:
-        self._found: list[Any] = []
-
-    def add(self, name: str, values: Any) -> None:
-        """Takes (Key, chunk or counts), whose keys differ, under a name."""
-        place = len(self._found)
-        self._found.append(values | f"{name} {place}" >> beam.Map(_named, place, name))
-
-    def add_questions(self, made: Any) -> None:
-        """Takes what settles queries gave."""
-        for name in OF_QUESTIONS:
-            self.add(name, made[name])
-
-    def gathered(self) -> Any:
-        """Gives one list of (Key, (name, value)), in order."""
-        return tuple(self._found) | "made" >> beam.Flatten() | "gather" >> Gather()
-
-
-def _named(one: tuple[Key, Any], place: int, name: str) -> tuple[Key, tuple[str, Any]]:
-    key, value = one
-    return Key(place, max(key)), (name, value)
 
 
 def make_wikidata_questions(
@@ -147,15 +121,20 @@ def make_wikidata_questions(
     made.add("skipped", asked[COUNTS])
     made.add("queries", asked["queries"])
     made.add("queries", staged["queries"])
-    made.add_questions(settled)
+    _add_questions(made, settled)
     for counts in (staged[COUNTS], tried[COUNTS], proved["counts"]):
         made.add(SIMPLE, counts)
     composed = _compositions(pipeline, plan, statements, paths["items"], settled, (named, proofs, ranks), every_kind)
-    made.add_questions(composed["settled"])
+    _add_questions(made, composed["settled"])
     for counts in composed["counts"]:
         made.add(COMPOSITIONS, counts)
-    made.add_questions(_intersections(plan, settled, (named, proofs, ranks)))
+    _add_questions(made, _intersections(plan, settled, (named, proofs, ranks)))
     return chosen
+
+
+def _add_questions(made: Made, settled: Any) -> None:
+    for name in OF_QUESTIONS:
+        made.add(name, settled[name])
 
 
 def _by(plan: Plan, column: str) -> partial[Numbers]:
@@ -358,7 +337,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         rows_at_once=ROWS_AT_ONCE,
         sorted_by=SORTED_BY,
     )
-    made.add_questions(settled)
+    _add_questions(made, settled)
     made.add("lists", read.chunks)
     for counts in (facts[COUNTS], tried[COUNTS], proved["counts"]):
         made.add(TABLES, counts)

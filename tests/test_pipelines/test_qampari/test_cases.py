@@ -301,7 +301,7 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Qam
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "_GROUP_ROWS", 50)
+    monkeypatch.setattr(group_map, "GROUP_ROWS", 50)
     monkeypatch.setattr(plan, "_BUCKET_PAGES", 20)
     monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
     monkeypatch.setattr(regroup, "PIECE_ROWS", 3)

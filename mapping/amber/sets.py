@@ -1,0 +1,73 @@
+"""Sets: the entities of a name with what tells them apart, before and after their pages are looked into."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from mapping.amber.properties import distinguishing, full_values
+from mapping.amber.records import AmberOptions, AmberSet, AmberTuple, Collection, Entity, SetEntity
+
+
+def amber_id(name: str, qid: str, property_id: str) -> str:
+    """Gives the id of a tuple.
+
+    >>> amber_id("Abe Lincoln", "Q91", "P607")
+    '6981ec17f0438a7cc94fff740cc9bb23'
+    """
+    return hashlib.md5(repr([name, qid, property_id]).encode(), usedforsecurity=False).hexdigest()
+
+
+def make_set(
+    name: str,
+    members: Sequence[tuple[Entity, bool]],
+    known: Mapping[str, Entity],
+    collection: Collection,
+    options: AmberOptions,
+) -> AmberSet:
+    """Gives the set of a name, no page looked into yet.
+
+    Args:
+        name: that they share.
+        members: entities of the collection, each with whether it is a head.
+        known: entities that values are called by, by id.
+        collection: says which properties count.
+        options: likewise.
+    """
+    ordered = sorted(members, key=lambda one: int(one[0].qid[1:]))
+    property_ids = distinguishing([entity for entity, _ in ordered], collection, options)
+    entities = (
+        SetEntity(
+            entity.qid,
+            entity.popularity,
+            is_head,
+            entity.aliases,
+            entity.types,
+            (),
+            tuple(_tuples(name, entity, own, known, collection, options.lang)),
+        )
+        for (entity, is_head), own in zip(ordered, property_ids, strict=True)
+    )
+    return AmberSet(name, tuple(entities))
+
+
+def _tuples(
+    name: str,
+    entity: Entity,
+    property_ids: Iterable[str],
+    known: Mapping[str, Entity],
+    collection: Collection,
+    lang: str,
+) -> Iterable[AmberTuple]:
+    for one in property_ids:
+        if values := full_values(entity.properties[one], known, lang=lang):
+            yield AmberTuple(one, collection.labels.get(one, one), amber_id(name, entity.qid, one), (), values)
+
+
+def lacking(amber_set: AmberSet) -> str | None:
+    """Gives what a set lacks: ``few_told_apart`` of its entities, or the ``head`` is ``head_not_told_apart``; or
+    None."""
+    told_apart = [one for one in amber_set.entities if one.tuples]
+    if len(told_apart) < 2:
+        return "few_told_apart"
+    return None if any(one.is_head for one in told_apart) else "head_not_told_apart"
