@@ -12,6 +12,7 @@ import pyarrow as pa
 from kbsource.pageviews.sums import PAGEVIEWS
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
+from mapping.amber.schema import TABLES as AMBER_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from mapping.sources import DATASETS
@@ -40,6 +41,11 @@ TABLE_HEADS = {
     "questions about tables.",
     "queries": "Every query that was considered, one row each, by kind.",
     "passages": "One row per passage, in the order of the release that they are cut from.",
+    "sets": "Every AmbER set, one row each, by collection and name.",
+    "tuples": "Every property that tells an entity of a set apart, one row each, in the order of the sets.",
+    "set_queries": "Every query about an entity of a set, one row each, in the order of the sets, by task.",
+    "names": "Every name that several entities share, one of the collection among them, and what became of it; by "
+    "collection and name.",
     "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
     "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
     "`class_id` where `superclass_id` is Q11424.",
@@ -70,6 +76,9 @@ def tables_page() -> str:
         "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
     ]
     for name, schema in QAMPARI_TABLES.items():
+        parts += _described(name, schema)
+    parts += ["# Tables of AmbER sets", "What `kbsource amber` makes; see [amber.md](amber.md)."]
+    for name, schema in AMBER_TABLES.items():
         parts += _described(name, schema)
     parts += ["# Tables of passages", "What `kbsource passages` makes; see [passages.md](passages.md)."]
     for name, schema in PASSAGES_TABLES.items():

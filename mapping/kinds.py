@@ -8,6 +8,7 @@ from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.amber.kind import AMBER_SETS
 from mapping.contexts.kind import CONTEXTS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
@@ -25,6 +26,7 @@ _MADE: tuple[Kind[Any], ...] = (
     QAMPARI_RELEASE,
     CROWD_TASKS,
     CONTEXTS,
+    AMBER_SETS,
 )
 
 OWN_TABLES = ListingKind(

@@ -17,6 +17,7 @@ from io import TextIOWrapper
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
 from pipelines.commands import (
+    amber,
     build,
     check_dump,
     evaluate,
@@ -58,6 +59,7 @@ COMMANDS: tuple[Command, ...] = (
     qampari.COMMAND,
     qampari_tasks.COMMAND,
     qampari_contexts.COMMAND,
+    amber.COMMAND,
     evaluate.COMMAND,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from mapping.options import Checked, option
 
@@ -204,17 +204,3 @@ class Query(NamedTuple):
     input: str
     answer: tuple[str, ...] | str
     tuple: AmberTuple
-
-
-def value_record(value: FullValue) -> dict[str, Any]:
-    """Gives a value as the files have it."""
-    own = {"qid": value.value} if value.kind == ITEM else {"amount": value.value, "unit": value.unit}
-    types = {} if value.entity_types is None else {"entity_types": value.entity_types}
-    return {
-        "type": value.kind,
-        **own,
-        "aliases": value.aliases,
-        "additional_aliases": value.additional_aliases,
-        **types,
-        "found_in_passage": value.is_found,
-    }

@@ -64,10 +64,15 @@ def _tuples(
             yield AmberTuple(one, collection.labels.get(one, one), amber_id(name, entity.qid, one), (), values)
 
 
-def lacking(amber_set: AmberSet) -> str | None:
-    """Gives what a set lacks: ``few_told_apart`` of its entities, or the ``head`` is ``head_not_told_apart``; or
-    None."""
+def lacking(amber_set: AmberSet, stage: str) -> str | None:
+    """Gives why a set is none: ``few_STAGE`` or ``no_head_STAGE``; None where it is one, with two entities and a head
+    that something is known of.
+
+    Args:
+        amber_set: of a name.
+        stage: that its entities have come through.
+    """
     told_apart = [one for one in amber_set.entities if one.tuples]
     if len(told_apart) < 2:
-        return "few_told_apart"
-    return None if any(one.is_head for one in told_apart) else "head_not_told_apart"
+        return f"few_{stage}"
+    return None if any(one.is_head for one in told_apart) else f"no_head_{stage}"

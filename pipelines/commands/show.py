@@ -35,7 +35,10 @@ _MISSES = {
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", metavar="RELEASE", help="folder of a release of any kind")
     parser.add_argument(
-        "page", metavar="PAGE", nargs="?", help="title, page id, URL or Wikidata item; of page views a title"
+        "page",
+        metavar="PAGE",
+        nargs="?",
+        help="title, page id, URL or Wikidata item; of page views a title, of AmbER sets a name",
     )
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
     parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as one JSON object")
@@ -74,10 +77,17 @@ def _run(args: argparse.Namespace) -> int:
 def _show_rows(path: str, kind: Kind[Any], text: str, storage: Storage, *, as_json: bool) -> int:
     from kbsource.files import join
     from kbsource.release.reader import find_rows
+    from mapping.amber.kind import AMBER_SETS
+    from pipelines.commands.amber import set_text
 
     table, column = kind.shown_by or ("", "")
     entries = kind.read(path, storage).tables[table]
     found = [row for one in entries for row in find_rows(join(path, one.file), storage, column, text)]
+    if found and kind is AMBER_SETS and not as_json:
+        queries = kind.read(path, storage).tables["set_queries"]
+        of_name = (row for one in queries for row in find_rows(join(path, one.file), storage, "name", text))
+        print(set_text(found, of_name))
+        return 0
     for row in found:
         print(json.dumps(row, ensure_ascii=False) if as_json else facts_table(row.items()) + "\n")
     if not found:

@@ -33,9 +33,7 @@ def make_tuples(entities: dict[str, Json], pages: list[Json], collection: Json, 
     return [one for one in sets if one is not None]
 
 
-def _tuples_of(
-    name: str, entities: dict[str, Json], pages: list[Json], collection: Json, options: Json
-) -> Json | None:
+def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collection: Json, options: Json) -> Json | None:
     popularity = {qid: math.log10(one["views"]) for qid, one in entities.items() if name in one["aliases"]}
     kept = {qid: rank for qid, rank in popularity.items() if set(entities[qid]["types"]) & set(collection["types"])}
     if len(kept) < 2:
@@ -105,16 +103,16 @@ def in_words(amount: str) -> list[str]:
 
 def find_values(values: list[Json], pages: list[Json]) -> list[Json]:
     """Marks the values that a page names near its beginning, and gives the pages that name one."""
+    texts = [(words(" ".join(" ".join(page["text"]).split()[:350])), _reference(page)) for page in pages]
     found = []
     for value in values:
         value["found_in_passage"] = False
-    for page in pages:
-        text = words(" ".join(" ".join(page["text"]).split()[:350]))
-        hits = [value for value in values if any(_is_in(words(alias), text) for alias in value["aliases"])]
-        for value in hits:
-            value["found_in_passage"] = True
-        if hits:
-            found.append(_reference(page))
+        for alias in value["aliases"]:
+            for text, reference in texts:
+                if _is_in(words(alias), text):
+                    value["found_in_passage"] = True
+                    if reference not in found:
+                        found.append(reference)
     return found
 
 

@@ -37,6 +37,6 @@ def amber_sets(
         aligned = made._replace(
             entities=tuple(align_entity(one, documents[one.qid]) for one in made.entities if documents.get(one.qid))
         )
-        if lacking(aligned) is None:
+        if lacking(aligned, "found") is None:
             found.append(aligned)
     return found

@@ -95,6 +95,17 @@ class ItemPages:
         assert title is not None  # the index is of pages of the release
         return PageOfItem(page_id, title)
 
+    def page_ids(self, items: Numbers) -> Numbers:
+        """Gives the pages of items, -1 for those without one."""
+        places, is_there = _places(self._items, items)
+        found = np.full(len(items), -1, np.int64)
+        found[is_there] = self._pages_of_items[places]
+        return found
+
+    def resolve(self, title: str) -> int | None:
+        """Gives the page that a title leads to, over redirects too; None where it leads to none."""
+        return self._titles.resolve(title).page_id
+
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
         """Gives the titles that lead to a page, sorted."""
         return self._titles.redirects_to(page_id)

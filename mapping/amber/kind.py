@@ -1,0 +1,143 @@
+"""The kind of release that AmbER sets are, and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, zip_longest
+
+import orjson
+
+from kbsource.files import join
+from kbsource.kilt import kilt_texts
+from kbsource.lookup import KnowledgeSource
+from kbsource.release.kind import ListingKind
+from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.verify import Checking
+from mapping.amber.documents import align_entity
+from mapping.amber.queries import ValueCounts
+from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, Document, SetEntity
+from mapping.amber.release_files import TUPLES_FILE, record_line, set_queries, sets_path
+from mapping.amber.released import set_of, set_record, tuples_record
+from mapping.amber.schema import TABLES
+from mapping.amber.sets import amber_id, lacking
+from mapping.write.kind import REPORT, source_of
+
+_RULES = {
+    "set_law": "a set is not built as such sets are, or not in its place",
+    "queries_differ": "the queries of a set are not what its tuples give",
+    "rows_differ": "a table has not what the files have",
+    "page_differs": "a page of the knowledge source is not what a tuple says of it",
+}
+
+
+def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Checks every law of AmbER sets and gives how much was checked; None where the files do not allow it."""
+    facts = checking.manifest.facts
+    try:
+        options, names = AmberOptions(**facts["options"]["rules"]), list(facts["collections"])
+    except (KeyError, TypeError):
+        checking.found.add(MANIFEST, "manifest", "rules and collections are not those of AmbER sets")
+        return None
+    paths = {name: [f"{name}/{TUPLES_FILE}", *(sets_path(name, task) for task in TASKS)] for name in names}
+    words = [f"{name}/{kind}_templates.json" for name in names for kind in ("qa", "fc")]
+    if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(one, 0, 1) for one in TABLES)}):
+        return None
+    with source_of(checking) as source:
+        counts = {"sets": 0, "tuples": 0, "set_queries": 0}
+        for name in names:
+            _check_collection(checking, name, options, source, counts)
+    for table, n_rows in counts.items():
+        if checking.manifest.n_rows(table) != n_rows:
+            checking.found.add(shard_path(table, 0, 1), "rows_differ", f"the files have {n_rows} {table}")
+    return counts
+
+
+def _check_collection(
+    checking: Checking[ListingManifest],
+    name: str,
+    options: AmberOptions,
+    source: KnowledgeSource | None,
+    counts: dict[str, int],
+) -> None:
+    file = f"{name}/{TUPLES_FILE}"
+    values, before = ValueCounts(), ""
+    for amber_set in _sets(checking, file):
+        values.add(amber_set)
+        for fault in _faults(amber_set, before):
+            checking.found.add(file, "set_law", f"{amber_set.name}: {fault}")
+        for entity in amber_set.entities:
+            if source is not None and (wrong := _page_fault(entity, source)) is not None:
+                checking.found.add(file, "page_differs", f"{amber_set.name}, {entity.qid}: {wrong}")
+        before = amber_set.name
+        counts["sets"] += 1
+        counts["tuples"] += sum(len(one.tuples) for one in amber_set.entities)
+    checking.done(file)
+    templates = (orjson.loads(b"".join(_lines(checking, f"{name}/{kind}_templates.json"))) for kind in ("qa", "fc"))
+    collection, objects = Collection(name, {}, {}, *templates), values.ranked()
+    for task in TASKS:
+        path = sets_path(name, task)
+        for amber_set, line in zip_longest(_sets(checking, file), _lines(checking, path)):
+            queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
+            stored = {} if line is None else orjson.loads(line)["qids"]
+            counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
+            # Of false claims that are told from all of Wikidata, the objects are not in the release.
+            is_known = task != "fc" or options.false_objects == "code"
+            wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))
+            if amber_set is None or line is None or (is_known and line != wanted):
+                checking.found.add(path, "queries_differ", "no set" if amber_set is None else amber_set.name)
+        checking.done(path)
+
+
+def _lines(checking: Checking[ListingManifest], file: str) -> Iterator[bytes]:
+    with checking.storage.open_read(join(checking.path, file)) as lines:
+        yield from lines
+
+
+def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
+    return (set_of(orjson.loads(line)) for line in _lines(checking, file))
+
+
+def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
+    if amber_set.name <= before:
+        yield f"it stands behind {before!r}"
+    if (lack := lacking(amber_set, "found")) is not None:
+        yield lack
+    if amber_set != set_of(tuples_record(amber_set)):
+        yield "its record is not built as such"
+    property_ids = [one.property_id for entity in amber_set.entities for one in entity.tuples]
+    if len(set(property_ids)) < len(property_ids):
+        yield "two of its entities have a property in common"
+    for entity in amber_set.entities:
+        for one in entity.tuples:
+            if one.amber_id != amber_id(amber_set.name, entity.qid, one.property_id):
+                yield f"{one.amber_id} is not the id of {entity.qid}, {one.property_id}"
+            if (
+                not one.provenance
+                or not {*one.provenance} <= {*entity.pages}
+                or not any(value.is_found for value in one.values)
+            ):
+                yield f"{entity.qid}, {one.property_id} has no page that names a value"
+
+
+def _page_fault(entity: SetEntity, source: KnowledgeSource) -> str | None:
+    documents = []
+    for ref in entity.pages:
+        page = source.by_id(int(ref.wikipedia_id))
+        if page is None or (page.title, page.qid) != (ref.title, entity.qid):
+            return f"page {ref.wikipedia_id} is not {ref.title!r}"
+        documents.append(Document(ref, " ".join(kilt_texts(page)[0])))
+    return None if align_entity(entity, documents) == entity else "its pages name other values"
+
+
+AMBER_SETS = ListingKind(
+    name="release of AmbER sets",
+    format="kbsource-amber-1",
+    made_by="kbsource amber",
+    tables=TABLES,
+    files=(REPORT,),
+    rules=_RULES,
+    check=check_sets,
+    made_from=("kb",),
+    shown_by=("sets", "name"),
+)

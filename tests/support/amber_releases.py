@@ -1,0 +1,164 @@
+"""Small worlds as the three releases that AmbER sets are made of, and random worlds."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kbsource.files import LocalStorage
+from kbsource.kilt import kilt_texts
+from kbsource.records import Page
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.amber.records import ITEM, QUANTITY, Document, Entity, PageRef, Value
+from pipelines.jobs.amber import AmberSummary, make_amber
+from pipelines.jobs.pageviews import make_pageviews
+from pipelines.options.amber import AmberJobOptions
+from pipelines.options.pageviews import PageviewsOptions
+from pipelines.progress import Progress
+from pipelines.runners.presets import beam_flags
+from tests.support.entities import array, item, item_snak, make, snak, statement
+from tests.support.qampari_worlds import _page
+from tests.support.releases import TitleRow, write_release
+
+LABELS = {"P1303": "instrument", "P135": "movement", "P607": "conflict", "P54": "member of sports team"}
+
+
+class Releases(NamedTuple):
+    """Folders of the releases, and the documents of the pages by item."""
+
+    kb: Path
+    wikidata: Path
+    pageviews: Path
+    documents: dict[str, list[Document]]
+
+
+def write_world(entities: Sequence[Entity], texts: Mapping[str, Sequence[str]], folder: Path) -> Releases:
+    """Writes a world as releases.
+
+    Args:
+        entities: of the world, with at least 5 views each.
+        texts: paragraphs of the pages of those that have one, by item.
+        folder: takes the releases.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = [
+        _page(one.qid, f"{(one.aliases or ['Nameless'])[0]} ({one.qid})", texts[one.qid])
+        for one in sorted(entities, key=lambda one: int(one.qid[1:]))
+        if one.qid in texts
+    ]
+    titles = [TitleRow(page.page_id, page.title) for page in pages]
+    write_release(folder / "kb", pages, titles=titles, rows_per_shard=len(pages) // 3 + 1, n_shards=3)
+    site = PAGES_RELEASE.read(str(folder / "kb" / "release"), LocalStorage()).site.dbname
+    page_of = {page.qid: page for page in pages}
+    lines: list[dict[str, Any]] = [
+        {
+            "type": "property",
+            "id": name,
+            "datatype": "quantity" if name == "P1082" else "wikibase-item",
+            "labels": {"en": {"language": "en", "value": LABELS.get(name, name)}},
+            "claims": [],
+        }
+        for name in sorted({"P31", *(name for one in entities for name in one.properties)})
+    ]
+    views = []
+    for one in entities:
+        page = page_of.get(one.qid)
+        title = f"Only {one.qid}" if page is None else page.title
+        lines.append(_item(one, site, title))
+        page_id = "null" if page is None else str(page.page_id)
+        views.append(f"en.wikipedia {title.replace(' ', '_')} {page_id} desktop {one.views} A{one.views}")
+    (folder / "dump.json").write_bytes(array(lines))
+    make(folder / "dump.json", output=folder / "wikidata", languages=("en",), sites=(site,))
+    (folder / "pageviews-202601-user").write_text("".join(f"{one}\n" for one in sorted(views)), "utf-8")
+    given = PageviewsOptions(input=(str(folder / "pageviews-202601-user"),), output=str(folder / "views"))
+    make_pageviews(given, flags=beam_flags("local", workers=None, beam_args=()), progress=Progress(io.StringIO()))
+    documents = {page.qid: [_document(page)] for page in pages if page.qid is not None}
+    return Releases(folder / "kb" / "release", folder / "wikidata", folder / "views", documents)
+
+
+def _document(page: Page) -> Document:
+    return Document(PageRef(str(page.page_id), page.title), " ".join(kilt_texts(page)[0]))
+
+
+def _item(entity: Entity, site: str, title: str) -> dict[str, Any]:
+    claims = {"P31": [statement(item_snak("P31", one)) for one in entity.types]}
+    for name, values in entity.properties.items():
+        claims[name] = [statement(_snak(name, one)) for one in values] or [
+            statement({"snaktype": "somevalue", "property": name, "datatype": "wikibase-item"})
+        ]
+    label, *aliases = entity.aliases or (None,)
+    return item(
+        entity.qid,
+        labels={} if label is None else {"en": {"language": "en", "value": label}},
+        aliases={"en": [{"language": "en", "value": one} for one in aliases]},
+        claims=claims,
+        sitelinks={site: {"site": site, "title": title}},
+    )
+
+
+def _snak(property_id: str, value: Value) -> dict[str, Any]:
+    if value.kind == ITEM:
+        return item_snak(property_id, value.value)
+    return snak(property_id, "quantity", "quantity", {"amount": value.value, "unit": value.unit})
+
+
+def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[str, list[str]]]:
+    """Gives the entities of a random world, in the order of their numbers, and the texts of their pages."""
+    rng = random.Random(seed)
+    words = ("the", "Kate Bush", "St. John", "!!!", "Ada-Lee", "O'Neil", "a guitar", "1,234", "Łódź")
+    names = ["Kate Bush", "St. John", "O'Neil", "Ada-Lee", "Łódź", '"Q" \\ x', "The The"]
+    names += [f"{one} {number}" for one in names for number in range(n_people // 20)]
+    values = [
+        Entity(
+            f"Q{n}",
+            rng.randint(5, 9999),
+            tuple(rng.sample([f"thing {n}", f"thing-{n} x", words[n % 9]], 2)),
+            ("Q9",),
+            {},
+        )
+        for n in range(100, 112)
+    ]
+    makers = [f"Q{n}" for n in range(100, 114)]
+    values[0] = Entity("Q100", 50, ("guitar",), ("Q9",), {"P3095": (Value(ITEM, "Q101"), Value(ITEM, "Q113"))})
+    people, texts = [], {}
+    of_types = {
+        ("Q5",): ["P1303", "P135", "P607", "P54", "P641"],
+        ("Q5", "Q9"): ["P1303", "P19"],
+        ("Q11424",): ["P161", "P58"],
+        ("Q482994", "Q7366"): ["P175", "P264", "P658"],
+        ("Q515",): ["P1082"],
+    }
+    for number in range(201, 201 + n_people):
+        types = rng.choice([*of_types, ("Q5",), ("Q5",), ("Q11424",)])
+        properties = {
+            name: tuple(Value(ITEM, rng.choice(makers)) for _ in range(rng.choice((0, 1, 1, 2))))
+            for name in rng.sample(of_types[types], rng.choice((1, 1, 2)) if len(of_types[types]) > 1 else 1)
+        }
+        if "P1082" in properties:
+            properties["P1082"] = (Value(QUANTITY, f"+{rng.choice((7, 1234, 50))}", "1"),)
+        aliases = rng.sample(names, rng.choice((1, 2, 2, 3)))
+        one = Entity(
+            f"Q{number}",
+            rng.choice((5, 60, 900, 10**4, 10**6)) + rng.choice((0, 0, 1)),
+            tuple(aliases),
+            types,
+            properties,
+        )
+        people.append(one)
+        if rng.random() < 0.9:
+            named = [f"thing {value.value[1:]}" for own in properties.values() for value in own if rng.random() < 0.9]
+            texts[one.qid] = [f"{aliases[0]} had {rng.choice(words)}, {', '.join(named)} and 7 more.", "Filler. " * 200]
+            texts[one.qid] += ["It came late: thing 105."]
+    return [*people, *values], texts
+
+
+def make_release(
+    releases: Releases, output: Path, *, runner: str = "local", workers: int | None = None, **options: Any
+) -> AmberSummary:
+    """Makes a release of AmbER sets."""
+    given = AmberJobOptions(str(releases.kb), str(releases.wikidata), str(releases.pageviews), str(output), **options)
+    flags = beam_flags(runner, workers=workers, beam_args=())
+    return make_amber(given, flags=flags, progress=Progress(io.StringIO()))
