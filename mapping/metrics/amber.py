@@ -16,7 +16,7 @@ from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.metrics.answer_lists import answer_form
-from mapping.metrics.options import AmberOptions, QampariFiles
+from mapping.metrics.options import AmberFiles, AmberOptions
 from mapping.metrics.scores import Mean
 from mapping.sources.reading.fields import Json, digits_or_text, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape
@@ -118,13 +118,12 @@ def _percent(mean: Mean) -> float:
 
 
 def evaluate_amber(
-    files: QampariFiles, storage: Storage, options: AmberOptions, *, reject: Callable[[BadRecord], None]
+    files: AmberFiles, storage: Storage, options: AmberOptions, *, reject: Callable[[BadRecord], None]
 ) -> AmberScores:
     """Gives the scores of a file of predictions. Memory holds the predictions and the sets.
 
     Args:
-        files: gold sets as released, and predictions: ``id`` and ``output``, which has ``provenance``, a list of
-            objects with ``wikipedia_id``, best first, or ``answer``, or both.
+        files: see ``AmberFiles``.
         storage: holds them.
         options: how it is done.
         reject: called with the place and reason of every line that cannot be used, and of every unknown query.
@@ -148,7 +147,7 @@ def evaluate_amber(
         reject(raw.bad(error, key="", stage=role))
 
     given: dict[str, tuple[RawRecord, Prediction]] = {}
-    for raw, record in records(files.predictions or "", "predictions", ("id", "output")):
+    for raw, record in records(files.predictions, "predictions", ("id", "output")):
         try:
             query_id = digits_or_text(record, "id")
             if query_id in given:

@@ -1,13 +1,13 @@
-"""How benchmarks are evaluated: choices and their meanings."""
+"""How QAMPARI and AmbER sets are evaluated: choices and their meanings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kbsource.errors import SetupError
-from mapping.options import check_options, option, path_option
+from mapping.options import Checked, check_options, option, path_option
 
 EvidenceMatch = Literal["text", "id"]
 Matching = Literal["greedy", "maximum"]
@@ -34,6 +34,11 @@ QUIRKS: Mapping[str, str] = {
 """What the released script does otherwise: name -> meaning."""
 
 
+def ks_option(default: tuple[int, ...], help: str) -> Any:
+    """Declares ranks up to which what was retrieved counts."""
+    return option(default, help, flag="--k", metavar="K,…", parse=_numbers, lowest=1, remedy="give numbers from 1")
+
+
 def _numbers(typed: str) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(part) for part in typed.split(",")}))
@@ -41,22 +46,14 @@ def _numbers(typed: str) -> tuple[int, ...]:
         raise SetupError(f"--k is {typed!r}; give whole numbers, such as 10,100.") from None
 
 
-def _check_ks(ks: tuple[int, ...]) -> None:
-    if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
-        raise SetupError(f"--k is {','.join(map(str, ks))}; give ascending numbers from 1, such as 10,100.")
-
-
 @dataclass(frozen=True, slots=True)
 class QampariFiles:
     """Paths of what is evaluated; at least one of predictions and retrieved."""
 
     gold: str = option(
-        help="questions with answer_list, as released, or with answers, the names of a single answer; amber_sets.jsonl",
-        metavar="FILE",
+        help="questions with answer_list, as released, or with answers, the names of a single answer", metavar="FILE"
     )
-    predictions: str | None = path_option(
-        "qid and predictions, a list of strings, for each question; of AmbER sets id and output for each query"
-    )
+    predictions: str | None = path_option("qid and predictions, a list of strings, for each question")
     retrieved: str | None = path_option("qid and ctxs, a list of passages with title and text, best first")
 
 
@@ -70,13 +67,7 @@ class QampariOptions:
         quirks: of ``QUIRKS``.
     """
 
-    ks: tuple[int, ...] = option(
-        DEFAULT_KS,
-        "numbers of passages, in AmbER sets of pages, that count as retrieved (default: 10,25,50,100,200; amber: 1)",
-        flag="--k",
-        metavar="K,…",
-        parse=_numbers,
-    )
+    ks: tuple[int, ...] = ks_option(DEFAULT_KS, "numbers of passages that count as retrieved")
     evidence_match: EvidenceMatch = option("text", metavar="HOW", choices=EVIDENCE_MATCHES)
     matching: Matching = option("greedy", metavar="HOW", choices=MATCHINGS)
     quirks: frozenset[str] = frozenset()
@@ -84,7 +75,8 @@ class QampariOptions:
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for what does not go together."""
         check_options(self)
-        _check_ks(self.ks)
+        if not self.ks or list(self.ks) != sorted(set(self.ks)):
+            raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
         if unknown := sorted(self.quirks - QUIRKS.keys()):
             raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(QUIRKS)}.")
         if "last_owner" in self.quirks and self.matching != "greedy":
@@ -94,17 +86,23 @@ class QampariOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AmberOptions:
-    """How AmbER sets are evaluated; ``ks`` as in ``QampariOptions``."""
+class AmberFiles:
+    """Paths of what is evaluated, and of what is written."""
 
-    ks: tuple[int, ...] = option((1,), flag="--k", metavar="K,…", parse=_numbers)
-    gap_on: Literal["log10", "views"] = option(
-        "log10", "popularity that the gap between head and tail is taken of, in AmbER sets", metavar="WHAT"
+    gold: str = option(help="amber_sets.jsonl of a task, as released", metavar="FILE")
+    predictions: str = option(
+        help="id and output for each query: provenance, a list of objects with wikipedia_id, best first, or answer",
+        metavar="FILE",
     )
-    metrics: str | None = path_option("takes metrics@K.json and raw_metrics@K.json, as released, of AmbER sets", "DIR")
-    plot: str | None = path_option("takes the plot of gaps in popularity of AmbER sets, as SVG")
+    metrics: str | None = path_option("takes metrics@K.json and raw_metrics@K.json, as the released tool's", "DIR")
+    plot: str | None = path_option("takes the plot of accuracy by gap in popularity, as SVG")
 
-    def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for numbers that cannot be."""
-        check_options(self)
-        _check_ks(self.ks)
+
+@dataclass(frozen=True, slots=True)
+class AmberOptions(Checked):
+    """How AmbER sets are evaluated; ``ks`` ascending, each once."""
+
+    ks: tuple[int, ...] = ks_option((1,), "numbers of pages that count as retrieved")
+    gap_on: Literal["log10", "views"] = option(
+        "log10", "popularity that the gap between head and tail is taken of", metavar="WHAT"
+    )
