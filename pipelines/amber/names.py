@@ -22,7 +22,7 @@ from pipelines.amber.plan import SET_BITS, Plan
 from pipelines.primitives.group_map import GroupWork
 from pipelines.primitives.lookup import Lookup, read_item_set
 
-_ENTITIES_AT_ONCE = 4096
+_ENTITIES_AT_ONCE = _ROWS_AT_ONCE = 4096
 _UNIT = "http://www.wikidata.org/entity/"
 
 
@@ -53,7 +53,9 @@ def _shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]
             values = batch[name].to_numpy()
             is_next[1:-1] &= values[1:] == values[:-1]
         shared = batch.filter(pa.array(is_next[1:] | is_next[:-1]))
-        yield from zip(*(column.to_pylist() for column in shared.columns), strict=True)
+        for start in range(0, shared.num_rows, _ROWS_AT_ONCE):
+            part = shared.slice(start, _ROWS_AT_ONCE)
+            yield from zip(*(column.to_pylist() for column in part.columns), strict=True)
 
 
 class _Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from pipelines.options.amber import AmberJobOptions
 from pipelines.options.pageviews import PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
-from tests.support.entities import array, item, item_snak, make, snak, statement
+from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.qampari_worlds import _page
 from tests.support.releases import TitleRow, write_release
 
@@ -35,13 +35,22 @@ class Releases(NamedTuple):
     documents: dict[str, list[Document]]
 
 
-def write_world(entities: Sequence[Entity], texts: Mapping[str, Sequence[str]], folder: Path) -> Releases:
+def write_world(
+    entities: Sequence[Entity],
+    texts: Mapping[str, Sequence[str]],
+    folder: Path,
+    *,
+    lang: str = "en",
+    deprecated: Collection[tuple[str, str]] = (),
+) -> Releases:
     """Writes a world as releases.
 
     Args:
         entities: of the world, with at least 5 views each.
         texts: paragraphs of the pages of those that have one, by item.
         folder: takes the releases.
+        lang: of all names.
+        deprecated: items and properties whose statements are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = [
@@ -58,7 +67,7 @@ def write_world(entities: Sequence[Entity], texts: Mapping[str, Sequence[str]], 
             "type": "property",
             "id": name,
             "datatype": "quantity" if name == "P1082" else "wikibase-item",
-            "labels": {"en": {"language": "en", "value": LABELS.get(name, name)}},
+            "labels": terms(**{lang: LABELS.get(name, name)}),
             "claims": [],
         }
         for name in sorted({"P31", *(name for one in entities for name in one.properties)})
@@ -67,11 +76,11 @@ def write_world(entities: Sequence[Entity], texts: Mapping[str, Sequence[str]], 
     for one in entities:
         page = page_of.get(one.qid)
         title = f"Only {one.qid}" if page is None else page.title
-        lines.append(_item(one, site, title))
+        lines.append(_item(one, site, title, lang, deprecated))
         page_id = "null" if page is None else str(page.page_id)
         views.append(f"en.wikipedia {title.replace(' ', '_')} {page_id} desktop {one.views} A{one.views}")
     (folder / "dump.json").write_bytes(array(lines))
-    make(folder / "dump.json", output=folder / "wikidata", languages=("en",), sites=(site,))
+    make(folder / "dump.json", output=folder / "wikidata", languages=(lang,), sites=(site,))
     (folder / "pageviews-202601-user").write_text("".join(f"{one}\n" for one in sorted(views)), "utf-8")
     given = PageviewsOptions(input=(str(folder / "pageviews-202601-user"),), output=str(folder / "views"))
     make_pageviews(given, flags=beam_flags("local", workers=None, beam_args=()), progress=Progress(io.StringIO()))
@@ -83,17 +92,18 @@ def _document(page: Page) -> Document:
     return Document(PageRef(str(page.page_id), page.title), " ".join(kilt_texts(page)[0]))
 
 
-def _item(entity: Entity, site: str, title: str) -> dict[str, Any]:
+def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collection[tuple[str, str]]) -> dict[str, Any]:
     claims = {"P31": [statement(item_snak("P31", one)) for one in entity.types]}
     for name, values in entity.properties.items():
-        claims[name] = [statement(_snak(name, one)) for one in values] or [
+        rank = "deprecated" if (entity.qid, name) in deprecated else "normal"
+        claims[name] = [statement(_snak(name, one), rank=rank) for one in values] or [
             statement({"snaktype": "somevalue", "property": name, "datatype": "wikibase-item"})
         ]
     label, *aliases = entity.aliases or (None,)
     return item(
         entity.qid,
-        labels={} if label is None else {"en": {"language": "en", "value": label}},
-        aliases={"en": [{"language": "en", "value": one} for one in aliases]},
+        labels={} if label is None else terms(**{lang: label}),
+        aliases={lang: [{"language": lang, "value": one} for one in aliases]},
         claims=claims,
         sitelinks={site: {"site": site, "title": title}},
     )

@@ -1,0 +1,214 @@
+"""The steps from names to queries, each by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from mapping.amber.collections import load_collections
+from mapping.amber.documents import N_TOKENS, align_entity
+from mapping.amber.names import Bearer, choose_members
+from mapping.amber.properties import distinguishing, full_values
+from mapping.amber.queries import ValueCounts, answers, false_object, make_queries
+from mapping.amber.records import (
+    ITEM,
+    QUANTITY,
+    AmberOptions,
+    AmberSet,
+    AmberTuple,
+    Collection,
+    Document,
+    Entity,
+    FullValue,
+    PageRef,
+    SetEntity,
+    Value,
+)
+from mapping.amber.released import set_of, tuples_record
+from mapping.amber.sets import lacking
+from mapping.amber.statistics import CollectionStatistics
+
+PAGE = PageRef("1", "Page")
+(HUMAN,) = load_collections(None, None, ["human"], "corrected")
+
+
+def chosen(rows: list[tuple[int, bool]], **options: str) -> object:
+    """Gives the members with their head flags, or the reason, for (views, is of the collection)."""
+    bearers = [Bearer(number, views, is_member) for number, (views, is_member) in enumerate(rows)]
+    found = choose_members(bearers, AmberOptions(**options))  # type: ignore[arg-type]  # literals
+    return found.reason or [(one.views, is_head) for one, is_head in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        ([(1000, True), (10, True), (10, True)], {}, [(1000, True), (10, False), (10, False)]),
+        ([(9000, False), (1000, True), (10, True)], {}, [(1000, False), (10, False)]),
+        ([(9000, False), (1000, True), (10, True)], {"head_scope": "collection"}, [(1000, True), (10, False)]),
+        ([(9000, False), (10, True)], {}, "too_few_members"),
+        ([(9000, False)], {}, "no_members"),
+        ([(1000, True), (900, True)], {}, "small_gap"),
+        ([(1000, True), (900, True)], {"gap_on": "views"}, [(1000, True), (900, False)]),
+        ([(1, True), (1, True)], {}, "small_gap"),
+    ],
+)
+def test_heads_and_gaps(rows: list[tuple[int, bool]], options: dict[str, str], expected: object) -> None:
+    assert chosen(rows, **options) == expected
+
+
+def person(qid: str, **properties: tuple[Value, ...]) -> Entity:
+    return Entity(qid, 10, ("A",), ("Q5",), properties)
+
+
+def test_a_property_without_a_usable_value_makes_that_of_others_ambiguous() -> None:
+    team = (Value(ITEM, "Q9"),)
+    members = [person("Q1", P54=team, P641=team), person("Q2", P54=()), person("Q3", P19=team)]
+    assert distinguishing(members, HUMAN, AmberOptions()) == [("P641",), (), ()]
+
+
+def test_with_complex_types_a_property_of_two_types_does_not_count() -> None:
+    collection = Collection("x", {"Q1": ("P1", "P2"), "Q2": ("P2",)}, {}, {}, {})
+    entity = Entity("Q7", 10, (), ("Q1", "Q2"), {"P1": (), "P2": ()})
+    assert distinguishing([entity], collection, AmberOptions()) == [("P1", "P2")]
+    assert distinguishing([entity], collection, AmberOptions(complex_types=True)) == [("P1",)]
+
+
+def test_values_are_called_by_names_of_those_who_use_them_and_by_words() -> None:
+    known = {
+        "Q1": Entity("Q1", 9, ("guitar",), ("Q9",), {"P3095": (Value(ITEM, "Q2"), Value(ITEM, "Q8")), "P1535": ()}),
+        "Q2": Entity("Q2", 9, ("guitarist", "axeman"), (), {}),
+        "Q3": Entity("Q3", 9, (), (), {}),
+    }
+    values = [Value(ITEM, "Q1"), Value(ITEM, "Q3"), Value(ITEM, "Q8"), Value(QUANTITY, "+12", "1")]
+    assert full_values(values, known, lang="en") == (
+        FullValue(ITEM, "Q1", None, ("guitar",), ("axeman", "guitarist"), ("Q9",)),
+        FullValue(QUANTITY, "+12", "1", ("12",), ("twelve",), None),
+    )
+    assert full_values(values, known, lang="de")[1].additional_aliases == ()
+
+
+def value(qid: str, *aliases: str, is_found: bool = False) -> FullValue:
+    return FullValue(ITEM, qid, None, aliases, (), ("Q476028",), is_found)
+
+
+def of_tuple(*values: FullValue, property_id: str = "P54") -> AmberTuple:
+    return AmberTuple(property_id, "team", "id", (), values)
+
+
+@pytest.mark.parametrize(
+    ("alias", "text", "is_found"),
+    [
+        ("The Spider-Man", "a spider man's", False),
+        ("The Spider-Man", "Behold: SPIDER man!", True),
+        ("1,234", "has 1234 souls", True),
+        ("123", "has 1234 souls", False),
+        ("The The", "the the band", False),
+        ("late", "x " * N_TOKENS + "late", False),
+        ("late", "x " * (N_TOKENS - 1) + "late", True),
+    ],
+)
+def test_the_beginning_of_a_page_names_a_value(alias: str, text: str, is_found: bool) -> None:
+    entity = SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "nowhere", alias)),))
+    aligned = align_entity(entity, [Document(PAGE, text)])
+    assert aligned.pages == (PAGE,)
+    assert [one.provenance for one in aligned.tuples] == ([(PAGE,)] if is_found else [])
+    assert all(one.values[0].is_found for one in aligned.tuples)
+
+
+def test_a_set_needs_a_head_that_is_told_apart() -> None:
+    bare = SetEntity("Q1", 1.0, True, (), (), (), ())
+    told = bare._replace(tuples=(of_tuple(value("Q2", "x")),))
+    tail = told._replace(is_head=False)
+    assert lacking(AmberSet("n", (bare, tail)), "found") == "few_found"
+    assert lacking(AmberSet("n", (bare, tail, tail)), "found") == "no_head_found"
+    assert lacking(AmberSet("n", (told, tail)), "found") is None
+
+
+def test_false_objects_are_called_like_no_true_value() -> None:
+    one = of_tuple(value("Q1", "Mets", "New York Mets"), FullValue(QUANTITY, "+2", "1", ("2",), ("two",), None))
+    assert false_object(one, ["Mets", "New York Mets", "2.0", "Cubs"]) == "Cubs"
+    assert false_object(one, ["Mets", "2"]) is None
+    assert answers(one) == ("Mets", "New York Mets", "2", "two")
+
+
+def test_objects_are_ranked_by_frequency_then_by_who_came_first() -> None:
+    counts = ValueCounts()
+    counts.add(
+        AmberSet("n", (SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "b"), value("Q3", "a", "b")),)),))
+    )
+    assert counts.ranked() == {"P54": ["b", "a"]}
+    counts.add(AmberSet("n", (SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q3", "a")),)),)))
+    assert counts.ranked() == {"P54": ["a", "b"]}
+
+
+def test_claims_and_typed_questions() -> None:
+    one = of_tuple(value("Q1", "Mets"), value("Q2", "Cubs", is_found=True))
+    entity = SetEntity("Q91", 1.0, True, (), (), (), (one,))
+    claims = list(make_queries("N", entity, "fc", HUMAN, AmberOptions(), {"P54": ["Cubs", "Jets"]}))
+    assert [(query.input, query.answer) for query in claims] == [
+        ("N is a player on the Cubs.", "SUPPORTS"),
+        ("N is a player on the Jets.", "REFUTES"),
+    ]
+    (slot,) = make_queries("N", entity, "sf", HUMAN, AmberOptions(), {})
+    assert slot.input == "N [SEP] team"
+    (typed,) = make_queries("N", entity, "qa", HUMAN, AmberOptions(typed_templates=True), {})
+    assert "football team" in typed.input
+
+
+def test_released_templates_keep_their_slips() -> None:
+    corrected, released = (load_collections(None, None, ["nonhuman"], form)[0] for form in ("corrected", "released"))
+    assert corrected.fc_templates["P50"][0] == "$object wrote $entity."
+    assert released.fc_templates["P50"][0] == "$entity wrote $object."
+    assert released.qa_templates["P264"]["all"][0] == "What is the record label of $entity.?"
+    assert corrected.types == released.types
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"types": {"Q5": ["instrument"]}}, "expected the id of a Wikidata property; found 'instrument'"),
+        ({"types": {"five": ["P54"]}}, "expected the id of a Wikidata item; found 'five'"),
+        ({"types": {"Q5": ["P54", "P99"]}}, "templates of P99"),
+        ({"fc_templates": {"P54": ["$entity plays."]}}, "expected $object in it"),
+        ({"qa_templates": {"P54": {"Q1": ["$entity?"]}}}, "all among them"),
+        ({"more": {}}, "expected fc_templates, qa_templates, types"),
+    ],
+)
+def test_a_slip_in_a_file_of_types_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    good = {
+        "types": {"Q5": ["P54"]},
+        "qa_templates": {"P54": {"all": ["$entity?"]}},
+        "fc_templates": {"P54": ["$entity: $object."]},
+    }
+    file = tmp_path / "types.yaml"
+    file.write_text(json.dumps({"own": {**good, **change}}))
+    with pytest.raises(SetupError, match=r"types.yaml.*own") as caught:
+        load_collections(str(file), LocalStorage(), (), "corrected")
+    assert said in str(caught.value)
+
+
+def test_an_unknown_collection_is_named() -> None:
+    with pytest.raises(SetupError, match=r"--collection cats: .* has human, nonhuman"):
+        load_collections(None, None, ["cats"], "corrected")
+
+
+def test_records_give_their_sets_back_and_are_counted() -> None:
+    one = of_tuple(value("Q2", "x", is_found=True), FullValue(QUANTITY, "+2", "1", ("2",), ("two",), None))
+    head = SetEntity("Q1", 1.5, True, ("N",), ("Q5",), (PAGE,), (one._replace(provenance=(PAGE,)),))
+    made = AmberSet("N", (head, replace_qid(head, "Q3")))
+    assert set_of(json.loads(json.dumps(tuples_record(made)))) == made
+    statistics = CollectionStatistics(HUMAN)
+    statistics.add(made, {"qa": 2, "sf": 2, "fc": 3})
+    values = statistics.values()
+    assert values["queries"] == {"made": 7, "published": 23768}
+    assert values["entities_per_set"] == {"made": 2.0, "published": 2.98}
+    assert values["shares"]["Q5 P54"] == {"made": 100.0, "published": 17.25}
+    assert values["shares"]["Q5 P641"] == {"made": 0.0, "published": 25.68}
+
+
+def replace_qid(entity: SetEntity, qid: str) -> SetEntity:
+    return entity._replace(qid=qid, is_head=False)
