@@ -54,6 +54,10 @@ demo: $(STAMP)
 	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
 	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
 	    --output $(DEMO_OUT)/aligned
+	$(BIN)/kbsource amber --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --pageviews $(DEMO_OUT)/views \
+	    --types kbsource/demo/amber_types.json --false-objects wikidata --output $(DEMO_OUT)/amber
+	$(BIN)/kbsource verify $(DEMO_OUT)/amber --kb $(DEMO_OUT)/release
+	$(BIN)/kbsource show $(DEMO_OUT)/amber Lantern
 	$(BIN)/kbsource qampari --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --model none \
 	    --output $(DEMO_OUT)/qampari
 	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release

@@ -9,6 +9,7 @@ from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.amber.kind import AMBER_SETS
+from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
@@ -27,6 +28,8 @@ _MADE: tuple[Kind[Any], ...] = (
     CROWD_TASKS,
     CONTEXTS,
     AMBER_SETS,
+    CAMPAIGN_TASKS,
+    CAMPAIGN,
 )
 
 OWN_TABLES = ListingKind(

@@ -19,19 +19,18 @@ from kbsource.errors import DataError, SetupError, named_faults
 from pipelines.commands import (
     amber,
     build,
-    check_dump,
+    campaign,
     evaluate,
     export_kilt,
     locate,
     nli,
-    pageviews,
     passages,
     show,
     validate_kilt,
     verify,
-    wikidata,
 )
 from pipelines.commands import map as map_command
+from pipelines.commands.dumps import check_dump, pageviews, wikidata
 from pipelines.commands.flags.common import Command, CommandParser
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
@@ -61,6 +60,7 @@ COMMANDS: tuple[Command, ...] = (
     qampari_contexts.COMMAND,
     amber.COMMAND,
     evaluate.COMMAND,
+    campaign.COMMAND,
 )
 
 

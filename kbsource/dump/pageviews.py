@@ -16,15 +16,12 @@ https://wikitech.wikimedia.org/wiki/Analytics/Data_Lake/Traffic/Pageviews.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
-
-from kbsource.dump.lines import LineRange, plan_lines, read_lines
-from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage, Storage, base_name
+from kbsource.dump.lines import LineRange, read_lines
+from kbsource.files import ReadableStorage, base_name
 from kbsource.records import BadRecord
 
 ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
@@ -58,23 +55,6 @@ def projects_of(edition: str) -> frozenset[str]:
     ['en', 'en.m', 'en.m.z', 'en.wikipedia', 'en.z', 'en.zero']
     """
     return frozenset({edition, *(f"{edition}.{site}" for site in ("wikipedia", "m", "zero", "z", "m.z"))})
-
-
-def read_pageviews(path: str, storage: Storage, projects: frozenset[str]) -> Iterator[PageViews | BadRecord]:
-    """Yields the views of the pages of some projects, as ``read_range`` from a whole file.
-
-    Args:
-        path: ``.bz2``, ``.gz`` or plain; what it is, its first bytes say.
-        storage: where it is.
-        projects: from ``projects_of``.
-
-    Raises:
-        SetupError: the file is missing or in a form that is not read.
-    """
-    if not storage.exists(path):
-        raise SetupError(f"{path} does not exist.")
-    for line_range in plan_lines([path], storage, range_bytes=max(storage.size(path), 1)):
-        yield from read_range(line_range, storage, projects)
 
 
 def read_range(
@@ -122,38 +102,3 @@ def _number(written: bytes) -> int | None:
 def _title(written: bytes) -> str:
     text = written.decode("utf-8", "replace")
     return (unquote(text) if _ESCAPE.search(written) else text).replace("_", " ")
-
-
-class Popularity:
-    """Views by article: of every title that leads there, over days, kinds of access and files.
-
-    Memory: 8 bytes for every number up to the highest one.
-    """
-
-    def __init__(self, article_of: Callable[[PageViews], int | None]) -> None:
-        """Begins with no views.
-
-        Args:
-            article_of: gives the number of the article that the views are of, redirects followed: its page id or,
-                since those have gaps, its place in an index. None when they are of no article.
-        """
-        self._article_of = article_of
-        self._views = np.zeros(1 << 10, np.int64)
-        self.n_views = self.n_elsewhere = 0
-
-    def add(self, rows: Iterable[PageViews]) -> None:
-        """Adds views; those that are of no article, or of a page that is not known, only count as ``n_elsewhere``."""
-        for row in rows:
-            is_unknown = row.title == UNKNOWN_TITLE and row.page_id is None
-            number = None if is_unknown else self._article_of(row)
-            if number is None:
-                self.n_elsewhere += row.views
-                continue
-            if number >= len(self._views):
-                self._views = np.concatenate([self._views, np.zeros(max(len(self._views), number + 1), np.int64)])
-            self._views[number] += row.views
-            self.n_views += row.views
-
-    def views(self, number: int) -> int:
-        """Gives the views of an article, by the number that ``article_of`` gives it."""
-        return int(self._views[number]) if 0 <= number < len(self._views) else 0

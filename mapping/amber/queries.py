@@ -57,7 +57,9 @@ def make_queries(
             yield _query(f"{name}{_SEPARATOR}{one.property}", answers(one), one)
         elif task == "qa":
             templates = _qa_templates(one, collection, options)
-            yield _query(_filled(choose_template(templates, entity.qid, one.property_id), name), answers(one), one)
+            # A name may hold ``$object`` itself.
+            question = choose_template(templates, entity.qid, one.property_id).replace("$entity", name)
+            yield _query(question, answers(one), one)
         else:
             template = choose_template(collection.fc_templates[one.property_id], entity.qid, one.property_id)
             true = next(value.aliases[0] for value in one.values if value.is_found)
@@ -100,7 +102,7 @@ def _qa_templates(one: AmberTuple, collection: Collection, options: AmberOptions
     return typed or by_type[ANY]
 
 
-def _filled(template: str, name: str, value: str = "") -> str:
+def _filled(template: str, name: str, value: str) -> str:
     return template.replace("$entity", name).replace("$object", value)
 
 

@@ -1,13 +1,13 @@
-"""How QAMPARI is evaluated: choices and their meanings."""
+"""How QAMPARI and AmbER sets are evaluated: choices and their meanings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kbsource.errors import SetupError
-from mapping.options import check_options, option, path_option
+from mapping.options import Checked, check_options, option, path_option
 
 EvidenceMatch = Literal["text", "id"]
 Matching = Literal["greedy", "maximum"]
@@ -32,6 +32,11 @@ QUIRKS: Mapping[str, str] = {
     "passage given twice is two",
 }
 """What the released script does otherwise: name -> meaning."""
+
+
+def ks_option(default: tuple[int, ...], help: str) -> Any:
+    """Declares ranks up to which what was retrieved counts."""
+    return option(default, help, flag="--k", metavar="K,…", parse=_numbers, lowest=1, remedy="give numbers from 1")
 
 
 def _numbers(typed: str) -> tuple[int, ...]:
@@ -62,9 +67,7 @@ class QampariOptions:
         quirks: of ``QUIRKS``.
     """
 
-    ks: tuple[int, ...] = option(
-        DEFAULT_KS, "numbers of passages that count as retrieved", flag="--k", metavar="K,…", parse=_numbers
-    )
+    ks: tuple[int, ...] = ks_option(DEFAULT_KS, "numbers of passages that count as retrieved")
     evidence_match: EvidenceMatch = option("text", metavar="HOW", choices=EVIDENCE_MATCHES)
     matching: Matching = option("greedy", metavar="HOW", choices=MATCHINGS)
     quirks: frozenset[str] = frozenset()
@@ -72,7 +75,7 @@ class QampariOptions:
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for what does not go together."""
         check_options(self)
-        if not self.ks or min(self.ks) < 1 or list(self.ks) != sorted(set(self.ks)):
+        if not self.ks or list(self.ks) != sorted(set(self.ks)):
             raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
         if unknown := sorted(self.quirks - QUIRKS.keys()):
             raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(QUIRKS)}.")
@@ -80,3 +83,26 @@ class QampariOptions:
             raise SetupError(
                 f"--matching {self.matching}: --quirk last_owner gives every name one answer; leave one out."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class AmberFiles:
+    """Paths of what is evaluated, and of what is written."""
+
+    gold: str = option(help="amber_sets.jsonl of a task, as released", metavar="FILE")
+    predictions: str = option(
+        help="id and output for each query: provenance, a list of objects with wikipedia_id, best first, or answer",
+        metavar="FILE",
+    )
+    metrics: str | None = path_option("takes metrics@K.json and raw_metrics@K.json, as the released tool's", "DIR")
+    plot: str | None = path_option("takes the plot of accuracy by gap in popularity, as SVG")
+
+
+@dataclass(frozen=True, slots=True)
+class AmberOptions(Checked):
+    """How AmbER sets are evaluated; ``ks`` ascending, each once."""
+
+    ks: tuple[int, ...] = ks_option((1,), "numbers of pages that count as retrieved")
+    gap_on: Literal["log10", "views"] = option(
+        "log10", "popularity that the gap between head and tail is taken of", metavar="WHAT"
+    )

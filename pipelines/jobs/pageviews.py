@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
 
 import apache_beam as beam
 
@@ -96,7 +95,16 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
         read = _SumRange(hashed, Site(language_of_dbname(options.site), options.site), join(out.staging, READ))
         finish = _Commit(options, inputs, output)
-        _ = pipeline | "views" >> MakePageviews(ranges, groups, read, finish, staging=out.staging)
+        sums = (
+            pipeline
+            | "ranges" >> beam.Create(ranges, reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | beam.ParDo(read)
+        )
+        by_title = {"rows": sums | "by title" >> Regroup(join(out.staging, "titles"), groups)}
+        summed = by_title | GroupMap(_sum_group, join(out.staging, "sums"), outputs={"pageviews": PAGEVIEWS})
+        reports = beam.pvalue.AsSingleton(sums | "reports" >> Together())
+        _ = summed.pageviews | "groups" >> Together() | "release" >> beam.ParDo(finish, reports)
         sizes = [one.end - one.start for one in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "pageviews")
@@ -119,43 +127,6 @@ def check_views_files(names: Sequence[str]) -> None:
     for day, name in times.items():
         if len(day) == 8 and day[:6] in times:
             raise SetupError(f"{name} is a day of the month that {times[day[:6]]} sums up; give either of them.")
-
-
-class MakePageviews(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Ranges of files of views -> the path of the release, once it is whole. Applied to a pipeline.
-
-    Args:
-        ranges: of the files.
-        groups: of titles.
-        read: sums a range.
-        finish: writes the release.
-        staging: folder for what is only needed meanwhile.
-    """
-
-    def __init__(
-        self, ranges: Sequence[LineRange], groups: TitleGroups, read: _SumRange, finish: _Commit, *, staging: str
-    ) -> None:
-        super().__init__()
-        self._ranges, self._groups, self._read, self._finish = list(ranges), groups, read, finish
-        self._staging = staging
-
-    def expand(self, pipeline: Any) -> Any:
-        read = (
-            pipeline
-            | "ranges" >> beam.Create(self._ranges, reshuffle=False)
-            | "spread" >> beam.Reshuffle()
-            | "read" >> beam.ParDo(self._read)
-        )
-        groups = read | "by title" >> Regroup(join(self._staging, "titles"), self._groups)
-        summed = {"rows": groups} | "sum" >> GroupMap(
-            _sum_group, join(self._staging, "sums"), outputs={"pageviews": PAGEVIEWS}
-        )
-        reports = read | "reports" >> Together()
-        return (
-            summed.pageviews
-            | "all groups" >> Together()
-            | "release" >> beam.ParDo(self._finish, beam.pvalue.AsSingleton(reports))
-        )
 
 
 class _SumRange(WorkerDoFn):

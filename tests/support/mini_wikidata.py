@@ -5,11 +5,12 @@ from __future__ import annotations
 from tests.support.mini_wiki import FOLDER
 
 DUMP = FOLDER / "miniwikidata-20260101-all.json.bz2"
+AMBER_TYPES = FOLDER / "amber_types.json"
 SITE = "miniwiki"
 
 # One line is cut and one entity comes twice, so a run needs a rejection ceiling above their share.
 MAX_REJECTS = 0.01
-N_ITEMS, N_PROPERTIES, N_OTHERS = 157, 58, 1
+N_ITEMS, N_PROPERTIES, N_OTHERS = 157, 59, 1
 REJECTED = {"duplicate_entity": 1, "malformed_json": 1}
 N_SITELINKS = 63
 

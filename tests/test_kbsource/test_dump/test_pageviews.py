@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.dump.pageviews import PageViews, Popularity, projects_of, read_pageviews
-from kbsource.errors import SetupError
+from kbsource.dump.lines import plan_lines
+from kbsource.dump.pageviews import PageViews, projects_of, read_range
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from tests.support.examples import examples
@@ -22,7 +22,12 @@ EN = projects_of("en")
 
 def read(path: Path, content: bytes) -> list[PageViews | BadRecord]:
     path.write_bytes(content)
-    return list(read_pageviews(str(path), LocalStorage(), EN))
+    return read_whole(path, EN)
+
+
+def read_whole(path: Path, projects: frozenset[str]) -> list[PageViews | BadRecord]:
+    (whole,) = plan_lines([str(path)], LocalStorage(), range_bytes=1 << 30)
+    return list(read_range(whole, LocalStorage(), projects))
 
 
 @pytest.mark.parametrize(
@@ -132,36 +137,14 @@ def test_any_cut_into_streams_gives_what_the_lines_say(lines: list[bytes], step:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "views"
         path.write_bytes(b"".join(map(pack, parts)) if content else pack(b"\n"))
-        found = list(read_pageviews(str(path), LocalStorage(), EN))
+        found = read_whole(path, EN)
     assert [one.reason if isinstance(one, BadRecord) else tuple(one) for one in found] == expected
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="nothing"):
-        list(read_pageviews(str(tmp_path / "nothing"), LocalStorage(), EN))
-
-
-def test_popularity_sums_over_titles_that_lead_to_one_article() -> None:
-    articles = {"A": 7, "Redirect to A": 7, "B": 5000}
-    popularity = Popularity(lambda row: row.page_id or articles.get(row.title))
-    popularity.add([PageViews("A", None, 3), PageViews("Redirect to A", None, 4), PageViews("x", 5000, 1)])
-    popularity.add([PageViews("B", None, 1), PageViews("no page", None, 9)])
-    assert [popularity.views(page_id) for page_id in (7, 5000, 6, 10**9)] == [7, 2, 0, 0]
-    assert (popularity.n_views, popularity.n_elsewhere) == (9, 9)
-
-
-def test_views_of_pages_that_are_not_known_are_of_no_article() -> None:
-    popularity = Popularity(lambda row: row.page_id or {"-": 7}.get(row.title))
-    popularity.add([PageViews("-", None, 1000), PageViews("-", 7, 2)])
-    assert (popularity.views(7), popularity.n_elsewhere) == (2, 1000)
 
 
 def test_real_days_add_up() -> None:
     folder = real_path("sql/qrank_dumps/other/pageview_complete/2023/2023-03")
-    popularity = Popularity(lambda row: row.page_id)
-    for path in sorted(folder.iterdir()):
-        rows = list(read_pageviews(str(path), LocalStorage(), projects_of("de")))
-        assert not any(isinstance(row, BadRecord) for row in rows)
-        popularity.add(row for row in rows if isinstance(row, PageViews))
-    assert popularity.views(585473) > 10
-    assert popularity.n_elsewhere > 0
+    rows = [row for path in sorted(folder.iterdir()) for row in read_whole(path, projects_of("de"))]
+    found = [row for row in rows if isinstance(row, PageViews)]
+    assert len(found) == len(rows)
+    assert sum(row.views for row in found if row.page_id == 585473) > 10
+    assert any(row.page_id is None for row in found)

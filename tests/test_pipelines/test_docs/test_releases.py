@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,14 +19,29 @@ from tests.support.demo_datasets import map_demo
 from tests.support.entities import make
 from tests.support.verified import verified
 
-FOLDERS = ("wikidata", "release", "aligned", "again", "qampari", "passages", "contexts", "tasks", "views")
+FOLDERS = (
+    "wikidata",
+    "release",
+    "aligned",
+    "again",
+    "qampari",
+    "passages",
+    "contexts",
+    "tasks",
+    "asked",
+    "said",
+    "views",
+    "amber",
+)
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of every kind."""
     folder = tmp_path_factory.mktemp("demo")
-    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, views = (str(folder / name) for name in FOLDERS)
+    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, asked, said, views, amber = (
+        str(folder / name) for name in FOLDERS
+    )
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
@@ -36,7 +52,27 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["passages", "--kb", kb, "--output", passages],
         ["qampari-contexts", qampari, "--passages", passages, "--output", contexts],
         ["qampari-tasks", "export", qampari, "--output", tasks],
+        [
+            "campaign",
+            "candidates",
+            "--gold",
+            records,
+            "--run",
+            records,
+            "--kb",
+            kb,
+            "--least-overlap",
+            "0",
+            "--output",
+            f"{folder}/candidates.jsonl",
+        ],
+        ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
+        ["campaign", "import", asked, "--judgements", f"{asked}/tasks.jsonl", "--output", said],
         ["pageviews", "--input", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
+        [
+            *("amber", "--kb", kb, "--wikidata", wikidata, "--pageviews", views, "--output", amber),
+            *("--types", str(mini_wikidata.AMBER_TYPES), "--false-objects", "wikidata"),
+        ],
     ):
         assert main(command) == 0, command
     return folder
@@ -65,9 +101,26 @@ def test_every_kind_is_made_and_sound(demo: Path) -> None:
     assert kinds == {kind.name for kind in KINDS} - {OWN_TABLES.name}
 
 
+def test_both_collections_of_amber_sets_come_of_the_demo(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {}
+    for collection in ("human", "nonhuman"):
+        for line in (demo / "amber" / collection / "qa" / "amber_sets.jsonl").read_text("utf-8").splitlines():
+            record = json.loads(line)
+            asked = [
+                (one["is_head"], query["meta"]["pid"]) for one in record["qids"].values() for query in one["queries"]
+            ]
+            found[collection, record["name"]] = sorted(asked)
+    assert found == {
+        ("human", "Old Steersman"): [(False, "P19"), (True, "P102")],
+        ("nonhuman", "Lantern"): [(False, "P559"), (True, "P123")],
+    }
+    assert main(["show", str(demo / "amber"), "Lantern"]) == 0
+    assert "Lantern" in capsys.readouterr().out
+
+
 def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, said in (
-        ("wikidata", "statements 421 rows,"),
+        ("wikidata", "statements 423 rows,"),
         ("aligned", "fever/dev release "),
         ("contexts", "kind folder of questions with passages"),
     ):

@@ -1,0 +1,297 @@
+"""The metrics of AmbER sets: queries whose name several entities share.
+
+Source: Chen et al., Evaluating Entity Disambiguation and the Role of Popularity in Retrieval-Based NLP (2021), section
+4, and the released script, which ends where a prediction is missing; here such a query scores 0 and is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple
+
+from kbsource.errors import RecordError
+from kbsource.files import Storage
+from kbsource.records import BadRecord
+from mapping.metrics.answer_lists import answer_form
+from mapping.metrics.options import AmberFiles, AmberOptions
+from mapping.metrics.scores import Mean
+from mapping.sources.reading.fields import Json, digits_or_text, object_at, objects_at, text_at
+from mapping.sources.reading.files_in import RawRecord, check_shape
+from mapping.sources.reading.labels import iter_labels
+
+BIN_PERCENT, N_BINS = 20, 5
+"""The last bin takes in every gap above 100 %."""
+_NO_RANK = 1 << 62
+
+
+class Query(NamedTuple):
+    """A query: ids of its gold pages and of the other entities' pages that are none of these, and what answers it, a
+    label where ``is_claim``."""
+
+    query_id: str
+    pages: frozenset[str]
+    others: frozenset[str]
+    answers: tuple[str, ...]
+    is_claim: bool
+
+
+class Entity(NamedTuple):
+    """An entity of a set with its queries; ``popularity`` is the logarithm of its views to base 10."""
+
+    is_head: bool
+    popularity: float
+    queries: tuple[Query, ...]
+
+
+class Prediction(NamedTuple):
+    """What was predicted for a query: ids of pages, best first, each once, and an answer."""
+
+    pages: tuple[str, ...]
+    answer: str | None
+
+
+@dataclass(slots=True)
+class AmberScores:
+    """Scores of sets.
+
+    Attributes:
+        ks: numbers of pages.
+        sets: those with queries.
+        without_predictions: queries without a line of predictions; their scores are 0.
+        means: by metric (``accuracy@K``, ``consistency@K``, ``entity_confusion``, ``answer_f1``, …), then over which
+            queries: ``all``, ``head``, ``tail``.
+        hits: by k and query: 1 where a gold page is among the first k, else 0.
+        bins: by gap in popularity of a head and a tail: accuracy at 1 of the heads' queries, and of the tails'.
+        rejected: lines by file's role and reason.
+    """
+
+    ks: tuple[int, ...]
+    sets: int = 0
+    without_predictions: int = 0
+    means: defaultdict[str, defaultdict[str, Mean]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(Mean))
+    )
+    hits: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    bins: tuple[tuple[Mean, Mean], ...] = field(default_factory=lambda: tuple((Mean(), Mean()) for _ in range(N_BINS)))
+    rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def metrics(self, k: int) -> dict[str, Any]:
+        """Gives accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
+        shares = self._percents(f"accuracy@{k}")
+        parts: dict[str, Any] = {name: {"accuracy": shares[name]} for name in ("head", "tail") if name in shares}
+        return {"accuracy": shares.get("all"), **parts, "consistency": self._percents(f"consistency@{k}").get("all")}
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives all scores, in per cent."""
+        accuracy = self._percents("accuracy@1")
+        others = [name for name in self.means if "@" not in name]
+        return {
+            "sets": self.sets,
+            "queries": len(self.hits[1]),
+            "without_predictions": self.without_predictions,
+            **{f"metrics@{k}": self.metrics(k) for k in self.ks},
+            **{name: self._percents(name) for name in others},
+            "popularity_gap": {
+                "bins": [
+                    {
+                        "from": number * BIN_PERCENT,
+                        "head_queries": head.n,
+                        "tail_queries": tail.n,
+                        "difference": round(_percent(head) - _percent(tail), 4) if head.n else None,
+                    }
+                    for number, (head, tail) in enumerate(self.bins)
+                ],
+                "all": round(accuracy["head"] - accuracy["tail"], 4) if len(accuracy) == 3 else None,
+            },
+            "rejected": {role: dict(sorted(counts.items())) for role, counts in sorted(self.rejected.items())},
+        }
+
+    def _percents(self, metric: str) -> dict[str, float]:
+        return {part: _percent(mean) for part, mean in self.means[metric].items()}
+
+
+def _percent(mean: Mean) -> float:
+    return round(100 * mean.total / mean.n, 4)
+
+
+def evaluate_amber(
+    files: AmberFiles, storage: Storage, options: AmberOptions, *, reject: Callable[[BadRecord], None]
+) -> AmberScores:
+    """Gives the scores of a file of predictions. Memory holds the predictions and the sets.
+
+    Args:
+        files: see ``AmberFiles``.
+        storage: holds them.
+        options: how it is done.
+        reject: called with the place and reason of every line that cannot be used, and of every unknown query.
+
+    Raises:
+        SetupError: a file cannot be read, or the first lines are not what it should hold.
+    """
+    scores = AmberScores(options.ks)
+
+    def records(path: str, role: str, keys: Sequence[str]) -> Iterator[tuple[RawRecord, Json]]:
+        expected = f"JSON Lines or an array with {' and '.join(keys)} ({role})"
+        check_shape(path, iter_labels(storage, path), lambda one: all(key in one for key in keys), expected=expected)
+        for raw in iter_labels(storage, path):
+            try:
+                yield raw, raw.parse()
+            except RecordError as error:
+                note(raw, error, role)
+
+    def note(raw: RawRecord, error: RecordError, role: str) -> None:
+        scores.rejected[role][error.reason] += 1
+        reject(raw.bad(error, key="", stage=role))
+
+    given: dict[str, tuple[RawRecord, Prediction]] = {}
+    for raw, record in records(files.predictions, "predictions", ("id", "output")):
+        try:
+            query_id = digits_or_text(record, "id")
+            if query_id in given:
+                raise RecordError("duplicate_question", query_id)
+            given[query_id] = raw._replace(data=b""), parse_prediction(record)
+        except RecordError as error:
+            note(raw, error, "predictions")
+    sets: list[Sequence[Entity]] = []
+    known: set[str] = set()
+    for raw, record in records(files.gold, "gold", ("name", "qids")):
+        try:
+            entities = parse_set(record)
+            for query_id in (query.query_id for entity in entities for query in entity.queries):
+                if query_id in known:
+                    raise RecordError("duplicate_question", query_id)
+                known.add(query_id)
+            sets.append(entities)
+        except RecordError as error:
+            note(raw, error, "gold")
+    for query_id, (raw, _) in given.items():
+        if query_id not in known:
+            note(raw, RecordError("unknown_question", f"{query_id!r} is not in {files.gold}"), "predictions")
+    score_sets(sets, {query_id: one for query_id, (_, one) in given.items()}, options, scores)
+    return scores
+
+
+def parse_set(record: Json) -> tuple[Entity, ...]:
+    """Gives the entities of a set as it is released; in its first form ``output`` is a list of one.
+
+    Raises:
+        RecordError: ``missing_field`` or ``wrong_type``.
+    """
+    named = object_at(record, "qids")
+    pages = {qid: _page_ids(object_at(named, qid), "wikipedia") for qid in named}
+    found = []
+    for qid, one in named.items():
+        others = {page for other, own in pages.items() if other != qid for page in own}
+        queries = []
+        for query in objects_at(one, "queries"):
+            output = (_outputs(query) or [{}])[0]
+            gold, answer = _page_ids(output, "provenance"), output.get("answer")
+            answers = (answer,) if isinstance(answer, str) else tuple(answer or ())
+            if not answers or not all(isinstance(text, str) for text in answers):
+                raise RecordError("wrong_type", "'answer': expected a label or a list of strings")
+            rest = frozenset(others.difference(gold))
+            queries.append(Query(text_at(query, "id"), frozenset(gold), rest, answers, isinstance(answer, str)))
+        is_head, popularity = one.get("is_head"), one.get("popularity")
+        if not isinstance(popularity, int | float) or not isinstance(is_head, bool):
+            raise RecordError("wrong_type", "expected true or false as 'is_head', a number as 'popularity'")
+        found.append(Entity(is_head, float(popularity), tuple(queries)))
+    return tuple(found)
+
+
+def parse_prediction(record: Json) -> Prediction:
+    """Gives the pages and the answer of a prediction.
+
+    Raises:
+        RecordError: ``missing_field`` or ``wrong_type``.
+    """
+    outputs = _outputs(record)
+    answers = [text_at(one, "answer") for one in outputs if "answer" in one]
+    ranked = [page for one in outputs if "provenance" in one for page in _page_ids(one, "provenance")]
+    if not answers and not any("provenance" in one for one in outputs):
+        raise RecordError("missing_field", "'output' has neither provenance nor answer")
+    pages = dict.fromkeys(page for page in ranked if page != "None")
+    return Prediction(tuple(pages), answers[0] if answers else None)
+
+
+def _outputs(record: Json) -> list[Json]:
+    # Records of KILT have a list; an empty one says nothing.
+    return objects_at(record, "output") if isinstance(record.get("output"), list) else [object_at(record, "output")]
+
+
+def _page_ids(record: Json, key: str) -> list[str]:
+    return [str(one.get("wikipedia_id")) for one in objects_at(record, key)]
+
+
+def score_sets(
+    sets: Sequence[Sequence[Entity]], given: Mapping[str, Prediction], options: AmberOptions, scores: AmberScores
+) -> None:
+    """Adds the scores of sets to ``scores``; ``given`` are the predictions by id of the query."""
+    has_answers = any(one.answer is not None for one in given.values())
+    for entities in sets:
+        queries = [(query, entity.is_head) for entity in entities for query in entity.queries]
+        for query, is_head in queries:
+            prediction = given.get(query.query_id)
+            scores.without_predictions += prediction is None
+            for metric, value in _scored(query, prediction, {1, *options.ks}, has_answers=has_answers):
+                for part in ("all", "head" if is_head else "tail"):
+                    scores.means[metric][part].add(value)
+                if metric.startswith("accuracy@"):
+                    scores.hits[int(metric.partition("@")[2])][query.query_id] = int(value)
+        if not queries:
+            continue
+        scores.sets += 1
+        for k, hits in scores.hits.items():
+            scores.means[f"consistency@{k}"]["all"].add(all(hits[query.query_id] for query, _ in queries))
+        for head, tail in product(entities, entities):
+            if head.is_head and not tail.is_head and head.queries and tail.queries:
+                pair = scores.bins[gap_bin(head.popularity, tail.popularity, on_views=options.gap_on == "views")]
+                for mean, entity in zip(pair, (head, tail), strict=True):
+                    for query in entity.queries:
+                        mean.add(scores.hits[1][query.query_id])
+
+
+def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:
+    """Gives the metrics that a query counts for, and its values."""
+    pages, answer = (given.pages, given.answer) if given else ((), None)
+    gold, other = _rank(query.pages, pages), _rank(query.others, pages)
+    for k in sorted(ks):
+        yield f"accuracy@{k}", float(gold < k)
+    if query.others:
+        yield "entity_confusion", float(other < gold)
+        if min(gold, other) < _NO_RANK:
+            yield "entity_confusion_of_retrieved", float(other < gold)
+    if has_answers and query.is_claim:
+        yield "answer_accuracy", float(answer == query.answers[0])
+    elif has_answers:
+        yield "answer_f1", max(token_f1(answer or "", gold) for gold in query.answers)
+
+
+def _rank(sought: frozenset[str], pages: Sequence[str]) -> int:
+    """Gives the place, from 0, of the first page that is sought."""
+    return next((rank for rank, page in enumerate(pages) if page in sought), _NO_RANK)
+
+
+def token_f1(answer: str, gold: str) -> float:
+    """Gives the F1 of the words of two answers in their normal form; 0 where they share none.
+
+    >>> token_f1("the Vietnam-War", "Vietnam War of 1955")
+    0.6666666666666666
+    """
+    words, wanted = (answer_form(text.replace("-", " ")).split() for text in (answer, gold))
+    n_shared = (Counter(words) & Counter(wanted)).total()
+    return 2 * n_shared / (len(words) + len(wanted)) if n_shared else 0.0
+
+
+def gap_bin(head: float, tail: float, *, on_views: bool) -> int:
+    """Gives the bin of the gap between two popularities, (head - tail) / tail.
+
+    >>> gap_bin(4.0, 4.0, on_views=False), gap_bin(3.2, 2.0, on_views=False), gap_bin(5.0, 4.5, on_views=True)
+    (0, 3, 4)
+    """
+    if on_views:
+        head, tail = 10 ** (head - tail), 1.0
+    percent = round(100 * (head - tail) / tail, 6) if tail > 0 and head < 2 * tail else 100
+    return min(int(max(percent, 0) / BIN_PERCENT), N_BINS - 1)

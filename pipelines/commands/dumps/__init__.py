@@ -1,0 +1,1 @@
+"""What is read from files that Wikimedia publishes: one module a command."""

@@ -1,0 +1,205 @@
+"""AmbER sets a second time, slow and obvious: worked out from the description of the rules alone.
+
+Everything is plain dictionaries in the form of the released files; nothing is imported from the product.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+import string
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import inflect
+
+Json = dict[str, Any]
+
+
+def make_tuples(entities: dict[str, Json], pages: list[Json], collection: Json, options: Json) -> list[Json]:
+    """Gives the sets of a collection with their tuples, by name.
+
+    Args:
+        entities: by id: ``views``, ``aliases``, ``types``, and ``pids``: values by property.
+        pages: ``wikipedia_id``, ``wikipedia_title``, ``text`` (a list), ``qid``.
+        collection: ``types`` (properties by type), ``labels`` of properties.
+        options: ``gap_on``, ``head_scope``, ``complex_types``.
+    """
+    names = sorted({name for one in entities.values() for name in one["aliases"]})
+    sets = [_tuples_of(name, entities, pages, collection, options) for name in names]
+    return [one for one in sets if one is not None]
+
+
+def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collection: Json, options: Json) -> Json | None:
+    popularity = {qid: math.log10(one["views"]) for qid, one in entities.items() if name in one["aliases"]}
+    kept = {qid: rank for qid, rank in popularity.items() if set(entities[qid]["types"]) & set(collection["types"])}
+    if len(kept) < 2:
+        return None
+    scale = kept if options["gap_on"] == "log10" else {qid: float(entities[qid]["views"]) for qid in kept}
+    first, second = sorted(scale.values(), reverse=True)[:2]
+    if first + second == 0 or (first - second) / ((first + second) / 2) < 0.10:
+        return None
+    highest = max((popularity if options["head_scope"] == "all" else kept).values())
+    count = Counter(pid for qid in kept for pid in entities[qid]["pids"])
+    qids: Json = {}
+    for qid in sorted(kept, key=lambda one: int(one[1:])):
+        entity = entities[qid]
+        own_pages = [page for page in pages if page["qid"] == qid]
+        if not own_pages:
+            continue
+        pids = {}
+        for pid, values in entity["pids"].items():
+            listings = [one for one in dict.fromkeys(entity["types"]) if pid in collection["types"].get(one, ())]
+            is_listed = len(listings) == 1 if options["complex_types"] else len(listings) >= 1
+            if is_listed and count[pid] == 1:
+                full = [complete for value in values if (complete := complete_value(value, entities))["aliases"]]
+                provenance = find_values(full, own_pages)
+                if provenance:
+                    pids[pid] = {
+                        "property": collection["labels"][pid],
+                        "amber_id": _md5(repr([name, qid, pid])),
+                        "provenance": provenance,
+                        "values": full,
+                    }
+        qids[qid] = {
+            "popularity": kept[qid],
+            "is_head": kept[qid] == highest,
+            "aliases": entity["aliases"],
+            "entity_types": entity["types"],
+            "wikipedia": [_reference(page) for page in own_pages],
+            "pids": pids,
+        }
+    with_pids = [one for one in qids.values() if one["pids"]]
+    if len(with_pids) < 2 or not any(one["is_head"] for one in with_pids):
+        return None
+    return {"name": name, "qids": qids}
+
+
+def complete_value(value: Json, entities: dict[str, Json]) -> Json:
+    """Gives a value with its names; without any where it is not known."""
+    if value["type"] == "quantity":
+        amount = value["amount"].lstrip("+-")
+        return {**value, "aliases": [amount], "additional_aliases": in_words(amount)}
+    entity = entities.get(value["qid"])
+    if entity is None:
+        return {**value, "aliases": []}
+    users = [one["qid"] for pid in ("P3095", "P1535") for one in entity["pids"].get(pid, []) if "qid" in one]
+    more = {alias for qid in users if qid in entities for alias in entities[qid]["aliases"]}
+    return {
+        **value,
+        "aliases": entity["aliases"],
+        "additional_aliases": sorted(more),
+        "entity_types": entity["types"],
+    }
+
+
+def in_words(amount: str) -> list[str]:
+    """Gives a number in words; nothing for what is none."""
+    return [str(inflect.engine().number_to_words(amount))] if re.fullmatch(r"[0-9]+(\.[0-9]+)?", amount) else []
+
+
+def find_values(values: list[Json], pages: list[Json]) -> list[Json]:
+    """Marks the values that a page names near its beginning, and gives the pages that name one."""
+    texts = [(words(" ".join(" ".join(page["text"]).split()[:350])), _reference(page)) for page in pages]
+    found = []
+    for value in values:
+        value["found_in_passage"] = False
+        for alias in value["aliases"]:
+            for text, reference in texts:
+                if _is_in(words(alias), text):
+                    value["found_in_passage"] = True
+                    if reference not in found:
+                        found.append(reference)
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Gives the normal form of a text."""
+    text = text.lower().replace("-", " ")
+    text = "".join(letter for letter in text if letter not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def _is_in(sought: list[str], text: list[str]) -> bool:
+    starts = range(len(text) - len(sought) + 1)
+    return bool(sought) and any(text[start : start + len(sought)] == sought for start in starts)
+
+
+def _reference(page: Json) -> Json:
+    return {"wikipedia_id": page["wikipedia_id"], "title": page["wikipedia_title"]}
+
+
+def make_queries(sets: list[Json], collection: Json, entities: dict[str, Json], options: Json) -> Json:
+    """Gives the queries of the sets as (name, qid, pid, id, input, answer), by task.
+
+    Args:
+        sets: from ``make_tuples``.
+        collection: ``qa_templates`` and ``fc_templates``.
+        entities: as for ``make_tuples``.
+        options: ``typed_templates``, ``false_objects``.
+    """
+    popular = _popular(sets, entities, options)
+    found: Json = {"qa": [], "sf": [], "fc": []}
+    for one in sets:
+        for qid, entity in one["qids"].items():
+            for pid, info in entity["pids"].items():
+                name, values = one["name"], info["values"]
+                answer = [alias for value in values for alias in value["aliases"]]
+                answer += [alias for value in values for alias in value["additional_aliases"]]
+
+                def add(task: str, text: str, answer: Any, key: tuple[str, ...] = (one["name"], qid, pid)) -> None:
+                    amber_id = _md5(repr(list(key)))
+                    found[task].append((*key, f"{amber_id}={_md5(text)}", text, answer))
+
+                question = choose(_question_templates(values, collection["qa_templates"][pid], options), qid, pid)
+                add("qa", question.replace("$entity", name), answer)
+                add("sf", f"{name} [SEP] {info['property']}", answer)
+                claim = choose(collection["fc_templates"][pid], qid, pid).replace("$entity", name)
+                true = next(value for value in values if value["found_in_passage"])["aliases"][0]
+                add("fc", claim.replace("$object", true), "SUPPORTS")
+                names = {alias for value in values for alias in value["aliases"]}
+                numbers = {number(value["aliases"][0]) for value in values if value["type"] == "quantity"}
+                false = [text for text in popular.get(pid, []) if text not in names]
+                if numbers:
+                    false = [text for text in false if number(text) not in numbers]
+                if false:
+                    add("fc", claim.replace("$object", false[0]), "REFUTES")
+    return found
+
+
+def choose(templates: Any, qid: str, pid: str) -> str:
+    """Gives the template of an entity and a property."""
+    return str(random.Random(int(qid[1:] + pid[1:])).choice(list(templates)))
+
+
+def _question_templates(values: list[Json], templates: Json, options: Json) -> list[str]:
+    types = dict.fromkeys(one for value in values for one in value.get("entity_types", []))
+    typed = [text for one in types for text in templates.get(one, [])]
+    return typed if typed and options["typed_templates"] else templates["all"]
+
+
+def number(text: str) -> Any:
+    """Gives the number that a text is, else the text."""
+    return Decimal(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text
+
+
+def _popular(sets: list[Json], entities: dict[str, Json], options: Json) -> dict[str, list[str]]:
+    counts: dict[str, Counter[str]] = {}
+    if options["false_objects"] == "code":
+        for one in sets:
+            for entity in one["qids"].values():
+                for pid, info in entity["pids"].items():
+                    counts.setdefault(pid, Counter()).update(value["aliases"][0] for value in info["values"])
+    else:
+        for qid in sorted(entities, key=lambda one: int(one[1:])):
+            for pid, values in entities[qid]["pids"].items():
+                full = [complete_value(value, entities)["aliases"] for value in values]
+                counts.setdefault(pid, Counter()).update(aliases[0] for aliases in full if aliases)
+    return {pid: [text for text, _ in counter.most_common()] for pid, counter in counts.items()}
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode()).hexdigest()
