@@ -31,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"evaluate as the released script does; may be repeated. {meanings}; all: all of these",
     )
-    add("--json", action="store_true", help="the scores as one JSON object")
+    add("--json", action="store_true", help="the result as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:
