@@ -1,7 +1,7 @@
 """The metrics of QAMPARI: questions with many answers, each stated somewhere in Wikipedia.
 
 Source: Amouyal et al., QAMPARI (2022), section 5. Where the released script differs from the paper or goes wrong, its
-behaviour has a name in ``mapping.metrics.options.QUIRKS`` and is off.
+behaviour has a name in ``mapping.metrics.evaluation_options.QUIRKS`` and is off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.metrics.answer_lists import ListScore, is_exact, score_list
-from mapping.metrics.options import QampariFiles, QampariOptions
+from mapping.metrics.evaluation_options import EvaluationOptions, QampariFiles
 from mapping.metrics.qampari_files import (
     KEYS,
     GoldQuestion,
@@ -38,7 +38,12 @@ Reject = Callable[[BadRecord], None]
 
 
 def evaluate_qampari(
-    files: QampariFiles, storage: Storage, options: QampariOptions, *, reject: Reject, scratch_folder: str | None = None
+    files: QampariFiles,
+    storage: Storage,
+    options: EvaluationOptions,
+    *,
+    reject: Reject,
+    scratch_folder: str | None = None,
 ) -> QampariScores:
     """Gives the scores of a file of predictions, of retrieved passages, or both.
 
@@ -64,7 +69,7 @@ def evaluate_qampari(
 
 
 class _Evaluation:
-    def __init__(self, files: QampariFiles, options: QampariOptions, joined: Joined, reject: Reject) -> None:
+    def __init__(self, files: QampariFiles, options: EvaluationOptions, joined: Joined, reject: Reject) -> None:
         self._files = files
         self._options = options
         self._joined = joined

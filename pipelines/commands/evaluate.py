@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from mapping.metrics.options import QUIRKS, QampariFiles, QampariOptions
+from mapping.metrics.evaluation_options import QUIRKS, EvaluationOptions, QampariFiles
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
 
@@ -21,7 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("benchmark", choices=_BENCHMARKS, metavar="BENCHMARK", help="qampari")
     add_flags(parser, QampariFiles)
-    add_flags(parser, QampariOptions)
+    add_flags(parser, EvaluationOptions)
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in QUIRKS.items())
     add(
         "--quirk",
@@ -40,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.stores.storage import storage_for
 
     quirks = frozenset(QUIRKS if "all" in args.quirk else args.quirk)
-    options = from_flags(vars(args), QampariOptions, quirks=quirks)
+    options = from_flags(vars(args), EvaluationOptions, quirks=quirks)
     files = from_flags(vars(args), QampariFiles)
     given = [path for path in (files.gold, files.predictions, files.retrieved) if path is not None]
     scores = evaluate_qampari(files, storage_for(*given), options, reject=_report)

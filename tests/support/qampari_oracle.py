@@ -12,6 +12,7 @@ from mapping.entail.signal import Pair
 from mapping.qampari.lists.list_tables import list_tables
 from mapping.qampari.lists.table_evidence import table_facts
 from mapping.qampari.lists.table_questions import make_questions
+from mapping.qampari.question_rows import QueryRow
 from mapping.qampari.questions import (
     CompositionQuery,
     IntersectionQuery,
@@ -25,7 +26,6 @@ from mapping.qampari.questions import (
 )
 from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.relations import Relations
-from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import AnswerFilter
 from tests.support.qampari_known import Fact, Known, number_of
 from tests.support.qampari_proofs import prove_fact

@@ -27,10 +27,10 @@ from mapping.qampari.crowd.tasks import (
     validation_tasks,
 )
 from mapping.qampari.crowd.verdicts import REASONS
+from mapping.qampari.question_rows import DrawnQuestion
 from mapping.qampari.questions import COMPOSITION, SIMPLE
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
-from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
 from tests.support.alignments import read_lines
 from tests.support.qampari import FORM, drawn, question, undrawn, write_qampari

@@ -13,7 +13,7 @@ from kbsource.files import LocalStorage
 from kbsource.records import Anchor, Element, Page
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.signal import DEFAULT_MODEL, MAX_TOKENS
-from mapping.metrics.options import DEFAULT_KS
+from mapping.metrics.evaluation_options import DEFAULT_KS
 from mapping.metrics.retrieval import shares_most
 from mapping.qampari.facts.evidence import Sought, find_candidates, item_names, number_names
 from mapping.qampari.lists.table_evidence import value_names

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kbsource.errors import RecordError, SetupError
 from mapping.records import Example
 from mapping.sources.forms.nq_tokens import NqDocument
-from mapping.sources.nq import MAX_ANSWER_TOKENS, NqOptions, Questions
+from mapping.sources.nq import MAX_ANSWER_TOKENS, NqOptions, NqQuestions
 from mapping.sources.reading.base import Tally
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.files_in import RawRecord
@@ -78,7 +78,7 @@ def _question(*annotations: Any, text: str = "<P> a b c d e f </P>", **fields: A
 
 
 def _converted(record: dict[str, Any], **options: Any) -> Example:
-    questions = Questions("dev", campaign=lambda key: None, options=NqOptions(**options))
+    questions = NqQuestions("dev", campaign=lambda key: None, options=NqOptions(**options))
     return questions.example(record, Origin(RawRecord("f", 1, 0, b"")))
 
 
@@ -393,7 +393,7 @@ def _expected(record: dict[str, Any]) -> list[tuple[str | None, str | None]] | N
 def test_no_record_is_lost_without_a_reason_and_outputs_follow_the_rules(records: list[dict[str, Any]]) -> None:
     raws = [RawRecord("f", line, 0, json.dumps(one).encode()) for line, one in enumerate(records, 1)]
     tally = Tally()
-    questions = Questions("dev", campaign=lambda key: None, options=NqOptions())
+    questions = NqQuestions("dev", campaign=lambda key: None, options=NqOptions())
     with Scratch(None) as scratch:
         rows = list(
             read_examples(

@@ -53,7 +53,7 @@ class QampariFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class QampariOptions:
+class EvaluationOptions:
     """How it is evaluated.
 
     Attributes:
