@@ -22,7 +22,7 @@ from mapping.sources.reading.files_in import RawRecord
 from mapping.sources.reading.reasons import EXCLUDED, REJECTED
 from mapping.sources.reading.scratch import Scratch
 from tests.support.alignments import read_lines
-from tests.support.dataset_sources import Reading, read_source, write_lines
+from tests.support.dataset_sources import Reading, is_balanced, read_source, write_lines
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT, real_path
 
@@ -404,7 +404,7 @@ def test_no_record_is_lost_without_a_reason_and_outputs_follow_the_rules(records
                 tally=tally,
             )
         )
-    assert tally.is_balanced
+    assert is_balanced(tally)
     assert tally.records == len(records)
     assert set(tally.excluded) <= EXCLUDED.keys()
     assert set(tally.rejected) <= REJECTED.keys()
