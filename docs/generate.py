@@ -83,14 +83,15 @@ def tables_page() -> str:
 
 def commands_page() -> str:
     """Gives docs/commands.md."""
-    of_command = {command.name: {one.dest: one for one in _arguments(command)} for command in COMMANDS}
+    commands = commands_by_name()
+    of_command = {name: {one.dest: one for one in _arguments(command)} for name, command in commands.items()}
     uses = Counter(_row(one) for arguments in of_command.values() for one in arguments.values() if one.option_strings)
     shared = list(dict(row for row, n in reversed(uses.most_common()) if n > 1).items())  # of one name the most used
     rows: list[tuple[str, str]] = []
-    for command in COMMANDS:
-        arguments = of_command[command.name].values()
+    for name, command in commands.items():
+        arguments = of_command[name].values()
         also = ", ".join(f"`{one.option_strings[0]}`" for one in arguments if _row(one) in shared)
-        rows += [(f"**kbsource {command.name}**", command.summary)]
+        rows += [(f"**kbsource {name}**", command.summary)]
         rows += [row for row in map(_row, arguments) if row not in shared]
         rows += [(also, "[shared](#shared-options)")] if also else []
     stores = ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
@@ -111,6 +112,14 @@ def commands_page() -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def commands_by_name() -> dict[str, Command]:
+    """Gives what can be typed behind ``kbsource``: of a group of commands its parts."""
+    found: dict[str, Command] = {}
+    for command in COMMANDS:
+        found |= {f"{command.name} {part.name}": part for part in command.parts} or {command.name: command}
+    return found
 
 
 def _arguments(command: Command) -> Iterator[argparse.Action]:

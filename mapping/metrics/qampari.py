@@ -13,7 +13,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.metrics.answer_lists import ListScore, is_exact, score_list
-from mapping.metrics.evaluation_options import EvaluationOptions, QampariFiles
+from mapping.metrics.evaluation_options import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari_files import (
     KEYS,
     GoldQuestion,
@@ -40,7 +40,7 @@ Reject = Callable[[BadRecord], None]
 def evaluate_qampari(
     files: QampariFiles,
     storage: Storage,
-    options: EvaluationOptions,
+    options: QampariEvaluation,
     *,
     reject: Reject,
     scratch_folder: str | None = None,
@@ -69,7 +69,7 @@ def evaluate_qampari(
 
 
 class _Evaluation:
-    def __init__(self, files: QampariFiles, options: EvaluationOptions, joined: Joined, reject: Reject) -> None:
+    def __init__(self, files: QampariFiles, options: QampariEvaluation, joined: Joined, reject: Reject) -> None:
         self._files = files
         self._options = options
         self._joined = joined

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from mapping.metrics.evaluation_options import QUIRKS, EvaluationOptions, QampariFiles
+from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import evaluate_qampari, share_within
 from mapping.metrics.qampari_files import REASONS
 from mapping.metrics.scores import QampariScores, scores_text
@@ -83,7 +83,7 @@ def _evaluate(
         None if retrieved is None else _write(folder / "retrieved.jsonl", retrieved),
     )
     rejected: list[BadRecord] = []
-    scores = evaluate_qampari(files, LocalStorage(), EvaluationOptions(**options), reject=rejected.append)
+    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(**options), reject=rejected.append)
     return scores, rejected
 
 
@@ -228,7 +228,7 @@ def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, both)).encode()))
     rejected: list[BadRecord] = []
     files = QampariFiles(str(path), str(path))
-    scores = evaluate_qampari(files, LocalStorage(), EvaluationOptions(), reject=rejected.append)
+    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(), reject=rejected.append)
 
     assert rejected == []
     assert set(scores.to_json()["reader"].values()) == {1.0}
@@ -304,7 +304,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
         evaluate_qampari(
             QampariFiles(str(tmp_path / "gold.jsonl"), "nowhere.jsonl"),
             LocalStorage(),
-            EvaluationOptions(),
+            QampariEvaluation(),
             reject=print,
         )
     with pytest.raises(SetupError, match="--predictions, --retrieved, or both"):
@@ -315,7 +315,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"ks": ()}, "--k is "),
-        ({"ks": (0, 5)}, "--k is 0,5"),
+        ({"ks": (0, 5)}, "--k is 0;"),
         ({"ks": (5, 5)}, "--k is 5,5"),
         ({"evidence_match": "url"}, "--evidence-match url: choose one of text, id"),
         ({"matching": "best"}, "--matching best"),
@@ -325,7 +325,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SetupError, match=message):
-        EvaluationOptions(**options)
+        QampariEvaluation(**options)
 
 
 def test_the_scores_for_reading(tmp_path: Path) -> None:

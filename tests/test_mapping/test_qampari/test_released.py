@@ -18,7 +18,7 @@ from kbsource.release.layout import stored_files
 from kbsource.release.output import ReleaseFolder
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
-from mapping.metrics.evaluation_options import EvaluationOptions, QampariFiles
+from mapping.metrics.evaluation_options import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.question_rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
@@ -301,7 +301,7 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     rejected: list[BadRecord] = []
     files = QampariFiles(str(gold), str(tmp_path / "predictions.jsonl"), str(tmp_path / "retrieved.jsonl"))
-    scores = evaluate_qampari(files, LocalStorage(), EvaluationOptions(ks=(50,)), reject=rejected.append).to_json()
+    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(ks=(50,)), reject=rejected.append).to_json()
 
     assert rejected == []
     assert scores["questions"] == 2
