@@ -32,9 +32,9 @@ from mapping.metrics.kilt.provenance import (
 from mapping.metrics.kilt.records import NO_PREDICTION, GoldRecord, Prediction, id_of, parse_gold, parse_prediction
 from mapping.metrics.kilt.scores import KiltScores, SystemScores
 from mapping.metrics.kilt.uncertainty import differences, intervals
-from mapping.metrics.qampari_files import Joined
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.files_in import RawRecord, check_shape
+from mapping.sources.reading.joined import Joined
 from mapping.sources.reading.labels import iter_labels
 
 Reject = Callable[[BadRecord], None]
