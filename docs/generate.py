@@ -73,10 +73,16 @@ def tables_page() -> str:
         "# Tables of passages",
         "What `kbsource passages` makes; see [passages.md](passages.md).",
         table(PASSAGES_TABLES),
-        "# Reasons of rejection",
-        _table(("reason", "meaning"), ((f"`{one}`", meaning) for one, meaning in REASONS.items())),
-        "# Values of parse_status",
-        _table(("value", "meaning"), ((f"`{one}`", meaning) for one, meaning in FALLBACKS.items())),
+        "# Reasons and values",
+        _table(
+            ("value", "meaning"),
+            [
+                ("**reason**", "why a page or an entity is in `rejected`"),
+                *((f"`{one}`", meaning) for one, meaning in REASONS.items()),
+                ("**parse_status**", "how a page was extracted"),
+                *((f"`{one}`", meaning) for one, meaning in FALLBACKS.items()),
+            ],
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -91,9 +97,10 @@ def commands_page() -> str:
     for name, command in commands.items():
         arguments = of_command[name].values()
         also = ", ".join(f"`{one.option_strings[0]}`" for one in arguments if _row(one) in shared)
-        rows += [(f"**kbsource {name}**", command.summary)]
+        rows.append(
+            (f"**kbsource {name}**", command.summary + (f"; [shared](#shared-options): {also}" if also else ""))
+        )
         rows += [row for row in map(_row, arguments) if row not in shared]
-        rows += [(also, "[shared](#shared-options)")] if also else []
     stores = ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
     parts = [
         "# Commands",
