@@ -16,7 +16,7 @@ from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.metrics.answer_lists import answer_form
-from mapping.metrics.options import AmberFiles, AmberOptions
+from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from mapping.metrics.scores import Mean
 from mapping.sources.reading.fields import Json, digits_or_text, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mapping.metrics.options import AmberFiles, AmberOptions
+from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from pipelines.commands.evaluation.common import report
 from pipelines.commands.flags.common import Command, facts_table
 from pipelines.options.fields import add_flags, from_flags
