@@ -13,7 +13,7 @@ from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
 from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.reader import WikidataTables
 from mapping.amber.collections import load_collections
@@ -93,7 +93,9 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
         "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(release.site.lang)},
         "model": model,
     }
-    with Output(output, storage_for(output), kind=AMBER_SETS, job=values, further=values["collections"]) as made_in:
+    with ReleaseFolder(
+        output, storage_for(output), kind=AMBER_SETS, job=values, further=values["collections"]
+    ) as made_in:
         plan = Plan(
             options,
             collections,

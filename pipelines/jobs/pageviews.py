@@ -25,7 +25,7 @@ from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts, PageviewsMani
 from kbsource.pageviews.sums import MERGED_ROWS, PAGEVIEWS, TitleGroups, merge_groups, sum_group, sum_range
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, read_chunk_report, read_stored, write_chunk
 from kbsource.site import Site
@@ -91,7 +91,7 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
     ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
     job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
-    with Output(output, storage, kind=PAGEVIEWS_RELEASE, job=job) as out:
+    with ReleaseFolder(output, storage, kind=PAGEVIEWS_RELEASE, job=job) as out:
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
         read = _SumRange(hashed, Site(language_of_dbname(options.site), options.site), join(out.staging, READ))
         finish = _Commit(options, inputs, output)
