@@ -104,7 +104,7 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
         by_title = {"rows": sums | "by title" >> Regroup(join(out.staging, "titles"), groups)}
         summed = by_title | GroupMap(_sum_group, join(out.staging, "sums"), outputs={"pageviews": PAGEVIEWS})
         reports = beam.pvalue.AsSingleton(sums | "reports" >> Together())
-        _ = summed.pageviews | "groups" >> Together() | "release" >> beam.ParDo(finish, reports)
+        _ = summed["pageviews"] | "groups" >> Together() | "release" >> beam.ParDo(finish, reports)
         sizes = [one.end - one.start for one in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "pageviews")
