@@ -187,18 +187,33 @@ def number(text: str) -> Any:
 
 
 def _popular(sets: list[Json], entities: dict[str, Json], options: Json) -> dict[str, list[str]]:
-    counts: dict[str, Counter[str]] = {}
+    """Gives what values are called by property, the most frequent first.
+
+    In the collection's own tuples names are counted, of equal ones that which came first leads; over all entities
+    values are counted, of equal ones that with the lowest number leads.
+    """
     if options["false_objects"] == "code":
+        names: dict[str, Counter[str]] = {}
         for one in sets:
             for entity in one["qids"].values():
                 for pid, info in entity["pids"].items():
-                    counts.setdefault(pid, Counter()).update(value["aliases"][0] for value in info["values"])
-    else:
-        for qid in sorted(entities, key=lambda one: int(one[1:])):
-            for pid, values in entities[qid]["pids"].items():
-                full = [complete_value(value, entities)["aliases"] for value in values]
-                counts.setdefault(pid, Counter()).update(aliases[0] for aliases in full if aliases)
-    return {pid: [text for text, _ in counter.most_common()] for pid, counter in counts.items()}
+                    names.setdefault(pid, Counter()).update(value["aliases"][0] for value in info["values"])
+        return {pid: [text for text, _ in counter.most_common()] for pid, counter in names.items()}
+    used: dict[str, list[str]] = {}
+    known: dict[str, Json] = {}
+    for one in entities.values():
+        for pid, values in one["pids"].items():
+            for value in values:
+                key = value["qid"] if "qid" in value else value["amount"].lstrip("+")
+                used.setdefault(pid, []).append(key)
+                known[key] = value
+
+    popular = {}
+    for pid, keys in used.items():
+        places = sorted((-keys.count(key), int(key[1:]) if key.startswith("Q") else 0, key) for key in set(keys))
+        full = [complete_value(known[key], entities)["aliases"] for _, _, key in places]
+        popular[pid] = [aliases[0] for aliases in full if aliases]
+    return popular
 
 
 def _md5(text: str) -> str:
