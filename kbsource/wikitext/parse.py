@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kbsource.languages import Language
@@ -39,14 +39,13 @@ from kbsource.wikitext.markers import (
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
-from kbsource.wikitext.templates import TemplateRenderer, split_template
+from kbsource.wikitext.templates import LostText, TemplateRenderer, lost_text, split_template
 from kbsource.wikitext.walk import Link, Walker
 
 _FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
-_STRAY_PRE = re.compile(f"(?<=[^\n]){PRE}")
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
@@ -97,7 +96,7 @@ class ParsedInfobox(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What the wikitext of one page says, links not yet looked up."""
+    """What the wikitext of one page says, links not yet looked up; ``lost`` by name and outcome of templates."""
 
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...]
@@ -107,6 +106,7 @@ class ParsedText:
     templates: tuple[TemplateUse, ...]
     losses: tuple[Loss, ...]
     is_disambiguation: bool
+    lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
 
 
 class WikitextParser:
@@ -167,6 +167,7 @@ class WikitextParser:
             ),
             losses=tuple(Loss(kind, count) for kind, count in sorted(losses.items()) if count),
             is_disambiguation=work.is_disambiguation(),
+            lost=work.lost,
         )
 
 
@@ -178,6 +179,7 @@ class _Page:
         self._facts = facts
         self.losses: Counter[str] = Counter()
         self.templates: Counter[tuple[str, str]] = Counter()
+        self.lost: dict[tuple[str, str], LostText] = {}
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
@@ -258,6 +260,10 @@ class _Page:
             self.losses["broken_markup"] += 1
             return inner
         self.templates[name, outcome] += 1
+        if "|" in inner:
+            lost = lost_text(inner, self.lost.get((name, outcome)))
+            if lost is not None:
+                self.lost[name, outcome] = lost
         if PLACE in inner:
             return "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner)) or CUT
         return CUT
