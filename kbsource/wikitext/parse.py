@@ -34,12 +34,19 @@ from kbsource.wikitext.markers import (
     PIPE,
     PLACE,
     PRE,
+    SAID,
     holds_controls,
     without_marks,
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
-from kbsource.wikitext.templates import LostText, TemplateRenderer, lost_text, split_template
+from kbsource.wikitext.templates import (
+    LostText,
+    TemplateRenderer,
+    lost_text,
+    normalise_template_name,
+    split_template,
+)
 from kbsource.wikitext.walk import Link, Walker
 
 _FRAGMENT_LENGTH = len(FRAGMENT)
@@ -48,6 +55,10 @@ _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+# What an unknown template may wrap: nothing but words.
+_WORDS = re.compile(r"[^|]*\|(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
+_SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
+_NO_SENTENCE = frozenset("\n|*#={}<>")
 _LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
@@ -202,7 +213,23 @@ class _Page:
         text = expand_braces(
             text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
         )
+        if SAID in text:
+            text = _SAID.sub(self._said, text)
         return self._settle(text)
+
+    def _said(self, use: re.Match[str]) -> str:
+        """Gives the words that an unknown template wraps inside of a sentence, nothing elsewhere.
+
+        Inside is where words and no structure stand before it on its line, and anything but structure behind it.
+        """
+        inner, text, end = use[1], use.string, use.end()
+        before = text[text.rfind("\n", 0, use.start()) + 1 : use.start()].rstrip(" ")
+        behind = text[end : end + 2].lstrip(" ")[:1]
+        name = normalise_template_name(inner.partition("|")[0], self._facts.code)
+        if before[-1:] in _NO_SENTENCE or behind in _NO_SENTENCE or not any(map(str.isalnum, before)) or not behind:
+            return self._leave_out(inner, name, "unknown")
+        self.templates[name, "unknown"] += 1
+        return inner.partition("|")[2].strip()
 
     def _settle(self, text: str) -> str:
         if PIPE in text:
@@ -219,6 +246,8 @@ class _Page:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
+            if fixed[1] == "unknown" and not depth and _WORDS.fullmatch(inner):
+                return f"{SAID}{inner}{SAID}"
             return self._leave_out(inner, *fixed)
         template = split_template(inner, self._facts.code)
         if template is None:
