@@ -16,8 +16,8 @@ from typing import NamedTuple
 from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
-from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.blocks import NO_LINKS, RawAnchor, build_blocks
+from kbsource.titles import TargetParser
+from kbsource.wikitext.blocks import RawAnchor, TextCell, build_blocks, build_cells
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.extensions import strip_extensions
@@ -29,8 +29,6 @@ from kbsource.wikitext.markers import (
     CUT,
     EQUALS,
     FRAGMENT,
-    HEADING,
-    LIST,
     PIPE,
     PLACE,
     PRE,
@@ -41,43 +39,25 @@ from kbsource.wikitext.markers import (
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
 from kbsource.wikitext.templates import (
+    WORDS_ALONE,
     LostText,
     TemplateRenderer,
+    is_in_sentence,
     lost_text,
     normalise_template_name,
     split_template,
 )
-from kbsource.wikitext.walk import Link, Walker
+from kbsource.wikitext.walk import Walker
 
-_FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
-# What an unknown template may wrap: nothing but words.
-_WORDS = re.compile(r"[^|]*\|(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
-_NO_SENTENCE = frozenset("\n|*#={}<>")
-_LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
-
-
-class RawLink(NamedTuple):
-    """A link in a cell or infobox value whose target is not yet looked up."""
-
-    start: int
-    end: int
-    target: Target
-
-
-class TextCell(NamedTuple):
-    """A cell or an infobox value as text with its links."""
-
-    text: str
-    links: tuple[RawLink, ...]
 
 
 class ParsedCell(NamedTuple):
@@ -163,7 +143,7 @@ class WikitextParser:
         if fragments:
             end = shown.index(FRAGMENT)
             n_links = bisect_left(links, (end,))
-            cells = _cells(shown, end + len(FRAGMENT), links[n_links:])
+            cells = build_cells(shown, end + len(FRAGMENT), links[n_links:])
             shown, links = shown[:end], links[:n_links]
         blocks = build_blocks(shown, links, title=title)
         tables, infoboxes = work.assemble(cells, blocks.places)
@@ -218,18 +198,13 @@ class _Page:
         return self._settle(text)
 
     def _said(self, use: re.Match[str]) -> str:
-        """Gives the words that an unknown template wraps inside of a sentence, nothing elsewhere.
-
-        Inside is where words and no structure stand before it on its line, and anything but structure behind it.
-        """
-        inner, text, end = use[1], use.string, use.end()
-        before = text[text.rfind("\n", 0, use.start()) + 1 : use.start()].rstrip(" ")
-        behind = text[end : end + 2].lstrip(" ")[:1]
-        name = normalise_template_name(inner.partition("|")[0], self._facts.code)
-        if before[-1:] in _NO_SENTENCE or behind in _NO_SENTENCE or not any(map(str.isalnum, before)) or not behind:
-            return self._leave_out(inner, name, "unknown")
+        """Gives the words that an unknown template wraps inside of a sentence, nothing elsewhere."""
+        head, _, words = use[1].partition("|")
+        name = normalise_template_name(head, self._facts.code)
+        if not is_in_sentence(use):
+            return self._leave_out(use[1], name, "unknown")
         self.templates[name, "unknown"] += 1
-        return inner.partition("|")[2].strip()
+        return words.strip()
 
     def _settle(self, text: str) -> str:
         if PIPE in text:
@@ -246,7 +221,7 @@ class _Page:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
-            if fixed[1] == "unknown" and not depth and _WORDS.fullmatch(inner):
+            if fixed[1] == "unknown" and not depth and WORDS_ALONE.fullmatch(inner):
                 return f"{SAID}{inner}{SAID}"
             return self._leave_out(inner, *fixed)
         template = split_template(inner, self._facts.code)
@@ -360,56 +335,3 @@ def _own_line(place: re.Match[str]) -> str:
 def _as_argument(text: str) -> str:
     """Gives what came out of a template so that one around it takes no pipe or equals sign of it for its own."""
     return text.replace("|", PIPE).replace("=", EQUALS)
-
-
-def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
-    """Gives the fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
-    cells: list[TextCell] = []
-    add = cells.append
-    first = 0
-    n_links = len(links)
-    beyond = len(text) + 1
-    next_start = links[0][0] if links else beyond
-    for piece in text[offset:].split(FRAGMENT):
-        end = offset + len(piece)
-        if next_start < end:
-            last = first + 1
-            while last < n_links and links[last][0] < end:
-                last += 1
-            add(_cell(piece, offset, links[first:last]))
-            first = last
-            next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
-            add(_cell(piece, offset, NO_LINKS))
-        else:
-            add(TextCell(piece.strip(), ()))
-        offset = end + _FRAGMENT_LENGTH
-    return cells
-
-
-def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
-    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
-        shift = offset + len(text) - len(text.lstrip())
-        return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
-    lines: list[str] = []
-    found: list[RawLink] = []
-    length = next_link = 0
-    for line in text.split("\n"):
-        end = offset + len(line)
-        own: list[Link] = []
-        while next_link < len(links) and links[next_link][0] < end:
-            own.append(links[next_link])
-            next_link += 1
-        prefix = _LINE_PREFIX.match(line)
-        content = line[prefix.end() :] if prefix else line
-        piece = content.strip()
-        if piece:
-            if lines:
-                length += 1
-            shift = offset + len(line) - len(content.lstrip()) - length
-            found += [RawLink(link[0] - shift, link[1] - shift, link[2]) for link in own]
-            lines.append(piece)
-            length += len(piece)
-        offset = end + 1
-    return TextCell("\n".join(lines), tuple(found))

@@ -31,6 +31,11 @@ _EXAMPLE_CHARS = 80
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
 
 
+WORDS_ALONE = re.compile(r"[^|]*\|(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
+"""The inside of a template whose only argument is plain words."""
+_NO_SENTENCE = frozenset("\n|*#={}<>")
+
+
 class Rendering(NamedTuple):
     """What stands in the page for one use of a template.
 
@@ -73,6 +78,15 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
     if len(call) > _EXAMPLE_CHARS:
         call = f"{call[: _EXAMPLE_CHARS - 1]}…"
     return LostText(n_chars, f"{{{{{call}}}}}")
+
+
+def is_in_sentence(use: re.Match[str]) -> bool:
+    """Says whether a use stands inside of a sentence: words and no structure before it on its line, and something that
+    is no structure behind it."""
+    text, start, end = use.string, use.start(), use.end()
+    before = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
+    behind = text[end : end + 2].lstrip(" ")[:1]
+    return bool(behind) and _NO_SENTENCE.isdisjoint(before[-1:] + behind) and any(map(str.isalnum, before))
 
 
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
