@@ -57,6 +57,8 @@ _LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
+_UNLABELLED = re.compile(r"\[https?://[^\s\[\]\"<>]+\]")
+_OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
@@ -213,6 +215,9 @@ class _Page:
             text = text.replace(EQUALS, "=")
         if PLACE in text:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
+        if "[http" in text:
+            text, n_links = _UNLABELLED.subn(CUT, text)
+            self.losses["external_link_unlabelled"] += n_links
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
@@ -262,7 +267,7 @@ class _Page:
         """
         if "\n==" in inner and _HEADING_IN_TEMPLATE.search(inner):
             self.losses["broken_markup"] += 1
-            return inner
+            return _OPENED_ARGUMENT.sub("", inner)
         self.templates[name, outcome] += 1
         if "|" in inner:
             lost = lost_text(inner, self.lost.get((name, outcome)))

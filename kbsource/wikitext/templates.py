@@ -31,8 +31,8 @@ _EXAMPLE_CHARS = 80
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
 
 
-WORDS_ALONE = re.compile(r"[^|]*\|(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
-"""The inside of a template whose only argument is plain words."""
+WORDS_ALONE = re.compile(r"[^|]*\|(?!\s*(?:[A-Z]+|.)\s*\Z)(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
+"""The inside of a template whose only argument is plain words, and no code or sign."""
 _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
