@@ -25,10 +25,7 @@ from pipelines.commands import (
     locate,
     nli,
     passages,
-    show,
-    templates,
     validate_kilt,
-    verify,
     wikidata,
 )
 from pipelines.commands import map as map_command
@@ -36,6 +33,7 @@ from pipelines.commands.flags.common import Command, CommandParser
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
+from pipelines.commands.release import show, templates, verify
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
