@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage
@@ -77,6 +77,23 @@ LABELS = Option(
 Options = TypeVar("Options", bound=SourceOptions)
 
 
+class LeftOut(NamedTuple):
+    """A record that is no example of its own.
+
+    Attributes:
+        example_id: its id; of a merged record that of the example that it is a part of; None where none can be read.
+        file, line: base name of its file, and its line there or the number of the array's element that holds it.
+        outcome: how it is counted.
+        reason: why; None for a merged one.
+    """
+
+    example_id: str | None
+    file: str
+    line: int
+    outcome: Literal["excluded", "rejected", "merged"]
+    reason: str | None = None
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of one reading.
@@ -103,6 +120,13 @@ class Tally:
     lost_evidences: Counter[str] = field(default_factory=Counter)
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
+
+    def leave(self, left: LeftOut) -> None:
+        """Counts a record that is no example of its own."""
+        if left.reason is None:
+            self.merged += 1
+        else:
+            (self.excluded if left.outcome == "excluded" else self.rejected)[left.reason] += 1
 
     @property
     def is_balanced(self) -> bool:
@@ -144,7 +168,8 @@ class Source(ABC, Generic[Options]):
 
         A ``BadRecord`` has stage ``source`` for a record; ``evidence`` for one piece of evidence whose id does not
         exist, in front of its example, where the evidence has empty text; ``reference`` for a record of the
-        references. Excluded records are only counted. ``tally`` is complete when the iterator has ended.
+        references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator has
+        ended.
 
         Raises:
             SetupError: an input cannot be read to its end.
