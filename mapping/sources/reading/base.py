@@ -167,9 +167,9 @@ class Source(ABC, Generic[Options]):
         """Gives every record once, in the order of the inputs: an example, or the reason why there is none.
 
         A ``BadRecord`` has stage ``source`` for a record; ``evidence`` for one piece of evidence whose id does not
-        exist, in front of its example, where the evidence has empty text; ``reference`` for a record of the
-        references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator has
-        ended.
+        exist, in front of its example, where the evidence has empty text or is left out; ``reference`` for a record of
+        the references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator
+        has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.

@@ -84,12 +84,6 @@ def test_dropped_outputs_are_left_out_and_lost_provenance_leaves_the_answer() ->
     assert [list(output) for output in record["output"]] == [["answer", "provenance"], ["answer"]]
 
 
-def test_a_fact_that_does_not_exist_is_left_out_of_its_set() -> None:
-    example = _example(Output("yes", (Evidence(TITLE, ""), Evidence(TITLE, "t"))))
-    record = _record(example, {(0, 0): Placed("empty_evidence", 30, "T"), (0, 1): FOUND}, "hotpotqa")
-    assert [span["start_character"] for span in record["output"][0]["provenance"]] == [4]
-
-
 @pytest.mark.parametrize(
     ("section", "strips", "expected"),
     [
