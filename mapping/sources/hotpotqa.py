@@ -20,7 +20,7 @@ from kbsource.files import Storage, join
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names, references_option
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array, iter_lines
@@ -67,6 +67,7 @@ class HotpotQa(Source[HotpotOptions]):
             )
             if not inputs.references and split != "test":
                 _check_contexts(path, storage)
+        check_names(inputs.records, split)
         check_labels(inputs.labels, storage, of="HotpotQA's test questions", fields=("_id", *_LABEL_FIELDS))
         if inputs.references:
             path = _abstract_files(inputs, storage)[0]

@@ -37,6 +37,7 @@ from mapping.sources.reading.base import (
     SourceOptions,
     Split,
     Tally,
+    check_names,
     references_option,
 )
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
@@ -100,6 +101,7 @@ class Kilt(Source[KiltOptions]):
                 expected="a KILT file, one JSON object a line with id, input and output, a list of objects with"
                 " answer and provenance",
             )
+            check_names([path], split)
             if not self._reference(inputs):
                 # Raises where the records at the beginning cannot do without.
                 want_texts([islice(iter_lines(storage, path), _N_TRIED)], convert=Records(None).example)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage
+from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 from mapping.options import Checked, Option
 from mapping.records import Example
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+_SPLIT_WORDS = {"train": "train", "dev": "dev", "val": "dev", "valid": "dev", "validation": "dev", "test": "test"}
 EVIDENCE_SPAN = "evidence_span"
 """Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
 PARTIAL_EVIDENCE = "partial_evidence"
@@ -179,3 +181,19 @@ class Source(ABC, Generic[Options]):
         """Raises SetupError for a split that the dataset does not have."""
         if split not in self.splits:
             raise SetupError(f"{self.name} has no split {split!r}. Choose one of: {', '.join(self.splits)}.")
+
+
+def check_names(paths: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file whose name has the words of other splits alone."""
+    for path in paths:
+        check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
+
+
+def check_words(path: str, words: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file where words that say of which split it is name other ones alone."""
+    named = sorted({_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS})
+    if named and split not in named:
+        raise SetupError(
+            f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"
+            " of your own that is neither needs another name."
+        )
