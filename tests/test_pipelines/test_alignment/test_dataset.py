@@ -407,6 +407,23 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("triviaqa-dev_id-kilt.jsonl", "dev"), ("triviaqa-test_id_without_answers-kilt.jsonl", "test")],
+)
+def test_published_files_without_inputs_are_moved_under_their_names(
+    release: Path, tmp_path: Path, name: str, split: str
+) -> None:
+    span = {"wikipedia_id": "30", "title": "River Ullane"}
+    row = {"id": "tc_1", "output": [{"answer": "Miravel", "provenance": [span]}]} if split == "dev" else {"id": "tc_1"}
+    source = write_records(tmp_path / name, [row])
+    summary = map_mini(tmp_path / "out", release, "kilt", source, split=split)
+
+    assert (summary.manifest.facts["policy"], read_lines(tmp_path / "out" / name)) == ("triviaqa", [row])
+    assert validate_kilt(str(tmp_path / "out" / name), open_release(release), LocalStorage()).is_valid
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
     summary = map_mini(tmp_path / "out", release, "jsonl", DATA / "own/own.jsonl", split="test", stem="mine")
 
