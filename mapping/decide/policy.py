@@ -44,6 +44,7 @@ class Policy:
         prefers_exact: outputs are many names of one answer, each looked for on each page. Where one is found word for
             word, others that are not have no provenance; what one name has on one page of two titles counts once.
             Records that were read from a KILT file keep what they have.
+        has_section_third: ``section`` of a span stands behind its title, as T-REx is published.
         found_first: answers with provenance are written in front of answers alone, provenance alone comes last.
     """
 
@@ -58,6 +59,7 @@ class Policy:
     highlights: Literal["offsets", "paragraphs"] | None = None
     prefers_exact: bool = False
     found_first: bool = False
+    has_section_third: bool = False
 
 
 def _splits(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
@@ -77,7 +79,7 @@ POLICIES: dict[str, dict[Split, Policy]] = {
     "aidayago2": _splits(_LINKING, train=_LINKING),
     "wned": _splits(_LINKING, train=_LINKING),
     "cweb": _splits(_LINKING, train=_LINKING),
-    "trex": _splits(Policy(True, input_meta=("subj_aliases", "sub_surface"))),
+    "trex": _splits(Policy(True, input_meta=("subj_aliases", "sub_surface"), has_section_third=True)),
     "structured_zeroshot": _splits(Policy(True, input_meta=("template_questions",))),
     # Short answers that are not found stay as answers.
     "nq": _splits(
