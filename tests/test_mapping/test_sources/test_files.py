@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,16 @@ def test_a_broken_element_ends_where_the_next_begins(tmp_path: Path, data: bytes
 def test_what_is_no_whole_array_stops_at_once(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(SetupError, match=message):
         _array(tmp_path / "array.json", data)
+
+
+def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "nq-dev-kilt.jsonl.xz"
+    path.write_bytes(b"\xfd7zXZ\x00....")
+    plain = str(path).removesuffix(".xz")
+    with pytest.raises(
+        SetupError, match=re.escape(f"is a xz file, which is not read. Convert it: xz -dc {path} | bzip2 > {plain}.bz2")
+    ):
+        list(iter_lines(STORAGE, str(path)))
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
