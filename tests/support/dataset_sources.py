@@ -44,6 +44,11 @@ class _NotingTally(Tally):
         self.left_out.append(left)
 
 
+def is_balanced(tally: Tally) -> bool:
+    """Says whether records in = examples out + merged + excluded + rejected."""
+    return tally.records == tally.examples + tally.merged + tally.excluded.total() + tally.rejected.total()
+
+
 def read_source(
     name: str,
     records: Path | Iterable[Path],
@@ -68,7 +73,7 @@ def read_source(
             examples.append(row)
         else:
             rejected.append(row)
-    assert tally.is_balanced, tally
+    assert is_balanced(tally), tally
     assert tally.examples == len(examples)
     assert tally.records == len(examples) + len(tally.left_out)
     assert all(one.line > 0 and one.file for one in tally.left_out)

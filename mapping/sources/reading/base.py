@@ -130,11 +130,6 @@ class Tally:
         else:
             (self.excluded if left.outcome == "excluded" else self.rejected)[left.reason] += 1
 
-    @property
-    def is_balanced(self) -> bool:
-        """Says whether records in = examples out + merged + excluded + rejected."""
-        return self.records == self.examples + self.merged + self.excluded.total() + self.rejected.total()
-
 
 class Source(ABC, Generic[Options]):
     """A dataset in its original form.

@@ -60,7 +60,7 @@ class QampariFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class QampariOptions:
+class QampariEvaluation:
     """How it is evaluated.
 
     Attributes:
