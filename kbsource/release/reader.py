@@ -47,12 +47,17 @@ def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, 
             yield from group.to_pylist()
 
 
-def find_rows(path: str, storage: ReadableStorage, column: str, text: str) -> Iterator[dict[str, Any]]:
-    """Gives the rows of a file that have a text in a column; row groups that cannot have it are not read."""
-    with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
-        place = [leaf.path for leaf in parquet.schema].index(column)
-        for group in range(parquet.metadata.num_row_groups):
-            known = parquet.metadata.row_group(group).column(place).statistics
-            if known is None or not known.has_min_max or known.min <= text <= known.max:
-                rows = parquet.read_row_group(group, use_threads=False)
-                yield from rows.filter(pc.equal(rows[column], text)).to_pylist()
+def rows_with(output: str, table: str, column: str, value: str, storage: Storage) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a table that have a value in a column of text, in order; one row group in memory.
+
+    Row groups whose statistics say that they have no such value are not read.
+    """
+    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
+        with opened_table(path, storage) as file:
+            number = [leaf.path for leaf in file.schema].index(column)
+            for group in range(file.metadata.num_row_groups):
+                known = file.metadata.row_group(group).column(number).statistics
+                if known is not None and known.has_min_max and not known.min <= value <= known.max:
+                    continue
+                rows = file.read_row_group(group, use_threads=False)
+                yield from rows.filter(pc.equal(rows[column], value)).to_pylist()
