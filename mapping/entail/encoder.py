@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mapping.entail.onnx_graph import GraphForm
 from mapping.entail.signal import Pair, Refused
 
 Arrays = dict[str, npt.NDArray[np.int64]]
@@ -16,6 +17,7 @@ Arrays = dict[str, npt.NDArray[np.int64]]
 _Tokens = dict[str, list[int]]
 _LEAST_FILLED = 0.9
 """Length of a pair as a share of the longest in its batch: the rest of it would be padding, which costs as much."""
+_ANY = GraphForm()
 _LEAST_PREMISE = 1
 """Tokens of the premise that must be left."""
 
@@ -25,7 +27,8 @@ class Batch(NamedTuple):
 
     Attributes:
         places: of the pairs in the list that they come from.
-        arrays: padded to the longest of them.
+        arrays: padded to the longest of them, or to what the model takes; rows behind those of the places are filled
+            with the last one.
     """
 
     places: tuple[int, ...]
@@ -41,13 +44,25 @@ class PairEncoder:
         batch_pairs: most pairs in a batch.
         batch_tokens: most tokens in a batch, padding among them; None for as many as there are. A pair that has more
             is a batch of its own.
+        form: of the batches that the model takes.
     """
 
-    def __init__(self, tokenizer: Any, *, max_tokens: int, batch_pairs: int, batch_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        max_tokens: int,
+        batch_pairs: int,
+        batch_tokens: int | None = None,
+        form: GraphForm = _ANY,
+    ) -> None:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
-        self._batch_pairs = batch_pairs
+        self._batch_pairs = batch_pairs if form.n_pairs is None else min(batch_pairs, form.n_pairs)
         self._batch_tokens = batch_pairs * max_tokens if batch_tokens is None else batch_tokens
+        if form.is_quantised:
+            self._batch_tokens = 1
+        self._form = form
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
@@ -117,8 +132,11 @@ class PairEncoder:
         row = self._tokenizer(premise, pair.hypothesis, truncation="only_first", max_length=self._max_tokens)
         return dict(row)
 
-    def _padded(self, rows: Sequence[_Tokens]) -> Arrays:
-        padded = self._tokenizer.pad(list(rows), padding=True, return_tensors="np")
+    def _padded(self, rows: list[_Tokens]) -> Arrays:
+        form = self._form
+        filled = [*rows, *rows[-1:] * ((form.n_pairs or 0) - len(rows))]
+        padding = "longest" if form.n_tokens is None else "max_length"
+        padded = self._tokenizer.pad(filled, padding=padding, max_length=form.n_tokens, return_tensors="np")
         return {name: np.asarray(values, dtype=np.int64) for name, values in padded.items()}
 
 

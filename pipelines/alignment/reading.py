@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Storage, join, read_json, write_json
-from kbsource.pages.rejects import rounded_up
 from kbsource.records import BadRecord
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.schema import REJECTED

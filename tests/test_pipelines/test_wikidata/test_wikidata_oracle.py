@@ -250,7 +250,8 @@ def test_every_line_is_rows_or_a_reason_whatever_is_wrong_with_it(
     with TemporaryDirectory() as name:
         folder = Path(name)
         dump = folder / "dump"
-        dump.write_bytes(pack(b"[\n" + newline.join(lines) + b"\n]\n"))
+        # Without an item there is no release.
+        dump.write_bytes(pack(b"[\n" + newline.join([*lines, json.dumps(item("Q987654")).encode()]) + b"\n]\n"))
         make_here(dump, folder / "whole", **options)
         check(folder / "whole", [dump], **options)
         make_here(dump, folder / "cut", range_bytes=range_bytes, **options)

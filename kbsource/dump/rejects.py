@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from kbsource.errors import DataError
 
 TRUNCATED = "truncated_dump"
 DUPLICATE = "duplicate_page_id"
+DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
+"""Findings: stored bytes of a dump that cannot be read, and about how many records they held."""
+
+
+def loss_findings(n_read: int, *, n_bytes: int, damaged_bytes: int) -> dict[str, int]:
+    """Gives the findings about damaged blocks, with about how many records went with them; nothing without damage.
+
+    >>> loss_findings(980, n_bytes=10_000, damaged_bytes=200)
+    {'damaged_bytes': 200, 'estimated_lost': 20}
+    """
+    if not damaged_bytes:
+        return {}
+    lost = round(n_read * damaged_bytes / max(1, n_bytes - damaged_bytes))
+    return {DAMAGED_BYTES: damaged_bytes, ESTIMATED_LOST: lost}
 
 
 def check_rejects(
-    n_rejected: Counter[str], n_pages: int, *, max_share: float, allow_truncated: bool, what: str = "pages"
+    n_rejected: Counter[str],
+    n_pages: int,
+    *,
+    max_share: float,
+    allow_truncated: bool,
+    what: str = "pages",
+    loss: Mapping[str, int] | None = None,
 ) -> None:
     """Raises where too much of a dump could not be used.
 
@@ -21,6 +42,7 @@ def check_rejects(
         max_share: highest share of the pages that may be rejected.
         allow_truncated: a dump that breaks off is no fault.
         what: what is counted, for the message.
+        loss: from ``loss_findings``.
 
     Raises:
         DataError: names the reasons and the option that lets them pass.
@@ -31,12 +53,15 @@ def check_rejects(
             "--allow-truncated to build from what can be read."
         )
     total = sum(n_rejected.values()) - (n_rejected[TRUNCATED] if allow_truncated else 0)
-    if n_pages and total / n_pages > max_share:
+    n_lost = loss[ESTIMATED_LOST] if loss else 0
+    share = (total + n_lost) / max(1, n_pages + n_lost)
+    if share > max_share:
         reasons = ", ".join(f"{count} {reason}" for reason, count in n_rejected.most_common())
+        lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
         raise DataError(
-            f"{total} of {n_pages} {what} rejected, {total / n_pages:.3%}; the ceiling is {max_share:.3%} "
+            f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
             f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
-            f"{rounded_up(total / n_pages)}."
+            f"{rounded_up(share)}."
         )
 
 
