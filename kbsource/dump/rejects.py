@@ -49,7 +49,7 @@ def check_rejects(
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
-            f"{n_rejected[TRUNCATED]} of the dump's files break off before their end. Fetch them again, or give "
+            f"Files of the dump that break off before their end: {n_rejected[TRUNCATED]}. Fetch them again, or give "
             "--allow-truncated to build from what can be read."
         )
     total = sum(n_rejected.values()) - (n_rejected[TRUNCATED] if allow_truncated else 0)
@@ -66,11 +66,11 @@ def check_rejects(
 
 
 def rounded_up(share: float) -> str:
-    """Gives the next share above with as many digits as it needs.
+    """Gives the next share above, at most 1, with as many digits as it needs.
 
-    >>> rounded_up(0.25), rounded_up(0.00123)
-    ('0.3', '0.002')
+    >>> rounded_up(0.25), rounded_up(0.00123), rounded_up(1.0)
+    ('0.3', '0.002', '1.0')
     """
     digits = next(digits for digits in range(1, 12) if round(share, digits) > 0)
     step = 10.0**-digits
-    return f"{(int(share / step) + 1) * step:.{digits}f}"
+    return f"{min((int(share / step) + 1) * step, 1):.{digits}f}"

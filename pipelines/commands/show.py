@@ -66,6 +66,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
+    from kbsource.errors import counted
     from kbsource.release.kind import kind_of, read_content
     from mapping.kinds import KINDS
 
@@ -77,7 +78,9 @@ def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
     rows: list[Row] = [("kind", kind.name), ("format", manifest.format), ("made by", kind.made_by)]
     for table, entries in manifest.tables.items():
         n_bytes = size(sum(entry.bytes for entry in entries))
-        rows.append((table, f"{manifest.n_rows(table):,} rows, {n_bytes} in {len(entries)} files"))
+        rows.append(
+            (table, f"{counted(manifest.n_rows(table), 'rows')}, {n_bytes} in {counted(len(entries), 'files')}")
+        )
     rows += [(entry.file, size(entry.bytes)) for entry in manifest.files]
     rows += [(part.folder, f"release {part.manifest_sha256[:12]}") for part in manifest.parts]
     print(facts_table(rows))

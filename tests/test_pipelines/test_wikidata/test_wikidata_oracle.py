@@ -96,7 +96,8 @@ def check(release: Path, dumps: Sequence[Path], **options: Any) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_row_of_real_entities_is_what_their_lines_say(name: str, tmp_path: Path) -> None:
     dump = real_path(f"wikidata/{name}")
-    options: dict[str, Any] = {"languages": ("de", "en"), "sites": None, "qualifiers": None}
+    languages = ("en",) if name.startswith("wdtk") else ("de", "en")  # that has no German
+    options: dict[str, Any] = {"languages": languages, "sites": None, "qualifiers": None}
     make(dump, output=tmp_path / "release", allow_truncated=True, max_rejects=0.1, range_bytes=1 << 18, **options)
     check(tmp_path / "release", [dump], **options)
 
