@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mapping.entail.onnx_graph import GraphForm
 from mapping.entail.signal import Pair, Refused
 
 Arrays = dict[str, npt.NDArray[np.int64]]
@@ -17,9 +16,24 @@ Arrays = dict[str, npt.NDArray[np.int64]]
 _Tokens = dict[str, list[int]]
 _LEAST_FILLED = 0.9
 """Length of a pair as a share of the longest in its batch: the rest of it would be padding, which costs as much."""
-_ANY = GraphForm()
 _LEAST_PREMISE = 1
 """Tokens of the premise that must be left."""
+
+
+class GraphForm(NamedTuple):
+    """What batches a graph takes.
+
+    Attributes:
+        n_pairs, n_tokens: of every batch; None for any number.
+        is_quantised: as it runs, so that what comes out for a pair depends on the others in the batch.
+    """
+
+    n_pairs: int | None = None
+    n_tokens: int | None = None
+    is_quantised: bool = False
+
+
+_ANY = GraphForm()
 
 
 class Batch(NamedTuple):

@@ -12,10 +12,9 @@ import numpy as np
 
 from kbsource.errors import SetupError
 from mapping.entail.backends import Computer, OnnxComputer, Outputs, TorchComputer, load_library, onnx_path
-from mapping.entail.encoder import PairEncoder
+from mapping.entail.encoder import GraphForm, PairEncoder
 from mapping.entail.labels import ModelLabels, read_labels
-from mapping.entail.model_files import digest_of, model_folder, weight_files
-from mapping.entail.onnx_graph import GraphForm, read_form
+from mapping.entail.model_files import digest_of, model_folder, read_form, weight_files
 from mapping.entail.shortcuts import keep_first_token
 from mapping.entail.signal import DECIMALS, MAX_TOKENS, ModelOptions, Pair, Refused, Verdict
 

@@ -30,6 +30,9 @@ FILES = (
     ("map", "--all", "--config", "{bad}", "--kb", "{release}", "--output", "{out}"),
     ("validate-kilt", "{bad}", "--kb", "{release}"),
     ("evaluate", "qampari", "--gold", "{bad}", "--predictions", "{bad}"),
+    ("evaluate", "kilt", "--gold", "{bad}", "--predictions", "{bad}"),
+    ("campaign", "candidates", "--gold", "{bad}", "--run", "{bad}", "--output", "{out}"),
+    ("campaign", "tasks", "{bad}", "--output", "{out}"),
     ("qampari", "--kb", "{release}", "--wikidata", "{release}", "--relations", "{bad}", "--output", "{out}"),
 )
 """Commands that want a file."""
