@@ -74,7 +74,7 @@ def compression_of(head: bytes, path: str) -> Compression:
         SetupError: the file is empty, or in a form that is not read; the message says how to convert it.
     """
     if not head:
-        raise SetupError(f"{path} is empty. Download or write it again.")
+        raise SetupError(f"{path} is empty. Download it again.")
     for magic, (name, command) in _UNREADABLE.items():
         if head.startswith(magic):
             target = f"{os.path.splitext(path)[0]}.bz2"

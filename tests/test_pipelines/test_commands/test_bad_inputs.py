@@ -30,7 +30,7 @@ FILES = (
     ("map", "--all", "--config", "{bad}", "--kb", "{release}", "--output", "{out}"),
     ("validate-kilt", "{bad}", "--kb", "{release}"),
     ("evaluate", "qampari", "--gold", "{bad}", "--predictions", "{bad}"),
-    ("evaluate", "kilt", "--gold", "{bad}", "--predictions", "{bad}"),
+    ("evaluate", "kilt", "{bad}", "--gold", "{bad}"),
     ("campaign", "candidates", "--gold", "{bad}", "--run", "{bad}", "--output", "{out}"),
     ("campaign", "tasks", "{bad}", "--output", "{out}"),
     ("qampari", "--kb", "{release}", "--wikidata", "{release}", "--relations", "{bad}", "--output", "{out}"),

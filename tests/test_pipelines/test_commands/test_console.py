@@ -166,7 +166,7 @@ def test_output_that_finds_no_room_is_a_fault_of_the_set_up(release: Path, argum
         ("raise RuntimeError('a defect')", 1, "RuntimeError: a defect"),
         ("raise SystemExit('said at last')", 1, "said at last"),
         ("raise SystemExit", 0, ""),
-        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
+        ("raise KeyboardInterrupt", 130, "kbsource: interrupted"),
     ],
 )
 def test_what_else_ends_a_process_has_its_exit_code_too(tmp_path: Path, fault: str, code: int, said: str) -> None:
