@@ -25,9 +25,7 @@ from pipelines.commands import (
     locate,
     nli,
     passages,
-    show,
     validate_kilt,
-    verify,
     wikidata,
 )
 from pipelines.commands import map as map_command
@@ -35,6 +33,7 @@ from pipelines.commands.flags.common import Command, CommandParser
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
+from pipelines.commands.release import show, templates, verify
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
@@ -48,6 +47,7 @@ COMMANDS: tuple[Command, ...] = (
     wikidata.COMMAND,
     verify.COMMAND,
     show.COMMAND,
+    templates.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,

@@ -115,7 +115,7 @@ class PartReport:
         return cls(**{**value, "tables": tables})
 
 
-class Part:
+class EntityRange:
     """What one range of a dump gives, in the order of the dump; iterate once.
 
     Args:
@@ -295,7 +295,7 @@ class PartFiles:
         if work.alone:
             self._read_alone(lines, work)
             return
-        part = Part(
+        part = EntityRange(
             lines,
             part=line_range.index,
             file=base_name(line_range.path),
