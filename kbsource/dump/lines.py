@@ -123,6 +123,7 @@ def read_lines(
     storage: ReadableStorage,
     *,
     on_progress: Callable[[int], None] | None = None,
+    on_damage: Callable[[int], None] | None = None,
     max_bytes: int,
     key_of: Callable[[bytes], str] = _no_key,
 ) -> Iterator[Line | BadRecord]:
@@ -135,6 +136,7 @@ def read_lines(
         line_range: from ``plan_lines``.
         storage: where the file is.
         on_progress: told, bit by bit, how many further stored bytes of the range were read; all in all its size.
+        on_damage: told of each damage how many stored bytes it made unreadable.
         max_bytes: a longer line is given up.
         key_of: gives the key of a line that is cut, from its beginning.
 
@@ -166,7 +168,7 @@ def read_lines(
                 position = item.offset + len(item.data)
             yield item
 
-    splitter = _Splitter(line_range, file_name, max_bytes, key_of)
+    splitter = _Splitter(line_range, file_name, max_bytes, key_of, on_damage or (lambda n_bytes: None))
     with storage.open_read(line_range.path) as file:
         pieces = iter_pieces(file, compression=line_range.compression, start=line_range.start)
         yield from splitter.split(watch(pieces))
@@ -194,10 +196,17 @@ def _missing_end(tail: bytes, damage: str | None, *, is_array: bool) -> str:
 class _Splitter:
     """Cuts a range into its lines; used for one range."""
 
-    def __init__(self, line_range: LineRange, file_name: str, max_bytes: int, key_of: Callable[[bytes], str]) -> None:
+    def __init__(
+        self,
+        line_range: LineRange,
+        file_name: str,
+        max_bytes: int,
+        key_of: Callable[[bytes], str],
+        on_damage: Callable[[int], None],
+    ) -> None:
         self._end = _NO_END if line_range.is_last else line_range.end
         self._file_name = file_name
-        self._max_bytes, self._key_of = max_bytes, key_of
+        self._max_bytes, self._key_of, self._on_damage = max_bytes, key_of, on_damage
         # Parts of the open line; None while there is none of our own to be added to.
         self._parts: list[bytes] | None = [] if line_range.start == 0 else None
         self._n_bytes = 0
@@ -210,6 +219,7 @@ class _Splitter:
                 if item.owner >= self._end:
                     return
                 if item.reason != "truncated":  # that is found out at the end
+                    self._on_damage(item.n_bytes)
                     yield BadRecord("read", "", item.reason, item.detail[:1000], self._file_name, item.offset)
                 continue
             if self._parts is None and item.offset >= self._end:

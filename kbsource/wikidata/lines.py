@@ -56,10 +56,13 @@ def read_lines(
     storage: ReadableStorage,
     *,
     on_progress: Callable[[int], None] | None = None,
+    on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line | BadRecord]:
     """Yields the entities of a range without what is around them, as ``kbsource.dump.lines.read_lines`` its lines."""
-    for line in lines.read_lines(line_range, storage, on_progress=on_progress, max_bytes=max_bytes, key_of=entity_key):
+    for line in lines.read_lines(
+        line_range, storage, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes, key_of=entity_key
+    ):
         if isinstance(line, BadRecord):
             yield line
             continue

@@ -17,10 +17,10 @@ import apache_beam as beam
 
 from kbsource.dump.digests import CheckedStorage, HashedFile
 from kbsource.dump.lines import LineRange, expand_paths, plan_lines
+from kbsource.dump.rejects import check_rejects
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import base_name, join
-from kbsource.pages.rejects import check_rejects
 from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, line_counts
 from kbsource.pageviews.sums import MERGED_ROWS, PAGEVIEWS, TitleGroups, merge_groups, sum_group, sum_range
 from kbsource.release.layout import check_output
