@@ -8,6 +8,7 @@ from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.contexts.kind import CONTEXTS
+from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -23,6 +24,7 @@ _MADE: tuple[Kind[Any], ...] = (
     QAMPARI_RELEASE,
     CROWD_TASKS,
     CONTEXTS,
+    ENTITY_LINKING,
 )
 
 OWN_TABLES = ListingKind(
