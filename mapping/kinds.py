@@ -7,6 +7,7 @@ from typing import Any
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -25,6 +26,8 @@ _MADE: tuple[Kind[Any], ...] = (
     CROWD_TASKS,
     CONTEXTS,
     ENTITY_LINKING,
+    CAMPAIGN_TASKS,
+    CAMPAIGN,
 )
 
 OWN_TABLES = ListingKind(
