@@ -10,13 +10,6 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
 from mapping.sources.reading.files_in import RawRecord, iter_lines
 
-REASONS = {
-    "unknown_page": "a line of an exclusion list that names no page of the release, redirects followed",
-    "bad_encoding": "a line that is not UTF-8",
-    "record_too_long": "a line without an end in sight",
-}
-"""Why a line excludes nothing."""
-
 
 class Exclusion(NamedTuple):
     """What a list excludes: ids of pages, each once, ascending; its number of lines; and lines that name no page."""

@@ -83,7 +83,8 @@ class PageLinks:
         elements, anchors = batch["elements"], batch["anchors"]
         self.page_ids: Numbers = batch["page_id"].to_numpy()
         self.first_elements = _starts(elements)
-        self._kinds, self.texts = (elements.flatten().field(name) for name in ("kind", "text"))
+        kinds, self.texts = (elements.flatten().field(name) for name in ("kind", "text"))
+        self._is_title = pc.is_in(kinds, pa.array(sorted(TITLE_KINDS)))
         element, start, end, titles, targets = (anchors.flatten().field(name) for name in _OF_LINKS)
         self.pages = np.repeat(np.arange(len(batch)), np.diff(_starts(anchors)))
         self.elements, self.start, self.end = element.to_numpy(), start.to_numpy(), end.to_numpy()
@@ -92,10 +93,9 @@ class PageLinks:
 
     def fates(self, targets: Targets) -> Numbers:
         """Gives of every link the number of the reason why it is not taken, as far as that hangs on no text."""
-        is_title = pc.is_in(self._kinds, pa.array(sorted(TITLE_KINDS))).to_numpy(zero_copy_only=False)
         is_there, is_disambiguation = targets.find(self.targets)
         broken = (
-            is_title[self.places],
+            self._is_title.to_numpy(zero_copy_only=False)[self.places],
             self.targets < 0,
             ~is_there,
             is_disambiguation,
@@ -105,7 +105,7 @@ class PageLinks:
 
     def running_texts(self) -> pa.Array:
         """Gives the texts of all elements, null for titles and headings."""
-        return pc.if_else(pc.is_in(self._kinds, pa.array(sorted(TITLE_KINDS))), None, self.texts)
+        return pc.if_else(self._is_title, None, self.texts)
 
 
 def _starts(lists: pa.ListArray) -> Numbers:
