@@ -17,21 +17,25 @@ from mapping.entity_linking.schema import ALIASES, MENTION_ORDER
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 """Words, and other characters one by one: a mention begins and ends with one."""
+_WORD = re.compile(r"\w+")
+_ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _PREFIX_BYTES = 16
-_BETWEEN = "\0"
+_BETWEEN = " ___ "
+"""A word between texts, so that no mention runs over their ends."""
 
 
 def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[str]:
-    """Gives how often mentions stand in texts, as whole tokens.
+    """Gives how often mentions stand in texts, as the same words whatever stands between them.
 
     >>> sorted(count_occurrences(["The art of a party, the art!"], ["art", "the art", "art of"]).items())
     [('art', 2), ('art of', 1), ('the art', 1)]
     """
-    words = TOKEN.findall(_BETWEEN.join(texts))
+    text = _BETWEEN.join(texts)
+    words = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
     of_words, found = Counter(words), Counter[str]()
     by_first: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
     for mention in mentions:
-        tokens = TOKEN.findall(mention)
+        tokens = _WORD.findall(mention)
         if len(tokens) == 1:
             found[mention] = of_words[tokens[0]]
         elif tokens and all(token in of_words for token in tokens):

@@ -110,9 +110,9 @@ def plain_link_probabilities(pages: Sequence[Page]) -> dict[str, float]:
 
 def _n_occurrences(mention: str, texts: Iterable[str]) -> int:
     wanted = _spaced(mention)
-    return sum(len(re.findall(f"(?={re.escape(wanted)})", _spaced(text))) for text in texts)
+    return bool(wanted.strip()) * sum(len(re.findall(f"(?={re.escape(wanted)})", _spaced(text))) for text in texts)
 
 
 def _spaced(text: str) -> str:
-    tokens = "  ".join(re.findall(r"\w+|[^\w\s]", text))
+    tokens = "  ".join(re.findall(r"\w+", text))
     return f" {tokens} "
