@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,16 +34,16 @@ def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[
     text = _BETWEEN.join(texts)
     words = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
     of_words, found = Counter(words), Counter[str]()
-    by_first: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
+    by_pair: defaultdict[tuple[str, str], list[tuple[list[str], str]]] = defaultdict(list)
     for mention in mentions:
         tokens = _WORD.findall(mention)
         if len(tokens) == 1:
             found[mention] = of_words[tokens[0]]
-        elif tokens and all(token in of_words for token in tokens):
-            by_first[tokens[0]].append((tokens, mention))
-    for at in [at for at, word in enumerate(words) if word in by_first] if by_first else ():
-        for tokens, mention in by_first[words[at]]:
-            if words[at : at + len(tokens)] == tokens:
+        elif tokens:
+            by_pair[tokens[0], tokens[1]].append((tokens, mention))
+    for at, pair in [hit for hit in enumerate(pairwise(words)) if hit[1] in by_pair]:
+        for tokens, mention in by_pair.get(pair, ()):
+            if len(tokens) == 2 or words[at : at + len(tokens)] == tokens:
                 found[mention] += 1
     return found
 

@@ -20,15 +20,8 @@ from kbsource.release.manifest import ListingManifest, row_faults
 from kbsource.release.reader import row_groups
 from kbsource.release.verify import Checking
 from mapping.entity_linking.links import COLUMNS, SKIPPED, PageLinks
-from mapping.entity_linking.records import (
-    SPLITS,
-    Context,
-    ContextOptions,
-    cut_context,
-    lines_path,
-    record_id,
-    record_line,
-)
+from mapping.entity_linking.options import ContextOptions
+from mapping.entity_linking.records import SPLITS, Context, cut_context, lines_path, record_id, record_line
 from mapping.write.kind import source_of
 
 RULES = {

@@ -19,7 +19,7 @@ from kbsource.release.intact import check_sizes
 from kbsource.release.reader import open_table
 from mapping.entity_linking.aliases import TOKEN
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.options import Checked, between, option
+from mapping.entity_linking.options import LinkerOptions
 
 _GROUPS_HELD = 64
 
@@ -42,25 +42,6 @@ class LinkedMention(NamedTuple):
     start_char: int
     end_char: int
     alias: Alias
-
-
-@dataclass(frozen=True, slots=True)
-class LinkerOptions(Checked):
-    """Which mentions count."""
-
-    min_link_probability: float = between(
-        0, 1, 0.1, "least P(link given mention) of a mention", of="a probability", metavar="P"
-    )
-    min_prior: float = between(0, 1, 0.0, "least P(page given mention) of its page", of="a probability", metavar="P")
-    min_count: int = option(1, "least number of links from a mention to its page", lowest=1)
-
-    def counts(self, alias: Alias) -> bool:
-        """Says whether a mention counts whose most frequent page this is."""
-        return (
-            alias.link_probability >= self.min_link_probability
-            and alias.prior >= self.min_prior
-            and alias.count >= self.min_count
-        )
 
 
 class AliasTable:
@@ -123,10 +104,18 @@ def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[
         for number in range(at, len(spans)):
             end = spans[number][1]
             alias, goes_on = table.find(" ".join(text[start:end].split()))
-            if alias is not None and options.counts(alias):
+            if alias is not None and _counts(alias, options):
                 at, best = number, LinkedMention(start, end, alias)
             if not goes_on:
                 break
         if best is not None:
             yield best
         at += 1
+
+
+def _counts(alias: Alias, options: LinkerOptions) -> bool:
+    return (
+        alias.link_probability >= options.min_link_probability
+        and alias.prior >= options.min_prior
+        and alias.count >= options.min_count
+    )

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from kbsource.runtime.chunks import rows_batch
 from mapping.entity_linking.aliases import count_occurrences, mention_rows
-from mapping.entity_linking.records import SPLITS, ContextCutter, ContextOptions, record_id, record_line
+from mapping.entity_linking.options import ContextOptions
+from mapping.entity_linking.records import SPLITS, ContextCutter, record_id, record_line
 from mapping.entity_linking.sampling import Numbers, Sampling
 from mapping.entity_linking.schema import KEYS, LINES, MENTIONS
 from mapping.passages.cut import TITLE_KINDS

@@ -9,27 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from mapping.options import Checked, option
+from mapping.entity_linking.options import ContextOptions
 from mapping.sources.forms.mentions import END_TAG, START_TAG, window_sizes
 
 SPLITS = ("train", "dev")
-
-
-@dataclass(frozen=True, slots=True)
-class ContextOptions(Checked):
-    """How much of its text a mention keeps."""
-
-    context_tokens: int = option(128, "tokens of context on either side of a mention, at most", lowest=1)
-    context_chars: int | None = option(
-        None, "characters of context on either side too, in whole tokens; 250 is the published size", lowest=1
-    )
-    max_tokens: int = option(
-        256, "tokens of the input, tags included", lowest=2, remedy="the two tags alone are 2 tokens"
-    )
 
 
 class Context(NamedTuple):

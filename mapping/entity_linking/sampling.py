@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.identity import stable_sha256
-from mapping.entity_linking.records import SPLITS, Context, ContextOptions
+from mapping.entity_linking.options import ContextOptions
+from mapping.entity_linking.records import SPLITS, Context
 
 Numbers = npt.NDArray[Any]
 _HASH_BITS = 63

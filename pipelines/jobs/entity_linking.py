@@ -32,7 +32,7 @@ from mapping.entity_linking.exclusion import Exclusion, read_exclusion
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.links import SKIPPED
 from mapping.entity_linking.records import SPLITS, lines_path
-from mapping.entity_linking.sampling import hash_groups
+from mapping.entity_linking.sampling import Sampling, hash_groups
 from mapping.entity_linking.schema import ALIASES, CHOSEN, KEY_ORDER, KEYS, LINES, MENTION_ORDER
 from pipelines.linking import steps
 from pipelines.linking.ranges import Plan, Ranges, mention_bounds
@@ -96,7 +96,8 @@ def make_entity_linking(
         inputs = [asdict(one) for one in input_files([options.exclude], lists)]
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
     with Output(output, storage, kind=ENTITY_LINKING, job=facts) as out:
-        plan = Plan(kb, release.sha256, files, options.sampling(), exclusion.page_ids, output, out.staging)
+        sampling = Sampling(options.train, options.dev, options.seed, options.context)
+        plan = Plan(kb, release.sha256, files, sampling, exclusion.page_ids, output, out.staging)
         _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
         with progress.stage("links", _read(plan)):
             run_pipeline(pipeline, "entity-linking")

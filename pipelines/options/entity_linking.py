@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mapping.entity_linking.records import ContextOptions
-from mapping.entity_linking.sampling import Sampling
+from mapping.entity_linking.options import ContextOptions
 from mapping.options import Checked, option, path_option
 from pipelines.options.fields import output_option
 
@@ -28,7 +27,3 @@ class EntityLinkingOptions(Checked):
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the data, as JSON values for the manifest."""
         return {"train": self.train, "dev": self.dev, "seed": self.seed, **asdict(self.context)}
-
-    def sampling(self) -> Sampling:
-        """Gives what decides which links become records."""
-        return Sampling(self.train, self.dev, self.seed, self.context)

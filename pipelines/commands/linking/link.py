@@ -10,7 +10,7 @@ from pipelines.options.fields import add_flags, from_flags
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    from mapping.entity_linking.linker import LinkerOptions
+    from mapping.entity_linking.options import LinkerOptions
 
     parser.add_argument("release", metavar="RELEASE", help="folder that kbsource entity-linking wrote")
     parser.add_argument("text", metavar="TEXT", help="the text")
@@ -22,7 +22,8 @@ def _run(args: argparse.Namespace) -> int:
     from contextlib import closing
     from dataclasses import asdict
 
-    from mapping.entity_linking.linker import AliasTable, LinkerOptions, link_text
+    from mapping.entity_linking.linker import AliasTable, link_text
+    from mapping.entity_linking.options import LinkerOptions
     from pipelines.stores.storage import storage_for
 
     options = from_flags(vars(args), LinkerOptions)

@@ -15,7 +15,8 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.writer import write_rows
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.entity_linking.linker import AliasTable, LinkerOptions, link_text
+from mapping.entity_linking.linker import AliasTable, link_text
+from mapping.entity_linking.options import LinkerOptions
 from mapping.entity_linking.schema import ALIASES, LINKS
 from pipelines.cli import main
 from pipelines.linking import ranges, steps
