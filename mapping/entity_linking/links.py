@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,11 +133,11 @@ def scan_links(
     fates = links.fates(targets)
     is_in = ~is_out[links.pages]
     counts["links"] = int(is_in.sum())
-    texts, titles = links.running_texts().to_pylist(), links.titles.to_pylist()
+    texts = links.running_texts().to_pylist()
     numbers = np.flatnonzero(is_in & (fates == _TAKEN))
-    columns = (one[numbers].tolist() for one in (links.pages, links.places, links.start, links.end, links.targets))
-    taken, keys, of_page, cut = [], [], _PageMentions(links, texts), ContextCutter(sampling.context).cut
-    for number, page, element, start, end, target in zip(numbers.tolist(), *columns, strict=True):
+    columns = (one[numbers].tolist() for one in (links.places, links.start, links.end, links.targets))
+    taken, keys, mentions, cut = [], [], [], ContextCutter(sampling.context).cut
+    for number, element, start, end, target in zip(numbers.tolist(), *columns, strict=True):
         text = texts[element]
         context = cut(text, start, end)
         if not context.mention:
@@ -146,7 +147,7 @@ def scan_links(
         else:
             taken.append(number)
             keys.append(sampling.key(context, target))
-            of_page.add(page, context.mention, target, titles[number])
+            mentions.append(context.mention)
     n_of = np.bincount(fates[is_in], minlength=_TAKEN).tolist()
     counts.update(dict(zip(SKIPPED, n_of, strict=False)))
     counts["taken"] = len(taken)
@@ -156,41 +157,25 @@ def scan_links(
     columns_of_keys = (hashes[:, 0], hashes[:, 1], np.full(len(own), place), own, buckets[links.pages[own]])
     return Scanned(
         pa.RecordBatch.from_arrays([pa.array(one) for one in columns_of_keys], schema=KEYS),
-        rows_batch(of_page.rows(), MENTIONS),
+        rows_batch(_mention_rows(links, texts, own, mentions), MENTIONS),
         counts,
     )
 
 
-class _PageMentions:
-    """Mentions counted over pages that come one after the other."""
-
-    def __init__(self, links: PageLinks, texts: list[str | None]) -> None:
-        self._links, self._texts = links, texts
-        self._page = -1
-        self._own: Counter[str] = Counter()
-        self._counts: Counter[tuple[str, int]] = Counter()
-        self._occurrences: Counter[str] = Counter()
-        self._titles: dict[int, str] = {}
-
-    def add(self, page: int, mention: str, target: int, title: str) -> None:
-        if page != self._page:
-            self._end_page()
-            self._page = page
-        self._own[mention] += 1
-        self._counts[mention, target] += 1
-        self._titles[target] = title
-
-    def _end_page(self) -> None:
-        if self._own:
-            start, end = self._links.first_elements[self._page : self._page + 2]
-            found = count_occurrences(filter(None, self._texts[start:end]), self._own)
-            for mention, n_links in self._own.items():
-                self._occurrences[mention] += max(n_links, found[mention])
-            self._own = Counter()
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        self._end_page()
-        return mention_rows(self._counts, self._titles, self._occurrences)
+def _mention_rows(
+    links: PageLinks, texts: Sequence[str | None], taken: Numbers, mentions: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Gives rows of MENTIONS: those of the links that are taken, whose texts are given."""
+    pages, targets = links.pages[taken], links.targets[taken].tolist()
+    titles = dict(zip(targets, links.titles.take(pa.array(taken)).to_pylist(), strict=True))
+    occurrences: Counter[str] = Counter()
+    edges = [0, *(np.flatnonzero(np.diff(pages)) + 1).tolist(), len(taken)]
+    for start, end in pairwise(edges) if len(taken) else ():
+        of_page = Counter(mentions[start:end])
+        first, last = links.first_elements[pages[start] : pages[start] + 2]
+        found = count_occurrences(filter(None, texts[first:last]), of_page)
+        occurrences.update({mention: max(n_links, found[mention]) for mention, n_links in of_page.items()})
+    return mention_rows(Counter(zip(mentions, targets, strict=True)), titles, occurrences)
 
 
 def chosen_lines(
