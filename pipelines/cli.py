@@ -25,9 +25,7 @@ from pipelines.commands import (
     locate,
     nli,
     passages,
-    show,
     validate_kilt,
-    verify,
     wikidata,
 )
 from pipelines.commands import map as map_command
@@ -37,6 +35,7 @@ from pipelines.commands.linking import link
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
+from pipelines.commands.release import show, templates, verify
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
@@ -50,6 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     wikidata.COMMAND,
     verify.COMMAND,
     show.COMMAND,
+    templates.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,

@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from kbsource.pages.page_items import write_page_items
 from kbsource.pages.rejects import DUPLICATE
 from kbsource.pages.shards import ShardReport, merge_templates, read_shard
 from kbsource.pages.staging import ScanReport, part_path, read_batches
+from kbsource.pages.template_counts import TemplateRow
 from kbsource.records import BadRecord
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
@@ -43,16 +43,6 @@ UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateRow:
-    """A row of the ``templates`` table."""
-
-    name: str
-    outcome: str
-    uses: int
-    pages: int
 
 
 def dropped_rows(

@@ -13,6 +13,7 @@ harmless.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ PAGE_CHARS = 500
 """What a page weighs in a batch beside its text, in code points: tiny pages must not come in batches of any number."""
 _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
+_NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
 _NOT_YET_WRITTEN = "no_revision_as_of"
 
 ARTICLES = pa.schema(
@@ -53,8 +55,8 @@ ARTICLES = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is
-the same as in the titles."""
+"""Columns of RawPage that differ between articles, the title in normal form; the file's name is in the schema's
+metadata. ``source`` is the same as in the titles."""
 
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
 _WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -208,13 +210,16 @@ class Scan:
         """Takes a page of the main namespace; gives its weight where it is an article."""
         page_id, selected = record.page_id, self._selection.titles
         title = normalise_title(record.title, self._site)
+        if _NO_TITLE.search(title):
+            self._reject(_bad_page(record, "invalid_title", repr(record.title)))
+            return 0
         target = redirects.read(record)
         if selected is not None and title not in selected and (target is None or target[0] not in selected):
             self._counts["n_unselected"] += 1
             return 0
         source = self._part << 32 | self._n_sources
         if target is None and record.model != _WIKITEXT:
-            self._reject(BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset))
+            self._reject(_bad_page(record, "content_model", record.model))
             return 0
         self._n_sources += 1
         is_redirect = target is not None
@@ -227,7 +232,7 @@ class Scan:
             (
                 source,
                 page_id,
-                record.title,
+                title,
                 record.revision_id,
                 record.parent_revision_id,
                 record.timestamp,
@@ -254,6 +259,10 @@ class Scan:
             rejected=dict(sorted(self._rejected.items())),
             chunks=tuple(chunks),
         )
+
+
+def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
+    return BadRecord("scan", str(page.page_id), reason, detail, page.file, page.offset)
 
 
 def scan_schemas(file: str) -> dict[str, pa.Schema]:

@@ -25,11 +25,14 @@ _GZIP_READ_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f\x8b"
 
 _UNREADABLE = {
-    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so FILE | bzip2 > FILE.xml.bz2"),
-    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -dc FILE | bzip2 > FILE.xml.bz2"),
-    b"\xfd7zXZ\x00": ("xz", "xz -dc FILE | bzip2 > FILE.xml.bz2"),
-    b"PK\x03\x04": ("zip", "unzip -p FILE | bzip2 > FILE.xml.bz2"),
+    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so"),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -dc"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc"),
 }
+"""What a file begins with -> its form, and what decompresses it."""
+_PACKED = re.compile(r"\.(?:7z|zst|xz|zip|lz4)$")
 _BOMS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -70,7 +73,10 @@ def compression_of(head: bytes, path: str) -> Compression:
         raise SetupError(f"{path} is empty. Download it again.")
     for magic, (name, command) in _UNREADABLE.items():
         if head.startswith(magic):
-            raise SetupError(f"{path} is a {name} file, which is not read. Convert it: {command}")
+            plain = _PACKED.sub("", path)
+            raise SetupError(
+                f"{path} is a {name} file, which is not read. Convert it: {command} {path} | bzip2 > {plain}.bz2"
+            )
     if bzip2.STREAM_HEADER.match(head):
         return "bzip2"
     if head.startswith(_GZIP_MAGIC):

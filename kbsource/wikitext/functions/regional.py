@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
 from kbsource.wikitext.functions.foreign import language_names
 from kbsource.wikitext.functions.measures.numbers import NBSP, format_number, parse_number
-from kbsource.wikitext.functions.measures.quantities import number_with_unit
 
 
 def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:
@@ -80,8 +79,12 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
         code, values = values[0], values[1:]
     name = language_names(page.lang).get(code.lower(), "")
     text = " ".join(values[:1])
+    if not name or not text:
+        return text
     separator = f"{NBSP}: " if page.lang == "fr" else " "
-    return f"{word}{name}{separator}''{text}''" if name and text else text
+    meaning = template.named.get("de", "") if page.lang == "de" else ""
+    shown_text = text if "''" in text else f"''{text}''"
+    return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 
 def language_by_own_name(template: Template, page: PageFacts, *, word: str = "", cut: int = 1) -> str:
@@ -115,16 +118,6 @@ def temperature(template: Template, page: PageFacts) -> str:
     return f"{format_number(values[0], page.lang)}{NBSP}{unit}"
 
 
-def prefixed_unit(template: Template, page: PageFacts) -> str:
-    """Gives ``1 234 km`` of value, prefix and unit: ``{{M|1234|k|m}}``."""
-    values = padded(template, 3)
-    unit = values[1] + values[2]
-    exponent = template.named.get("e", "")
-    head = Template(template.name, (values[0],), {"e": exponent} if exponent else {})
-    text = number_with_unit(head, page)
-    return f"{text}{NBSP}{unit}" if unit else text
-
-
 def elevation(template: Template, page: PageFacts) -> str:
     """Gives ``2962 m ü. NHN`` of a height and the code of the reference level."""
     values = filled(template)
@@ -135,12 +128,6 @@ def elevation(template: Template, page: PageFacts) -> str:
     number = parse_number(values[0], page.lang)
     text = number.shown if number is not None and len(values[0]) > 4 else values[0]
     return f"{text}{NBSP}m{words.get(level, '')}"
-
-
-def german_country(template: Template, page: PageFacts) -> str | None:
-    """Gives what ``{{DEU|Berlin}}`` shows beside a flag; ``{{DEU|#}}`` is the flag alone, ``{{DEU}}`` its code here."""
-    label = argument(template, 1)
-    return None if label == "#" else label or template.name
 
 
 def arabic_with_transcription(template: Template, page: PageFacts) -> str:

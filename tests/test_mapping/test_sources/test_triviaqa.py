@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,9 +26,9 @@ from mapping.sources.reading.examples import read_examples
 from mapping.sources.reading.files_in import RawRecord, iter_array
 from mapping.sources.reading.reasons import EXCLUDED, REJECTED
 from mapping.sources.reading.scratch import Scratch
-from mapping.sources.triviaqa import Questions
+from mapping.sources.triviaqa import TriviaQuestions
 from mapping.write.kilt import id_file_name, kilt_line, without_input
-from tests.support.dataset_sources import read_source
+from tests.support.dataset_sources import is_balanced, read_source
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import real_path
 
@@ -225,12 +226,12 @@ def test_no_record_is_lost_without_a_reason_and_pairs_are_complete(records: list
             read_examples(
                 [raws],
                 id_of=lambda record: str(record["QuestionId"]),
-                convert=Questions("dev").example,
+                convert=TriviaQuestions("dev").example,
                 scratch=scratch,
                 tally=tally,
             )
         )
-    assert tally.is_balanced
+    assert is_balanced(tally)
     assert tally.records == len(records)
     assert set(tally.excluded) <= EXCLUDED.keys()
     assert set(tally.rejected) <= REJECTED.keys()
@@ -292,3 +293,11 @@ def test_real_sample(split: Split, ids: list[str], tmp_path: Path) -> None:
 def test_real_files_of_the_web_part_are_refused(part: str) -> None:
     with pytest.raises(SetupError, match="web part"):
         read_source("triviaqa", real_path(f"datasets/triviaqa/rc_sample/triviaqa-rc.tar.gz/qa/{part}"))
+
+
+def test_a_file_that_says_it_is_of_another_split_is_refused(tmp_path: Path) -> None:
+    copied = tmp_path / "questions.json"
+    shutil.copy(DEMO / "qa" / "wikipedia-dev.json", copied)
+    assert read_source("triviaqa", copied).examples
+    with pytest.raises(SetupError, match="is of the split dev, not of train"):
+        read_source("triviaqa", copied, split="train")

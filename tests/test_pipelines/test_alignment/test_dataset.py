@@ -9,13 +9,14 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
+from mapping.decide.policy import REASONS
 from mapping.write.report import AlignmentCounts
 from mapping.write.validate import validate_kilt
 from pipelines.alignment import cutting, rows
+from pipelines.cli import main
 from pipelines.jobs.map_dataset import MapSummary
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
-from tests.support.dataset_sources import DATA
 from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.moody_search import HANGS, MakeMoodySearch
 
@@ -33,6 +34,8 @@ RECORDS = [
     {"id": "exact", "input": "again"},
     {"id": "typo", "outputs": []},
 ]
+
+
 N_BAD = 3
 
 
@@ -89,6 +92,44 @@ def test_every_record_is_accounted_for(own: MapSummary) -> None:
         ("own.jsonl", "duplicate_id", "line 11"),
         ("own.jsonl", "unknown_field", "line 12"),
     ]
+
+
+def test_every_record_has_its_fate_in_a_table(own: MapSummary) -> None:
+    rows = [tuple(row.values()) for row in table(Path(own.output), "records")]
+
+    assert rows == [
+        (0, "exact", "own.jsonl", 1, "written", None, 1.0, 1, 1, 1, 1),
+        (1, "redirect", "own.jsonl", 2, "written", None, 1.0, 1, 1, 1, 1),
+        (2, "url", "own.jsonl", 3, "written", None, None, 1, 1, 1, 1),
+        (3, "missing", "own.jsonl", 4, "dropped", "page_missing", None, 1, 0, 1, 0),
+        (4, "ambiguous", "own.jsonl", 5, "dropped", "page_ambiguous", None, 1, 0, 1, 0),
+        (5, "empty", "own.jsonl", 6, "dropped", "empty_evidence", None, 1, 0, 1, 0),
+        (6, "weak", "own.jsonl", 7, "dropped", "no_match", None, 1, 0, 1, 0),
+        (7, "two", "own.jsonl", 8, "written", None, 1.0, 2, 1, 2, 1),
+        (8, "no output", "own.jsonl", 9, "written", None, None, 0, 0, 0, 0),
+        (None, None, "own.jsonl", 10, "rejected", "malformed_json", None, None, None, None, None),
+        (None, "exact", "own.jsonl", 11, "rejected", "duplicate_id", None, None, None, None, None),
+        (None, "typo", "own.jsonl", 12, "rejected", "unknown_field", None, None, None, None, None),
+    ]
+
+
+def test_the_fate_of_a_record_is_shown(own: MapSummary, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", own.output, "two"]) == 0
+    shown = capsys.readouterr().out
+    assert "outcome    written\n" in shown
+    assert "output 0, 0  page_missing\n" in shown
+    assert "new place    Lake Miravel, Section::::Abstract., 1, " in shown
+    assert main(["show", own.output, "exact"]) == 0
+    first, second = capsys.readouterr().out.split("\n\nrecord ")
+    assert "read from  own.jsonl, 1\n" in first
+    assert "rejected: duplicate_id" in second
+    assert "line 11: exact" in second
+    assert main(["show", own.output, "weak", "--json"]) == 0
+    (weak,) = json.loads(capsys.readouterr().out)
+    assert weak["meaning"] == REASONS["no_match"]
+    assert [one["evidence_text"] for one in weak["evidences"]] == ["zebra quagga okapi gnu"]
+    assert main(["show", own.output, "nobody"]) == 1
+    assert "no record with id 'nobody'" in capsys.readouterr().err
 
 
 def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> None:
@@ -309,101 +350,6 @@ def test_the_wrong_file_stops_at_once_and_nothing_is_written(release: Path, tmp_
         map_mini(tmp_path / "out", release, "jsonl", wrong)
 
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_fever_is_aligned_and_weak_claims_of_dev_are_dropped(release: Path, tmp_path: Path) -> None:
-    folder = DATA / "fever"
-    summary = map_mini(
-        tmp_path / "out",
-        release,
-        "fever",
-        folder / "dev.jsonl",
-        folder / "fever2.jsonl",
-        references=(str(folder / "wiki-pages"),),
-    )
-
-    counts = summary.report["counts"]
-    assert summary.report["records"]["excluded"] == {"not_enough_info": 1}
-    assert counts["written"] + sum(counts["dropped"].values()) == summary.report["records"]["examples"]
-    assert counts["evidences"]["near"] >= 1
-    for one in read_lines(tmp_path / "out" / "fever-dev-kilt.jsonl"):
-        for output in one["output"]:
-            assert all(span["bleu_score"] >= 0.5 for span in output["provenance"])
-    assert validate_kilt(
-        str(tmp_path / "out" / "fever-dev-kilt.jsonl"),
-        open_release(release),
-        LocalStorage(),
-        alignments=str(tmp_path / "out"),
-    ).is_valid
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) -> None:
-    folder = DATA / "kilt"
-    summary = map_mini(
-        tmp_path / "out",
-        release,
-        "kilt",
-        folder / "nq-dev-kilt.jsonl",
-        references=(str(folder / "knowledgesource.jsonl"),),
-    )
-
-    assert [summary.manifest.facts[name] for name in ("dataset", "policy")] == ["kilt", "nq"]
-    crosswalk = table(tmp_path / "out", "crosswalk")
-    first = crosswalk[0]
-    assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)
-    assert first["new_wikipedia_id"] == "30"
-    assert first["new_title"] == "River Ullane"
-    page = open_release(release).by_id(30)
-    assert page is not None
-    rows = {(row["example_id"], row["output"], row["evidence"]): row for row in table(tmp_path / "out", "alignments")}
-    assert len(rows) == len(crosswalk)
-    for row in crosswalk:
-        assert rows[row["example_id"], row["output"], row["evidence"]]["start_character"] == row["new_start_character"]
-    assert len(read_lines(tmp_path / "out" / "nq-dev-kilt.jsonl")) == 3
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
-    summary = map_mini(tmp_path / "out", release, "jsonl", DATA / "own/own.jsonl", split="test", stem="mine")
-
-    lines = read_lines(tmp_path / "out" / "mine-test_without_answers-kilt.jsonl")
-    assert len(lines) == summary.report["counts"]["written"] > 0
-    assert all("output" not in one for one in lines)
-
-
-@pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize(
-    ("dataset", "files", "references", "split"),
-    [
-        ("hotpotqa", ["hotpotqa/dev.json"], ["hotpotqa/abstracts"], "dev"),
-        ("aidayago2", ["aida/aidayago2.tsv"], [], "train"),
-        ("wned", ["wned/wned.xml"], [], "dev"),
-        ("wned", ["wned/wned.conll"], [], "dev"),
-    ],
-)
-def test_every_dataset_goes_through_and_its_counts_add_up(
-    release: Path, tmp_path: Path, dataset: str, files: list[str], references: list[str], split: str
-) -> None:
-    summary = map_mini(
-        tmp_path / "out",
-        release,
-        dataset,
-        *(DATA / file for file in files),
-        references=tuple(str(DATA / one) for one in references),
-        split=split,
-    )
-
-    records, counts = summary.report["records"], summary.report["counts"]
-    n_lost = sum(records["rejected"].values()) + sum(records["excluded"].values()) + sum(counts["dropped"].values())
-    assert records["read"] == counts["written"] + n_lost
-    n_rows = len(table(tmp_path / "out", "alignments")) + len(table(tmp_path / "out", "misses"))
-    assert n_rows == sum(counts["evidences"].values())
-    (file,) = (tmp_path / "out").glob("*-kilt.jsonl")
-    assert len(read_lines(file)) == counts["written"]
-    assert counts["written"]
-    assert validate_kilt(str(file), open_release(release), LocalStorage()).is_valid
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -18,6 +18,8 @@ from pipelines.cli import COMMANDS, main
 from pipelines.commands.build import summary_text
 from pipelines.jobs.build import BuildSummary
 from tests.support import mini_wiki
+from tests.support.builds import build_mini
+from tests.support.dumps import dump_xml, page_xml
 from tests.support.real_data import ROOT
 
 NAMES = [command.name for command in COMMANDS]
@@ -253,6 +255,31 @@ def test_show_keeps_to_the_width_of_the_terminal(
     widest = max(map(len, text.splitlines()))
     width = max(40, min(columns, 100))
     assert width - 20 < widest <= width
+
+
+def test_templates_lists_what_loses_most_text_with_the_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["{{Sung}} {{sung|[[B|one]] two}}", "{{sung|three|x=4}} {{Gone|five}} {{nowrap|six}}", "{{Void}}"]
+    (dump := tmp_path / "wiki.xml").write_bytes(
+        dump_xml([page_xml(n, f"P{n}", text) for n, text in enumerate(texts, 1)])
+    )
+    build_mini(tmp_path / "release", dump=dump, page_props=None)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    assert main(["templates", str(tmp_path / "release")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "lost  uses  pages  outcome  template  example",
+        "  12     3      2  unknown  Sung      P1: {{sung|[[B|one]] two}}",
+        "   4     1      1  unknown  Gone      P2: {{Gone|five}}",
+    ]
+    monkeypatch.setenv("COLUMNS", "30")
+    assert main(["templates", str(tmp_path / "release"), "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["  12     3      2  unknown  Su"]
+    assert main(["templates", str(tmp_path / "release"), "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["name"], first["lost_chars"], first["example"]) == ("Sung", 12, "{{sung|[[B|one]] two}}")
+    assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,7 @@ InputFacts = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DatasetPart:
     """One dataset of a job.
 
     Attributes:
@@ -61,6 +61,11 @@ def file_stem(options: MapOptions) -> str:
     name = base_name(options.inputs[0])
     known = name.partition(f"-{options.split}")[0]
     return known if known != name else policy_name(options)
+
+
+def has_ids_alone(options: MapOptions) -> bool:
+    """Says whether the KILT file that is moved is one without inputs, by its published name."""
+    return options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
 
 
 def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
