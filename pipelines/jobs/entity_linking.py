@@ -23,7 +23,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_rejected
 from kbsource.runtime.chunks import Key, Stored
@@ -95,7 +95,7 @@ def make_entity_linking(
             exclusion = read_exclusion(options.exclude, source, lists)
         inputs = [asdict(one) for one in input_files([options.exclude], lists)]
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
-    with Output(output, storage, kind=ENTITY_LINKING, job=facts) as out:
+    with ReleaseFolder(output, storage, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
         plan = Plan(kb, release.sha256, files, sampling, exclusion.page_ids, output, out.staging)
         _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
