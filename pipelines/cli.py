@@ -145,9 +145,9 @@ def run_and_leave() -> int:
     except SystemExit as leaving:
         ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before a command began, or between its end and this
+        print("\nkbsource: interrupted", file=sys.stderr)
         ending.code = INTERRUPTED
-        raise
     return ending.code
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import loss_findings
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join, read_json, write_json
 from kbsource.index.redirects import parse_redirect
@@ -89,6 +90,7 @@ class ScanReport:
         n_other: pages of other namespaces.
         n_unselected: left out by the selection, or without a revision before the time that was asked for.
         rejected: pages and places of damage, by reason.
+        n_bytes, damaged_bytes: stored bytes of the range, and those that cannot be read.
         chunks: the staged articles, weighed by the bytes of their wikitext.
     """
 
@@ -100,6 +102,8 @@ class ScanReport:
     n_other: int
     n_unselected: int
     rejected: dict[str, int]
+    n_bytes: int
+    damaged_bytes: int
     chunks: tuple[Stored, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -153,6 +157,8 @@ class Scan:
         file: base name of the dump file.
         site: facts of the wiki.
         selection: which articles are wanted.
+        n_bytes: stored bytes of the range.
+        damages: takes, while the records are read, how many of them each damage made unreadable.
         on_page: called for each page.
     """
 
@@ -164,10 +170,13 @@ class Scan:
         file: str,
         site: Site,
         selection: Selection,
+        n_bytes: int = 0,
+        damages: Sequence[int] = (),
         on_page: Callable[[], None] = lambda: None,
     ) -> None:
         self._records, self._part, self._file, self._site = records, part, file, site
         self._selection, self._on_page = selection, on_page
+        self._n_bytes, self._damages = n_bytes, damages
         self._schemas = scan_schemas(file)
         self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self._schemas}
         self._counts: Counter[str] = Counter()
@@ -257,8 +266,20 @@ class Scan:
             n_other=self._counts["n_other"],
             n_unselected=self._counts["n_unselected"],
             rejected=dict(sorted(self._rejected.items())),
+            n_bytes=self._n_bytes,
+            damaged_bytes=sum(self._damages),
             chunks=tuple(chunks),
         )
+
+
+def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
+    """Gives the findings about damaged blocks, from the ranges that were read."""
+    read = [report for report in reports if report.n_pages]
+    return loss_findings(
+        sum(report.n_pages for report in read),
+        n_bytes=sum(report.n_bytes for report in read),
+        damaged_bytes=sum(report.damaged_bytes for report in read),
+    )
 
 
 def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:

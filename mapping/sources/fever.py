@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import orjson
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.options import option
@@ -285,6 +285,6 @@ def _wiki_files(inputs: Inputs, storage: Storage) -> list[str]:
     if missing := sorted(set(range(min(numbers), max(numbers))) - numbers):
         names = ", ".join(f"wiki-{number:03}.jsonl" for number in missing[:5])
         raise SetupError(
-            f"wiki-pages is not complete: {len(missing)} files are missing between others, such as {names}."
+            f"wiki-pages is not complete: {counted(len(missing), 'files')} missing between others, such as {names}."
         )
     return paths

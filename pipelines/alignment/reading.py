@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Storage, join, read_json, write_json
-from kbsource.pages.rejects import rounded_up
 from kbsource.records import BadRecord
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.schema import REJECTED
@@ -160,9 +160,10 @@ def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> Non
     n_rejected = tally.rejected.total()
     if first is not None and n_rejected / tally.records > ceiling:
         reasons = ", ".join(f"{count} {reason}" for reason, count in tally.rejected.most_common())
+        place = "" if first.detail.startswith(f"{first.key}: ") else f"{first.key}: "
         raise DataError(
             f"{n_rejected} of {tally.records} records rejected, {n_rejected / tally.records:.3%}; the ceiling is "
-            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {first.key}: {first.detail}. If the files "
+            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {place}{first.detail}. If the files "
             f"are as they should be, raise --max-rejects to at least {rounded_up(n_rejected / tally.records)}."
         )
 

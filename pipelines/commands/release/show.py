@@ -122,6 +122,8 @@ def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool) -> int:
+    from kbsource.errors import counted
+
     manifest = kind.read(path, storage)
     if as_json:
         print(manifest.to_bytes().decode(), end="")
@@ -129,7 +131,9 @@ def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool
     rows: list[Row] = [("kind", kind.name), ("format", manifest.format), ("made by", kind.made_by)]
     for table, entries in manifest.tables.items():
         n_bytes = size(sum(entry.bytes for entry in entries))
-        rows.append((table, f"{manifest.n_rows(table):,} rows, {n_bytes} in {len(entries)} files"))
+        rows.append(
+            (table, f"{counted(manifest.n_rows(table), 'rows')}, {n_bytes} in {counted(len(entries), 'files')}")
+        )
     rows += [(entry.file, size(entry.bytes)) for entry in manifest.files]
     rows += [(part.folder, f"release {part.manifest_sha256[:12]}") for part in manifest.parts]
     print(facts_table(rows))

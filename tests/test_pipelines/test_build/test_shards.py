@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.errors import DataError
 from kbsource.pages.assembly import dump_date
-from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, merge_templates, plan_shards
 from kbsource.pages.template_counts import TemplateCounts, TemplateRow
 from kbsource.runtime.chunks import Key, Stored, rows_batch
@@ -87,6 +87,14 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
 def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_rejects(Counter(rejected), 1000, max_share=0.001, allow_truncated=False)
+
+
+def test_what_damaged_blocks_may_have_held_counts_for_the_ceiling() -> None:
+    loss = loss_findings(1000, n_bytes=11_000, damaged_bytes=1000)
+    assert loss_findings(1000, n_bytes=11_000, damaged_bytes=0) == {}
+    with pytest.raises(DataError, match=r"1 of 1000 pages .* about 100 more lost in 1000 damaged bytes, 9\."):
+        check_rejects(Counter({"damaged_block": 1}), 1000, max_share=0.05, allow_truncated=False, loss=loss)
+    check_rejects(Counter({"damaged_block": 1}), 1000, max_share=0.1, allow_truncated=False, loss=loss)
 
 
 @pytest.mark.parametrize(

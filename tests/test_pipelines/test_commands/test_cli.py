@@ -98,8 +98,8 @@ def test_a_wrong_command_line_exits_with_2(argv: list[str], capsys: pytest.Captu
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--max-rejects", "2"], "--max-rejects is 2"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--runner", "abacus"], "--runner abacus"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--limit-page", "5"], "option --limit-page"),
-        (["check-dump", "{tmp}"], "A folder lies where a file should be"),
-        (["build", "--dump", "{tmp}", "--output", "{tmp}/x"], "A folder lies where a file should be"),
+        (["check-dump", "{tmp}"], "is a folder; name a file"),
+        (["build", "--dump", "{tmp}", "--output", "{tmp}/x"], "is a folder; name a file"),
     ],
 )
 def test_wrong_set_up_exits_with_2_and_one_message(
@@ -144,7 +144,7 @@ def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.Capt
 
 def test_check_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-dump", DUMP]) == 0
-    assert "The dump is in order: 1 files, 0 errors" in capsys.readouterr().out
+    assert "The dump is in order: 1 file, 0 errors" in capsys.readouterr().out
 
     truncated = tmp_path / "wiki.xml.bz2"
     truncated.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
@@ -177,7 +177,7 @@ def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["n_pages"] == mini_wiki.N_ARTICLES
 
     assert main(["verify", damaged]) == 1
-    assert "a file's content changed (sha256, 1 cases)" in capsys.readouterr().out
+    assert "a file's content changed (sha256, 1 case)" in capsys.readouterr().out
 
     assert main(["verify", damaged, "--json"]) == 1
     assert not json.loads(capsys.readouterr().out)["ok"]

@@ -336,7 +336,7 @@ def test_the_command_says_what_was_checked(
     _edit_lines(qampari, DEV, lambda records: records.pop())
     assert main(["verify", str(qampari)]) == 1
     out = capsys.readouterr().out
-    assert f"{DEV}: {QAMPARI_RELEASE.rules['not_released']} (not_released, 1 cases): 1__wikidata_comp__dev\n" in out
+    assert f"{DEV}: {QAMPARI_RELEASE.rules['not_released']} (not_released, 1 case): 1__wikidata_comp__dev\n" in out
     assert "NOT sound: 5 files, " in out
     assert "30 proofs checked" in out
     assert main(["verify", str(qampari), "--json"]) == 1
