@@ -62,6 +62,8 @@ demo: $(STAMP)
 	    --output $(DEMO_OUT)/qampari
 	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release
 	$(BIN)/kbsource passages --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/passages --format pyserini
+	$(BIN)/kbsource entity-linking --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/linking --train 100 --dev 10
+	$(BIN)/kbsource link $(DEMO_OUT)/linking "The Halvane Isles lie in the sea."
 	$(BIN)/kbsource qampari-contexts $(DEMO_OUT)/qampari --passages $(DEMO_OUT)/passages \
 	    --output $(DEMO_OUT)/contexts
 

@@ -16,6 +16,7 @@ from kbsource.pageviews.sums import PAGEVIEWS
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.amber.schema import TABLES as AMBER_TABLES
+from mapping.entity_linking.schema import TABLES as LINKING_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
@@ -50,6 +51,9 @@ TABLE_HEADS = {
     "questions about tables.",
     "queries": "Every query that was considered, one row each, by kind.",
     "passages": "One row per passage, in the order of the release that they are cut from.",
+    "aliases": "One row per mention and page that links with this text lead to: by mention in code-point order, the "
+    "most frequent page first, then by page id.",
+    "links": "One row per record, in the order of the release: where its link stands.",
     "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
     "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
     "`class_id` where `superclass_id` is Q11424.",
@@ -88,6 +92,12 @@ def tables_page() -> str:
         "# Tables of passages",
         "What `kbsource passages` makes; see [passages.md](passages.md).",
         table(PASSAGES_TABLES),
+        "# Tables of entity linking",
+        _wrapped(
+            "What `kbsource entity-linking` makes beside the records; see [entity_linking.md](entity_linking.md). Its "
+            "table `rejected` has the lines of the exclusion list that name no page."
+        ),
+        table(LINKING_TABLES),
         "# Reasons and values",
         _table(
             ("value", "meaning"),

@@ -11,6 +11,7 @@ from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.amber.kind import AMBER_SETS
 from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS
 from mapping.contexts.kind import CONTEXTS
+from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -28,6 +29,7 @@ _MADE: tuple[Kind[Any], ...] = (
     CROWD_TASKS,
     CONTEXTS,
     AMBER_SETS,
+    ENTITY_LINKING,
     CAMPAIGN_TASKS,
     CAMPAIGN,
 )

@@ -30,6 +30,8 @@ from pipelines.commands import (
 from pipelines.commands import map as map_command
 from pipelines.commands.dumps import check_dump, pageviews, wikidata
 from pipelines.commands.flags.common import Command, CommandParser
+from pipelines.commands.linking import construct as entity_linking
+from pipelines.commands.linking import link
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
@@ -59,6 +61,8 @@ COMMANDS: tuple[Command, ...] = (
     qampari_tasks.COMMAND,
     qampari_contexts.COMMAND,
     amber.COMMAND,
+    entity_linking.COMMAND,
+    link.COMMAND,
     evaluate.COMMAND,
     campaign.COMMAND,
 )

@@ -32,7 +32,7 @@ _PLAIN_LEVEL = 3
 
 # Beside ids. On text and nested columns statistics cost a tenth of the time and a quarter of the footer, and no query
 # can use them.
-_PRUNED_BY = frozenset(["title", "timestamp"])
+_PRUNED_BY = frozenset(["title", "timestamp", "mention"])
 
 # Columns whose values repeat within a row group; a dictionary for the others costs reading and writing a tenth of
 # the time.

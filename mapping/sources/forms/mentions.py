@@ -100,10 +100,15 @@ def window(left: Sequence[str], mention: str, right: Sequence[str], *, max_token
     """
     n_left = sum(len(token.split()) for token in left)
     n_right = sum(len(token.split()) for token in right)
-    budget = max(0, max_tokens - _N_TAGS - len(mention.split()))
-    for_left = min(n_left, max(budget - n_right, -(-budget // 2)))
-    for_right = min(n_right, budget - for_left)
+    for_left, for_right = window_sizes(n_left, len(mention.split()), n_right, max_tokens=max_tokens)
     return list(reversed(_first(reversed(left), for_left))), _first(right, for_right)
+
+
+def window_sizes(n_left: int, n_mention: int, n_right: int, *, max_tokens: int) -> tuple[int, int]:
+    """Gives how many tokens ``window`` keeps on both sides."""
+    budget = max(0, max_tokens - _N_TAGS - n_mention)
+    for_left = min(n_left, max(budget - n_right, -(-budget // 2)))
+    return for_left, min(n_right, budget - for_left)
 
 
 def _first(tokens: Iterable[str], count: int) -> list[str]:

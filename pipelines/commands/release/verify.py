@@ -14,8 +14,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kb",
         metavar="DIR",
-        help="for passages or a QAMPARI release: the release of pages that it was made from, to cut the pages again or "
-        "to compare proofs with their texts",
+        help="for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from, to "
+        "cut the pages again or to compare proofs with their texts",
     )
     made_from = "for questions with passages, with the other one: the {} that they were made from, to find them again"
     parser.add_argument("--qampari", metavar="DIR", help=made_from.format("QAMPARI release"))

@@ -344,8 +344,8 @@ def test_the_command_says_what_was_checked(
     assert (said["ok"], said["n_proofs"], said["has_texts"]) == (False, 30, False)
     assert main(["verify", str(release), "--kb", str(kb)]) == 2
     assert (
-        "--kb: for a corpus of passages and a QAMPARI release, not for this kind (release of pages)"
-        in capsys.readouterr().err
+        "--kb: for a corpus of passages and a QAMPARI release and a release of entity-linking data, not for this kind "
+        "(release of pages)" in capsys.readouterr().err
     )
     assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err

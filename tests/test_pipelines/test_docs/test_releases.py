@@ -32,6 +32,7 @@ FOLDERS = (
     "said",
     "views",
     "amber",
+    "linking",
 )
 
 
@@ -39,7 +40,7 @@ FOLDERS = (
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of every kind."""
     folder = tmp_path_factory.mktemp("demo")
-    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, asked, said, views, amber = (
+    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, asked, said, views, amber, linking = (
         str(folder / name) for name in FOLDERS
     )
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
@@ -52,6 +53,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["passages", "--kb", kb, "--output", passages],
         ["qampari-contexts", qampari, "--passages", passages, "--output", contexts],
         ["qampari-tasks", "export", qampari, "--output", tasks],
+        ["entity-linking", "--kb", kb, "--output", linking, "--train", "100", "--dev", "10"],
         [
             "campaign",
             "candidates",

@@ -1,0 +1,252 @@
+"""``kbsource entity-linking`` and ``kbsource link``, and all that ``kbsource verify`` finds wrong with such data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
+from kbsource.release.writer import write_rows
+from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.linker import AliasTable, link_text
+from mapping.entity_linking.options import LinkerOptions
+from mapping.entity_linking.schema import ALIASES, LINKS
+from pipelines.cli import main
+from pipelines.linking import ranges, steps
+from tests.support.builds import contents, open_release, rows
+from tests.support.linking import make_linking, plain_aliases, plain_link_probabilities, plain_sample, seal
+from tests.support.passages import write_kb
+from tests.support.verified import verified
+
+SIZES = {"train": 100, "dev": 10}
+TRAIN, DEV = "blink-train-kilt.jsonl", "blink-dev-kilt.jsonl"
+LINKS_TABLE = "links/links-00000-of-00001.parquet"
+ALIASES_TABLE = "aliases/aliases-00000-of-00001.parquet"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
+    """Data of the demo; not to be changed."""
+    output = tmp_path_factory.mktemp("linking") / "data"
+    make_linking(release, output, **SIZES)
+    return output
+
+
+@pytest.fixture
+def data(tmp_path: Path, made: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def _records(folder: Path, split: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"blink-{split}-kilt.jsonl").read_text().splitlines()]
+
+
+def test_the_demo_gives_what_the_plainest_way_gives(made: Path, release: Path) -> None:
+    pages = list(open_release(release))
+    for split, wanted in plain_sample(pages, **SIZES).items():
+        records = _records(made, split)
+        assert [record["id"] for record in records] == [f"blink-{split}-{number}" for number in range(SIZES[split])]
+        assert [
+            (
+                *record["meta"].values(),
+                record["output"][0]["answer"],
+                record["output"][0]["provenance"][0]["wikipedia_id"],
+            )
+            for record in records
+        ] == wanted
+    table = rows(made, "aliases")
+    assert [(row["mention"], row["page_id"], row["title"], row["count"]) for row in table] == plain_aliases(pages)
+    probabilities = plain_link_probabilities(pages)
+    assert {row["mention"]: row["link_probability"] for row in table} == pytest.approx(probabilities)
+    links = rows(made, "links")
+    by_id = {page.page_id: page for page in pages}
+    mentions = {record["id"]: record["meta"]["mention"] for split in SIZES for record in _records(made, split)}
+    assert {
+        row["record_id"]: by_id[row["page_id"]].elements[row["element"]].text[row["start_char"] : row["end_char"]]
+        for row in links
+    } == mentions
+
+
+def test_the_data_are_sound_and_shown(made: Path, release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kb in (release, None):
+        report = verified(made, kb=kb)
+        assert report.findings == ()
+        assert report.counts == {"records": 110}
+    assert main(["show", str(made)]) == 0
+    assert "aliases" in capsys.readouterr().out
+
+
+def test_the_bytes_are_the_same_with_two_workers_and_whatever_the_groups(
+    tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = write_kb(tmp_path, open_release(release), rows_per_shard=20, n_shards=3)
+    make_linking(kb, tmp_path / "one group", train=50, dev=5)
+    monkeypatch.setattr(ranges, "GROUP_BYTES", 4_000)
+    make_linking(kb, tmp_path / "one", train=50, dev=5)
+    make_linking(kb, tmp_path / "two", train=50, dev=5, runner="local-multi", workers=2)
+
+    made = contents(tmp_path / "one")
+    assert made == contents(tmp_path / "two")
+    assert len([name for name in made if name.startswith("aliases/")]) > 2
+    assert rows(tmp_path / "one", "aliases") == rows(tmp_path / "one group", "aliases")
+    for file in (TRAIN, DEV, LINKS_TABLE):
+        assert made[file] == (tmp_path / "one group" / file).read_bytes()
+    assert verified(tmp_path / "one", kb=kb).findings == ()
+
+
+def test_more_than_there_is_gives_all_that_there_is(
+    tmp_path: Path, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "data"
+    assert main(["entity-linking", "--kb", str(release), "--output", str(output), "--dev", "9000000"]) == 0
+    counts = ENTITY_LINKING.read(str(output)).facts["counts"]
+    assert counts["train"] + counts["dev"] == counts["taken"] - counts["duplicates"]
+    assert f"{counts['train']} of 9,000,000 wanted" in capsys.readouterr().out
+
+
+def test_excluded_pages_give_nothing_and_lines_that_name_none_are_counted(
+    tmp_path: Path, release: Path, made: Path
+) -> None:
+    source = open_release(release)
+    links = [row["page_id"] for row in rows(made, "links")]
+    first, other = sorted(set(links), key=links.count)[-2:]
+    redirect = next(title for page in source for title in page.redirects)
+    page = source.by_title(redirect)
+    assert page is not None
+    (tmp_path / "list.txt").write_text(f"{source.by_id(first).title}\n{other}\n\n{redirect}\nNo such page\n")  # type: ignore[union-attr]  # it is there
+    output = tmp_path / "data"
+    make_linking(release, output, exclude=str(tmp_path / "list.txt"), train=10_000, dev=100)
+    facts = ENTITY_LINKING.read(str(output)).facts
+    out = {first, other, page.page_id}
+    assert facts["counts"]["exclusion"] == {"lines": 4, "unmatched": 1}
+    assert facts["counts"]["excluded_pages"] == len(out)
+    assert facts["inputs"]["exclude"][0]["name"] == "list.txt"
+    assert [(row["stage"], row["key"], row["reason"]) for row in rows(output, "rejected")] == [
+        ("exclude", "No such page", "unknown_page")
+    ]
+    assert out.isdisjoint(row["page_id"] for row in rows(output, "links"))
+    assert verified(output, kb=release).findings == ()
+
+
+def test_a_killed_job_goes_on_where_it_was(
+    tmp_path: Path, release: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any, **__: Any) -> None:
+        raise SetupError("killed")
+
+    output = tmp_path / "data"
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "write_batches", die)
+        with pytest.raises(SetupError, match="killed"):
+            make_linking(release, output, **SIZES)
+    cut = output / "_staging" / "cut"
+    before = {path: path.stat().st_mtime_ns for path in cut.iterdir()}
+    assert before
+    assert not (output / "manifest.json").exists()
+    make_linking(release, output, **SIZES)
+    assert contents(output) == contents(made)
+
+
+def _write(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    given = rows(folder, table)
+    change(given)
+    schema = {"aliases": ALIASES, "links": LINKS}[table]
+    write_rows([tuple(row.values()) for row in given], table, schema, output=str(folder), storage=LocalStorage())
+
+
+def _edit(folder: Path, file: str, old: str, new: str) -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+
+
+def _of_dev_too(given: list[dict[str, Any]]) -> None:
+    dev = next(row for row in given if row["record_id"] == "blink-dev-0")
+    dev["page_id"] = given[0]["page_id"]
+
+
+def _twice(folder: Path) -> None:
+    lines = (folder / TRAIN).read_bytes().splitlines(keepends=True)
+    lines[1] = lines[0].replace(b"blink-train-0", b"blink-train-1")
+    (folder / TRAIN).write_bytes(b"".join(lines))
+    own = rows(folder, "links")
+    first, second = (next(one for one in own if one["record_id"] == f"blink-train-{n}") for n in (0, 1))
+    _write(folder, "links", lambda given: given[own.index(second)].update(target_page_id=first["target_page_id"]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "change"),
+    [
+        ("alias_law", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given[0].update(prior=0.5))),
+        ("alias_law", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given.append(given.pop(0)))),
+        (
+            "alias_law",
+            ALIASES_TABLE,
+            lambda f: _write(f, "aliases", lambda given: given[0].update(link_probability=0.0)),
+        ),
+        ("counts", "manifest.json", lambda f: _write(f, "aliases", lambda given: given[0].update(count=70))),
+        ("record_law", TRAIN, lambda f: _edit(f, TRAIN, '"input": "', '"input": "x')),
+        ("record_law", TRAIN, lambda f: _edit(f, TRAIN, '{"id"', '["id"')),
+        ("record_differs", LINKS_TABLE, lambda f: _write(f, "links", lambda given: given[0].update(start_char=1))),
+        ("record_differs", LINKS_TABLE, lambda f: _write(f, "links", lambda given: given[0].update(page_id=1))),
+        ("split_law", LINKS_TABLE, lambda f: _write(f, "links", _of_dev_too)),
+        ("duplicate_record", LINKS_TABLE, _twice),
+    ],
+)
+def test_every_law_is_checked(data: Path, release: Path, rule: str, file: str, change: Callable[[Path], None]) -> None:
+    change(data)
+    seal(data)
+    assert (file, rule) in {(one.file, one.rule) for one in verified(data, kb=release).findings}
+
+
+@pytest.mark.parametrize("name", ["links", "taken", "train", "aliases", "mentions"])
+def test_counts_that_contradict_each_other_are_found(data: Path, name: str) -> None:
+    counts = json.loads((data / "manifest.json").read_text())["counts"]
+    seal(data, counts={**counts, name: counts[name] + 1})
+    assert {one.rule for one in verified(data).findings} == {"counts"}
+    seal(data, counts={})
+    assert {one.rule for one in verified(data).findings} == {"counts"}
+
+
+def test_a_text_is_linked_by_its_longest_mentions(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "The Halvane Isles, and Brindle Quay, North Halvane: unHalvane Isles."
+    assert main(["link", str(made), text, "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["mention"], text[one["start_char"] : one["end_char"]], one["title"]) for one in found] == [
+        ("Halvane Isles", "Halvane Isles", "Halvane Isles"),
+        ("Brindle Quay, North Halvane", "Brindle Quay, North Halvane", "Brindle Quay, North Halvane"),
+    ]
+    assert main(["link", str(made), text]) == 0
+    assert "Halvane Isles" in capsys.readouterr().out
+    assert main(["link", str(made), "Nothing."]) == 1
+    assert main(["link", str(made), text, "--min-count", "100000"]) == 1
+
+
+def test_mentions_are_found_wherever_they_stand_in_the_table(tmp_path: Path, made: Path) -> None:
+    table = rows(made, "aliases")
+    small = shutil.copytree(made, tmp_path / "small")
+    table.append(dict(zip(ALIASES.names, ("𝔘" * 5_000, 1, "Too long for statistics", 1, 1.0, 1.0), strict=True)))
+    given = [tuple(row.values()) for row in table]
+    write_rows(given, "aliases", ALIASES, output=str(small), storage=LocalStorage(), group_rows=2)
+    seal(small)
+    assert pq.read_metadata(small / ALIASES_TABLE).num_row_groups > 40
+    best = {row["mention"]: row["page_id"] for row in reversed(table)}
+    options = LinkerOptions(min_link_probability=0)
+    for folder, known in ((small, best), (made, dict(list(best.items())[1:]))):
+        found = AliasTable(str(folder), LocalStorage())
+        for mention, page_id in known.items():
+            alias, _ = found.find(mention)
+            assert alias is not None
+            assert (alias.mention, alias.page_id) == (mention, page_id)
+            (linked,) = link_text(mention, found, options)
+            assert linked.alias == alias
+        assert found.find("Halvan")[0] is None
+        assert found.find("\U0010ffff") == (None, False)
+        found.close()
