@@ -11,6 +11,7 @@ from mapping.contexts.kind import CONTEXTS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.kind import BEIR_DATASET, PASSAGES_INDEX
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
@@ -18,11 +19,13 @@ _MADE: tuple[Kind[Any], ...] = (
     PAGES_RELEASE,
     WIKIDATA_RELEASE,
     PASSAGES_CORPUS,
+    PASSAGES_INDEX,
     ALIGNMENT,
     ALIGNMENTS,
     QAMPARI_RELEASE,
     CROWD_TASKS,
     CONTEXTS,
+    BEIR_DATASET,
 )
 
 OWN_TABLES = ListingKind(
