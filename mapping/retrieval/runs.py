@@ -189,7 +189,7 @@ def _line(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def converted(raws: Iterable[RawRecord], line_of: Callable[[Json], bytes], reject: Reject) -> Iterator[bytes]:
+def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Json], bytes]) -> Iterator[bytes]:
     """Gives what records become, one after the other; those that cannot be used are told and left out."""
     seen: set[str] = set()
     for raw in raws:
@@ -203,13 +203,13 @@ def converted(raws: Iterable[RawRecord], line_of: Callable[[Json], bytes], rejec
             yield line
 
 
-def predictions_of(raws: Iterable[RawRecord], texts: Mapping[str, str], reject: Reject) -> Iterator[bytes]:
+def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[str, str]) -> Iterator[bytes]:
     """Gives a run of TREC as predictions of KILT, query by query.
 
     Args:
         raws: lines of the run; those of a query stand together.
-        texts: what is asked, by query; empty where that is not known.
         reject: told of lines that cannot be used.
+        texts: what is asked, by query; empty where that is not known.
     """
     seen: set[str] = set()
     for query_id, lines in groupby(_run_lines(raws, reject), key=lambda line: line.query_id):
