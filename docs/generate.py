@@ -89,7 +89,9 @@ def commands_page() -> str:
         "Written by `docs/generate.py` from the options of jobs and datasets. [manual.md](manual.md) explains more.",
     ]
     for command in COMMANDS:
-        parts += _command(command)
+        parts += _command(command, command.name)
+        for part in command.parts:
+            parts += _command(part, f"{command.name} {part.name}")
     parts += [
         "## Runners",
         _table(("`--runner`", "meaning"), ((f"`{name}`", meaning) for name, meaning in PRESETS.items())),
@@ -102,11 +104,13 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _command(command: Command) -> Iterator[str]:
-    parser = argparse.ArgumentParser(prog=f"kbsource {command.name}", add_help=False)
-    command.add_arguments(parser)
-    yield f"## kbsource {command.name}"
+def _command(command: Command, name: str) -> Iterator[str]:
+    yield f"## kbsource {name}"
     yield command.description.replace("\n", " ")
+    if command.parts:
+        return
+    parser = argparse.ArgumentParser(prog=f"kbsource {name}", add_help=False)
+    command.add_arguments(parser)
     rows = []
     for action in parser._actions:
         name = ", ".join(f"`{option}`" for option in action.option_strings)

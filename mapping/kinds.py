@@ -7,6 +7,7 @@ from typing import Any
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
@@ -26,6 +27,8 @@ _MADE: tuple[Kind[Any], ...] = (
     CROWD_TASKS,
     CONTEXTS,
     BEIR_DATASET,
+    CAMPAIGN_TASKS,
+    CAMPAIGN,
 )
 
 OWN_TABLES = ListingKind(

@@ -18,6 +18,7 @@ from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
 from pipelines.commands import (
     build,
+    campaign,
     check_dump,
     evaluate,
     export_kilt,
@@ -61,6 +62,7 @@ COMMANDS: tuple[Command, ...] = (
     qampari_tasks.COMMAND,
     qampari_contexts.COMMAND,
     evaluate.COMMAND,
+    campaign.COMMAND,
 )
 
 

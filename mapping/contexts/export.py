@@ -31,10 +31,10 @@ from mapping.contexts.published import ProofFinder, PublishedQuestions, publishe
 from mapping.contexts.questions import Questions, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
 from mapping.contexts.writing import UNPLACED, ContextsOptions, SplitFiles, report_of
-from mapping.metrics.qampari_files import Joined
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.sources.reading.files_in import opened
+from mapping.sources.reading.joined import Joined
 from mapping.write.kind import REPORT
 
 

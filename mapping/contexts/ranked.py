@@ -16,9 +16,10 @@ from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.contexts.gold import GoldPassages
-from mapping.metrics.qampari_files import Joined, is_line_of, qid_of
+from mapping.metrics.qampari_files import is_line_of, qid_of
 from mapping.sources.reading.fields import Json, digits_or_text, objects_at, text_at
 from mapping.sources.reading.files_in import check_shape
+from mapping.sources.reading.joined import Joined
 from mapping.sources.reading.labels import iter_labels
 
 REASONS: dict[str, str] = {

@@ -15,12 +15,12 @@ from mapping.contexts.negatives import MOST_EDITS, NameFinder
 from mapping.contexts.questions import AskedQuestion
 from mapping.contexts.ranked import RankedPassage, ranked_for
 from mapping.contexts.records import SEPARATOR, Positive, contexts_record, fid_record, hard_negatives
-from mapping.metrics.qampari_files import Joined
 from mapping.options import Checked, option
 from mapping.qampari.released import record_line
 from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
+from mapping.sources.reading.joined import Joined
 
 CONTEXTS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
 

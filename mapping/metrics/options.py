@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kbsource.errors import SetupError
 from mapping.options import check_options, option, path_option
@@ -32,6 +32,11 @@ QUIRKS: Mapping[str, str] = {
     "passage given twice is two",
 }
 """What the released script does otherwise: name -> meaning."""
+
+
+def ks_option(default: tuple[int, ...], help: str) -> Any:
+    """Declares ranks up to which what was retrieved counts."""
+    return option(default, help, flag="--k", metavar="K,…", parse=_numbers, lowest=1, remedy="give numbers from 1")
 
 
 def _numbers(typed: str) -> tuple[int, ...]:
@@ -62,9 +67,7 @@ class QampariOptions:
         quirks: of ``QUIRKS``.
     """
 
-    ks: tuple[int, ...] = option(
-        DEFAULT_KS, "numbers of passages that count as retrieved", flag="--k", metavar="K,…", parse=_numbers
-    )
+    ks: tuple[int, ...] = ks_option(DEFAULT_KS, "numbers of passages that count as retrieved")
     evidence_match: EvidenceMatch = option("text", metavar="HOW", choices=EVIDENCE_MATCHES)
     matching: Matching = option("greedy", metavar="HOW", choices=MATCHINGS)
     quirks: frozenset[str] = frozenset()
@@ -72,7 +75,7 @@ class QampariOptions:
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for what does not go together."""
         check_options(self)
-        if not self.ks or min(self.ks) < 1 or list(self.ks) != sorted(set(self.ks)):
+        if not self.ks or list(self.ks) != sorted(set(self.ks)):
             raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
         if unknown := sorted(self.quirks - QUIRKS.keys()):
             raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(QUIRKS)}.")

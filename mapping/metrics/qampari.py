@@ -17,7 +17,6 @@ from mapping.metrics.options import QampariFiles, QampariOptions
 from mapping.metrics.qampari_files import (
     KEYS,
     GoldQuestion,
-    Joined,
     Kind,
     Role,
     is_line_of,
@@ -32,6 +31,7 @@ from mapping.metrics.retrieval import RetrievedPassage, answer_ranks, ranks_by_i
 from mapping.metrics.scores import Mean, QampariScores
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.files_in import RawRecord, check_shape
+from mapping.sources.reading.joined import Joined
 from mapping.sources.reading.labels import iter_labels
 
 Reject = Callable[[BadRecord], None]

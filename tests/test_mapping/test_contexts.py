@@ -25,9 +25,9 @@ from mapping.contexts.ranked import REASONS, RankedPassage, ranked_for, read_ran
 from mapping.contexts.records import Positive, contexts_record, fid_record, hard_negatives
 from mapping.contexts.writing import ContextsOptions
 from mapping.metrics.answer_lists import answer_form
-from mapping.metrics.qampari_files import Joined
 from mapping.passages.cut import PageText, Passage, cut_page
 from mapping.passages.schema import PASSAGES
+from mapping.sources.reading.joined import Joined
 
 TEXT = "The Sorn is a river. It rises in Brack. It ends in a lake of the Halvane Isles."
 

@@ -6,7 +6,8 @@ set and some for training.
 
 ::
 
-    validation.jsonl        one answer a line: task_id, qid, question_text, answer_text, links, proofs
+    validation.jsonl        one answer a line: task_id, qid, question_text, answer_text, links, proofs; or
+                            validation.csv, or validation.json and validation.xml for Label Studio
     validation_key.jsonl    which answer each task is about, and whether it is a wrong one; not for those who judge
     paraphrase.jsonl        one question a line: qid, question_text, entities, answers
     manifest.json           names the release
@@ -41,15 +42,24 @@ from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.released import Form, page_url
 from mapping.qampari.rows import DrawnQuestion, question_of_row
 from mapping.qampari.selection import Candidate, draw_key
+from mapping.sources.forms.task_files import TASK_FORMS, TaskForm, TaskSheet, task_names, write_tasks
 from mapping.sources.reading.fields import Json
 
-VALIDATION, KEY, PARAPHRASE = "validation.jsonl", "validation_key.jsonl", "paraphrase.jsonl"
+VALIDATION, KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
 CROWD_TASKS = ListingKind(
     name="folder of tasks",
     format="kbsource-qampari-tasks-1",
     made_by="kbsource qampari-tasks export",
     tables={},
-    files=(VALIDATION, KEY, PARAPHRASE),
+    files=(*(name for form in TASK_FORMS for name in task_names(VALIDATION, form)), KEY, PARAPHRASE),
+)
+CORRECT, INCORRECT = "correct", "incorrect"
+_SHEET = TaskSheet(
+    VALIDATION,
+    "Do these texts say that this is an answer?",
+    ("question_text", "answer_text", "links"),
+    "proofs",
+    (CORRECT, INCORRECT),
 )
 POOL = ("dev", "test")
 """Splits whose answers people judge."""
@@ -76,6 +86,7 @@ class TaskOptions(Checked):
         lowest=0,
     )
     seed: str = option("qampari", "export: of every draw", metavar="TEXT")
+    form: TaskForm = option("jsonl", "export: form of the answers to judge", metavar="FORM", choices=TASK_FORMS)
 
 
 class ValidationTask(NamedTuple):
@@ -231,7 +242,6 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
     )
     tasks = validation_tasks(pool, options)
     records = {
-        VALIDATION: (validation_record(one, form) for one in tasks),
         KEY: map(key_record, tasks),
         PARAPHRASE: map(paraphrase_record, [*pool, *train]),
     }
@@ -244,7 +254,9 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
         "code": asdict(code_facts()),
     }
     with Output(output, storage, kind=CROWD_TASKS):
-        files = [write_lines(map(_line, own), name, output=output, storage=storage) for name, own in records.items()]
+        shown = (validation_record(one, form) for one in tasks)
+        files = write_tasks(shown, _SHEET, options.form, output=output, storage=storage)
+        files += [write_lines(map(_line, own), name, output=output, storage=storage) for name, own in records.items()]
         commit(CROWD_TASKS, CROWD_TASKS.listing(files, facts), output, storage)
     return counts
 

@@ -1,10 +1,12 @@
 """What people said about the tasks of ``crowd_tasks``.
 
-Files are JSON Lines, plain, gzip or bzip2; a line that cannot be used is rejected with its reason.
+Files are JSON Lines, CSV or exports of Label Studio, plain, gzip or bzip2; a line that cannot be used is rejected with
+its reason.
 
 verdicts
-    ``task_id``, ``verdict`` (``correct`` or ``incorrect``) and, if known, ``worker`` (else absent or null). Of several
-    lines about one task the last one counts: what is judged again is judged by someone who is trusted more.
+    ``task_id``, ``verdict`` or ``label`` (``correct`` or ``incorrect``) and, if known, ``worker`` or ``worker_id``
+    (else absent or null). Of several lines about one task the last one counts: what is judged again is judged by
+    someone who is trusted more.
 paraphrases
     ``qid``, ``paraphrase``.
 """
@@ -21,10 +23,10 @@ from typing import NamedTuple
 from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
+from mapping.qampari.crowd.tasks import CORRECT, INCORRECT
+from mapping.sources.forms.judgement_rows import judgement_rows
 from mapping.sources.reading.fields import Json, text_at
-from mapping.sources.reading.files_in import check_shape, iter_lines
-
-CORRECT, INCORRECT = "correct", "incorrect"
+from mapping.sources.reading.files_in import check_shape
 
 REASONS: dict[str, str] = {
     "bad_encoding": "text that is not Unicode",
@@ -41,6 +43,7 @@ REASONS: dict[str, str] = {
 }
 """Why a line is left out: reason -> meaning."""
 
+_NAMES = {"label": "verdict", "worker_id": "worker"}
 _WORD = re.compile(r"[^\W_]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -130,15 +133,20 @@ def _usable(
     if path is None:
         return
     expected = f"JSON Lines with {' and '.join(keys)}"
-    check_shape(path, iter_lines(storage, path), lambda one: all(key in one for key in keys), expected=expected)
-    for raw in iter_lines(storage, path):
+    check_shape(path, judgement_rows(path, storage), lambda one: {*keys} <= _renamed(one).keys(), expected=expected)
+    for raw in judgement_rows(path, storage):
         try:
-            record = raw.parse()
+            record = _renamed(raw.parse())
             check(record)
         except RecordError as error:
             reject(raw.bad(error, stage="crowd"))
             continue
         yield record
+
+
+def _renamed(record: Json) -> Json:
+    """Gives a record of any form under the names that are read here."""
+    return {_NAMES.get(name, name): value for name, value in record.items()}
 
 
 def dropped_answers(tasks: dict[str, Task], judged: Judged) -> dict[str, set[int]]:

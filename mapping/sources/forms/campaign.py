@@ -2,8 +2,9 @@
 
 Three forms of file are read, plain or packed, and told apart by their fields:
 
-- judgements, JSON lines or CSV with a head: ``question_id``, ``passage_id``, ``worker_id``, ``label`` (``yes``, ``no``
-  or ``partial``), ``highlight``, ``free_text``; a row for each highlight. Without ``passage_id`` the worker accepted
+- judgements, JSON lines, CSV with a head or an export of Label Studio: ``question_id``, ``passage_id``, ``worker_id``,
+  ``label`` (``yes``, ``no`` or ``partial``), ``highlight``, ``free_text``; a row for each highlight. Without
+  ``passage_id`` the worker accepted
   none of the passages.
 - the passages that judgements name, JSON lines: ``passage_id``, ``wikipedia_title`` or ``wikipedia_id``, ``text``.
 - a published KILT file: its spans with ``meta.evidence_span`` are what was accepted, ``meta.partial_evidence`` what was
@@ -15,20 +16,19 @@ files of Natural Questions and ELI5.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Evidence, PageKey
+from mapping.sources.forms.judgement_rows import judgement_rows
 from mapping.sources.reading.base import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Tally, references_option
 from mapping.sources.reading.fields import Json, digits_or_text, objects_at, optional_object, optional_text, text_at
-from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines, opened
+from mapping.sources.reading.files_in import RawRecord, check_shape
 from mapping.sources.reading.scratch import Scratch
 
 MIN_ACCEPTED = 2
@@ -89,7 +89,7 @@ def keep_campaign(paths: Sequence[str], *, storage: Storage, scratch: Scratch, t
     forms = {path: _form(path, storage) for path in paths}
     # Judgements are held against the passages that they name.
     for path in sorted(paths, key=lambda path: forms[path] == "judgements"):
-        for raw in _rows(path, storage):
+        for raw in judgement_rows(path, storage):
             tally.references += 1
             try:
                 _keep(forms[path], raw, scratch)
@@ -241,33 +241,8 @@ def _form(path: str, storage: Storage) -> Form:
                 found.append(form)
         return bool(found)
 
-    check_shape(path, _rows(path, storage), fits, expected=_EXPECTED)
+    check_shape(path, judgement_rows(path, storage), fits, expected=_EXPECTED)
     return found[0]
-
-
-def _rows(path: str, storage: Storage) -> Iterator[RawRecord]:
-    return _csv_rows(path, storage) if ".csv" in base_name(path).lower() else iter_lines(storage, path)
-
-
-def _csv_rows(path: str, storage: Storage) -> Iterator[RawRecord]:
-    """Gives the rows of a CSV as JSON objects by the names of its head; the line is that where a row ends.
-
-    Raises:
-        SetupError: as ``opened``; the file is no CSV in UTF-8.
-    """
-    with opened(storage, path) as (file, _):
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        rows = csv.reader(text)
-        try:
-            head = next(rows, [])
-            for row in rows:
-                if row:
-                    record = dict(zip(head, row, strict=True)) if len(row) == len(head) else row
-                    yield RawRecord(base_name(path), rows.line_num, -1, orjson.dumps(record))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise SetupError(f"{path}, line {rows.line_num}: {error}. Give a CSV in UTF-8, with a head.") from error
-        finally:
-            text.detach()
 
 
 def _question_key(question_id: str) -> str:

@@ -29,6 +29,7 @@ class Command:
         run: does it and gives the exit code.
         takes_beam_flags: further options are passed on to Beam, as ``args.beam_args``.
         describe: declares what ``--help`` shows instead, by what else is typed; None where it shows all.
+        parts: commands of which one is typed behind its name; see ``command_group``.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
     takes_beam_flags: bool = False
     describe: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
+    parts: tuple[Command, ...] = ()
 
     def add_to(self, commands: argparse._SubParsersAction[CommandParser]) -> None:
         """Adds the command's parser."""
@@ -53,10 +55,10 @@ class Command:
         parser.command = self
 
     def flags(self) -> list[str]:
-        """Gives all flags that it has."""
+        """Gives all flags that it has, and those of its parts."""
         parser = argparse.ArgumentParser(add_help=False)
         self.add_arguments(parser)
-        return list(parser._option_string_actions)
+        return [*parser._option_string_actions, *(flag for part in self.parts for flag in part.flags())]
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -72,6 +74,21 @@ class CommandParser(argparse.ArgumentParser):
         elif command is not None:
             command.add_arguments(self)
         return super().parse_known_args(args, namespace)
+
+
+def command_group(*, name: str, summary: str, description: str, parts: tuple[Command, ...]) -> Command:
+    """Gives a command behind whose name one of others is typed."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="part", metavar="NAME", required=True, parser_class=CommandParser)
+        for part in parts:
+            part.add_to(commands)
+
+    def run(args: argparse.Namespace) -> int:
+        return next(part for part in parts if part.name == args.part).run(args)
+
+    examples = tuple(part.examples[0] for part in parts)
+    return Command(name, summary, description, examples, add_arguments, run, parts=parts)
 
 
 def add_run_arguments(parser: Flags) -> None:

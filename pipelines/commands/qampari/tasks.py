@@ -21,7 +21,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", required=True, metavar="DIR", help="empty folder for the tasks, or for the new release")
     add_flags(parser, TaskOptions)
     add("--tasks", metavar="DIR", help="apply: folder that export wrote")
-    add("--verdicts", metavar="FILE", help="apply: task_id, verdict (correct, incorrect) and worker, one object a line")
+    add(
+        "--verdicts",
+        metavar="FILE",
+        help="apply: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio",
+    )
     add("--paraphrases", metavar="FILE", help="apply: qid and paraphrase, one object a line")
     add("--least-answers", type=int, metavar="N", help="apply: answers that a question needs (default: 5)")
     add("--json", action="store_true", help="the summary as one JSON object")
@@ -31,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
 
     for mode, names in {
-        _EXPORT: ("wrong_share", "train_paraphrases", "seed"),
+        _EXPORT: ("wrong_share", "train_paraphrases", "seed", "form"),
         _APPLY: ("tasks", "verdicts", "paraphrases", "least_answers"),
     }.items():
         for name in names:

@@ -315,7 +315,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"ks": ()}, "--k is "),
-        ({"ks": (0, 5)}, "--k is 0,5"),
+        ({"ks": (0, 5)}, "--k is 0;"),
         ({"ks": (5, 5)}, "--k is 5,5"),
         ({"evidence_match": "url"}, "--evidence-match url: choose one of text, id"),
         ({"matching": "best"}, "--matching best"),

@@ -18,14 +18,16 @@ from tests.support.demo_datasets import map_demo
 from tests.support.entities import make
 from tests.support.verified import verified
 
-FOLDERS = ("wikidata", "release", "aligned", "again", "qampari", "passages", "contexts", "tasks")
+FOLDERS = ("wikidata", "release", "aligned", "again", "qampari", "passages", "contexts", "tasks", "asked", "said")
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of every kind."""
     folder = tmp_path_factory.mktemp("demo")
-    wikidata, kb, aligned, again, qampari, passages, contexts, tasks = (str(folder / name) for name in FOLDERS)
+    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, asked, said = (
+        str(folder / name) for name in FOLDERS
+    )
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
@@ -36,6 +38,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["passages", "--kb", kb, "--output", passages],
         ["qampari-contexts", qampari, "--passages", passages, "--output", contexts],
         ["qampari-tasks", "export", qampari, "--output", tasks],
+        [
+            "campaign",
+            "candidates",
+            "--gold",
+            records,
+            "--run",
+            records,
+            "--kb",
+            kb,
+            "--least-overlap",
+            "0",
+            "--output",
+            f"{folder}/candidates.jsonl",
+        ],
+        ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
+        ["campaign", "import", asked, "--judgements", f"{asked}/tasks.jsonl", "--output", said],
     ):
         assert main(command) == 0, command
     return folder

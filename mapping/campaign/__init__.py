@@ -1,0 +1,1 @@
+"""Campaigns in which people judge passages: candidates, what was said of them, agreement."""

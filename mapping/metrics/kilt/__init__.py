@@ -1,0 +1,1 @@
+"""The metrics of KILT: downstream scores, provenance, and both together."""

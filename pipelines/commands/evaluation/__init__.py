@@ -1,0 +1,1 @@
+"""One module for each benchmark that ``kbsource evaluate`` knows."""
