@@ -82,7 +82,7 @@ def search(folder: Path) -> dict[str, float]:
     """Searches the index in this process."""
     from mapping.retrieval.index import PassageIndex
 
-    index = PassageIndex.open(str(folder / "corpus"), str(folder / "index"), LocalStorage())
+    index = PassageIndex(str(folder / "corpus"), str(folder / "index"), LocalStorage())
     queries = list(islice(made_up_texts(8, QUERY_WORDS), N_QUERIES))
     start, cpu = time.perf_counter(), time.process_time()
     for query in queries:

@@ -106,20 +106,21 @@ def section_text(section: Sequence[str]) -> str:
     return " > ".join(section)
 
 
-def _json_line(value: Mapping[str, Any]) -> bytes:
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """Gives an object as a line."""
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def pyserini_line(passage: Passage, _: KiltPages) -> bytes:
     """Gives ``id``, ``contents`` (the title, a newline, the text) and ``section``."""
     contents = f"{passage.title}\n{passage.text}"
-    return _json_line({"id": passage.passage_id, "contents": contents, "section": section_text(passage.section)})
+    return json_line({"id": passage.passage_id, "contents": contents, "section": section_text(passage.section)})
 
 
 def beir_line(passage: Passage, _: KiltPages) -> bytes:
     """Gives ``_id``, ``title``, ``text``, and page and section as ``metadata``."""
     metadata = {"wikipedia_id": str(passage.page_id), "section": section_text(passage.section)}
-    return _json_line({"_id": passage.passage_id, "title": passage.title, "text": passage.text, "metadata": metadata})
+    return json_line({"_id": passage.passage_id, "title": passage.title, "text": passage.text, "metadata": metadata})
 
 
 def dpr_line(passage: Passage, _: KiltPages) -> bytes:
@@ -177,7 +178,7 @@ def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) 
         "sources": sources,
         "section": section.removesuffix(".") if is_released and section == LEAD else section,
     }
-    return _json_line(value if is_released else {**value, "chunk_id": passage.passage_id})
+    return json_line(value if is_released else {**value, "chunk_id": passage.passage_id})
 
 
 def tsv_line(*values: str) -> bytes:

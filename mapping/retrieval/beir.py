@@ -20,11 +20,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import orjson
-
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import SetupError
 from kbsource.files import Storage, join
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST
@@ -34,11 +32,10 @@ from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_lines
 from mapping.passages.corpus import passages_of
 from mapping.passages.cut import Passage
-from mapping.passages.forms import KiltPages, line_forms
+from mapping.passages.forms import KiltPages, json_line, line_forms
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.kind import BEIR_DATASET, CORPUS, QRELS, QUERIES
-from mapping.retrieval.runs import query_of
-from mapping.sources.reading.files_in import iter_lines
+from mapping.retrieval.runs import read_queries
 from mapping.write.kind import ALIGNMENT
 
 Level = Literal["passage", "page"]
@@ -85,11 +82,13 @@ def make_beir(alignment: str, passages: str, output: str, storage: Storage, *, l
     check_hashes(passages, corpus.tables["passages"], storage)
     split = str(aligned.facts["split"])
     with Output(output, storage, kind=BEIR_DATASET):
-        queries = _queries(join(alignment, _records_file(aligned)), storage)
+        queries = read_queries(join(alignment, _records_file(aligned)), storage)
+        if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
+            raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
         gold = _gold(aligned, alignment, {query_id: number for number, query_id in enumerate(queries)}, storage, level)
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
         corpus_entry, relevant = _write_corpus(paths, gold, output, storage)
-        lines = [_line({"_id": query_id, "text": text}) for query_id, text in queries.items()]
+        lines = [json_line({"_id": query_id, "text": text}) for query_id, text in queries.items()]
         judged = [(query_id, one) for number, query_id in enumerate(queries) for one in relevant.get(number, ())]
         tsv = (f"{query_id}\t{one}\t1\n".encode() for query_id, one in judged)
         files = [
@@ -129,21 +128,6 @@ def _records_file(aligned: ListingManifest) -> str:
     return min(files, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
 
 
-def _queries(path: str, storage: Storage) -> dict[str, str]:
-    queries: dict[str, str] = {}
-    for raw in iter_lines(storage, path):
-        try:
-            query = query_of(raw.parse())
-            if len(query.query_id.split()) != 1:
-                raise RecordError("wrong_type", f"id {query.query_id!r}: qrels part their columns at white space")
-        except RecordError as error:
-            raise SetupError(f"{path}, line {raw.line}: {error}; a data set for BEIR needs ids and inputs.") from error
-        queries[query.query_id] = query.text
-    if not queries:
-        raise SetupError(f"{path} has no records, so there is nothing to ask; name another alignment.")
-    return queries
-
-
 def _gold(
     aligned: ListingManifest, folder: str, numbers: Mapping[str, int], storage: Storage, level: Level
 ) -> dict[int, list[_Gold]]:
@@ -174,7 +158,3 @@ def _write_corpus(
                 if span.is_in(passage):
                     relevant[span.query][passage.passage_id] = None
     return target.entry, relevant
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)

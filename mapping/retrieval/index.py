@@ -11,7 +11,7 @@ Source: Robertson and Zaragoza (2009), in Lucene's form.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from operator import attrgetter
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage, Storage, is_local, join, sha256_of
 from kbsource.release.intact import check_hashes, check_sizes
-from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.layout import MANIFEST, is_in, stored_files
+from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import Output, commit
 from kbsource.release.reader import row_groups
 from mapping.passages.cut import passage_id
@@ -90,14 +90,13 @@ def analyser(lang: str) -> tantivy.TextAnalyzer:
     return builder.build()
 
 
-def make_index(passages: str, index: str, storage: Storage, *, on_passages: Callable[[int], None] | None = None) -> int:
+def make_index(passages: str, index: str, storage: Storage) -> int:
     """Indexes a corpus of passages in its order and gives their number. Memory: ``HEAP_BYTES`` and what is merged.
 
     Args:
         passages: folder of the corpus, whose table is hashed first.
         index: local folder, which is made.
         storage: of the corpus.
-        on_passages: called now and then with the number of passages done.
 
     Raises:
         SetupError: the corpus is not as it was written, or the index has a place that it cannot have.
@@ -109,18 +108,11 @@ def make_index(passages: str, index: str, storage: Storage, *, on_passages: Call
     check_hashes(passages, entries, storage)
     local = LocalStorage()
     with Output(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
-        n_passages = _write(
-            [join(passages, entry.file) for entry in entries],
-            join(out.folder, ENGINE),
-            storage,
-            words,
-            on_passages=on_passages,
-        )
+        n_passages = _write([join(passages, one.file) for one in entries], join(out.folder, ENGINE), storage, words)
         files = [
             FileEntry(file, None, local.size(path), sha256_of(local, path))
-            for name in sorted(os.listdir(join(out.folder, ENGINE)))
-            if not name.startswith(".")
-            for file in [f"{ENGINE}/{name}"]
+            for file in stored_files(out.folder, local)
+            if is_in(file, (ENGINE,))
             for path in [join(out.folder, file)]
         ]
         facts = {
@@ -133,14 +125,7 @@ def make_index(passages: str, index: str, storage: Storage, *, on_passages: Call
     return n_passages
 
 
-def _write(
-    paths: Sequence[str],
-    folder: str,
-    storage: Storage,
-    words: tantivy.TextAnalyzer,
-    *,
-    on_passages: Callable[[int], None] | None,
-) -> int:
+def _write(paths: Sequence[str], folder: str, storage: Storage, words: tantivy.TextAnalyzer) -> int:
     import tantivy
 
     schema = tantivy.SchemaBuilder()
@@ -162,8 +147,6 @@ def _write(
                     document.add_unsigned(name, value)
                 writer.add_document(document)
                 n_passages += 1
-            if on_passages is not None:
-                on_passages(n_passages)
     writer.commit()
     writer.wait_merging_threads()
     return n_passages
@@ -173,14 +156,16 @@ class PassageIndex:
     """An index that is searched. Its files are mapped into memory.
 
     Args:
+        passages: folder of the corpus that it must be of.
         index: folder that ``make_index`` wrote.
-        corpus: manifest of the corpus that it must be of.
+        storage: of the corpus.
 
     Raises:
         SetupError: there is none, or it is of another corpus.
     """
 
-    def __init__(self, index: str, corpus: ListingManifest) -> None:
+    def __init__(self, passages: str, index: str, storage: Storage) -> None:
+        corpus = PASSAGES_CORPUS.read(passages, storage)
         self._words = analyser(corpus.facts["lang"])
         manifest = PASSAGES_INDEX.read(index)
         if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
@@ -199,11 +184,6 @@ class PassageIndex:
         self._schema, self._searcher = engine.schema, engine.searcher()
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
-
-    @classmethod
-    def open(cls, passages: str, index: str, storage: Storage) -> PassageIndex:
-        """Opens the index of a corpus of passages."""
-        return cls(index, PASSAGES_CORPUS.read(passages, storage))
 
     def search(self, query: str, n_passages: int) -> list[Hit]:
         """Gives the best passages for a query, best first; those of one score in the order of the corpus.

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import orjson
-
-from kbsource.errors import RecordError
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage
 from mapping.contexts.negatives import NameFinder
 from mapping.contexts.ranked import RankedPassage, Reject
 from mapping.contexts.records import hard_negatives
+from mapping.passages.forms import json_line
 from mapping.retrieval.index import Hit
 from mapping.sources.reading.fields import Json, digits_or_text, objects_at, text_at
-from mapping.sources.reading.files_in import RawRecord
+from mapping.sources.reading.files_in import RawRecord, iter_lines
 
 RUN_NAME = "kbsource"
 _ENTITY_MARKS = re.compile(r"\[(?:START|END)_ENT\]")
@@ -80,6 +80,24 @@ def query_of(record: Json) -> Query:
     )
 
 
+def read_queries(path: str, storage: Storage) -> dict[str, str]:
+    """Gives what the records of a file ask, by id.
+
+    Raises:
+        SetupError: a record has no id or no input, or there is none.
+    """
+    queries: dict[str, str] = {}
+    for raw in iter_lines(storage, path):
+        try:
+            query = query_of(raw.parse())
+        except RecordError as error:
+            raise SetupError(f"{path}, line {raw.line}: {error}; give records with id and input.") from error
+        queries[query.query_id] = query.text
+    if not queries:
+        raise SetupError(f"{path} has no records, so there is nothing to ask; name another file.")
+    return queries
+
+
 def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
     """Gives passages as a prediction of KILT's form."""
     provenance = [
@@ -92,7 +110,7 @@ def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
         }
         for one in hits
     ]
-    return _line({"id": query.query_id, "input": query.text, "output": [{"provenance": provenance}]})
+    return json_line({"id": query.query_id, "input": query.text, "output": [{"provenance": provenance}]})
 
 
 def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:
@@ -109,7 +127,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     ]
     others = [one for is_gold, one in ranked if not is_gold]
     negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
-    return _line(
+    return json_line(
         {
             "id": query.query_id,
             "question": query.text,
@@ -171,7 +189,7 @@ def found_line(query_id: str, found: Iterable[Found], text: str | None) -> bytes
         passage = {} if page[1] == document else {"passage_id": document}
         provenance.append({"wikipedia_id": page[1], "score": f"{score:.6f}", **passage})
     asked = {} if text is None else {"input": text}
-    return _line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
+    return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
 
 
 def _provenance(output: Json) -> list[Json]:
@@ -183,10 +201,6 @@ def _score(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}") from error
-
-
-def _line(value: dict[str, Any]) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Json], bytes]) -> Iterator[bytes]:

@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         progress = Progress()
         progress.note(f"indexing {args.passages} into {args.index}")
         progress.note(f"{make_index(args.passages, args.index, storage):,} passages indexed")
-    index = PassageIndex.open(args.passages, args.index, storage)
+    index = PassageIndex(args.passages, args.index, storage)
     if args.query is not None:
         for one in index.search(args.query, args.top or _SHOWN):
             print(f"{one.score:8.3f}  {one.passage_id}  {one.title}\n          {one.text}")

@@ -20,7 +20,7 @@ def _run(args: argparse.Namespace) -> int:
     from itertools import islice
 
     from kbsource.errors import SetupError
-    from mapping.retrieval.runs import converted, found_of, predictions_of, query_of, trec_lines
+    from mapping.retrieval.runs import converted, found_of, predictions_of, read_queries, trec_lines
     from mapping.sources.reading.files_in import iter_lines
     from pipelines.stores.storage import storage_for
 
@@ -31,11 +31,7 @@ def _run(args: argparse.Namespace) -> int:
         return write_converted(
             args.file, args.output, partial(converted, line_of=lambda record: trec_lines(*found_of(record)))
         )
-    texts = {}
-    if args.queries is not None:
-        for raw in iter_lines(storage_for(args.queries), args.queries):
-            query = query_of(raw.parse())
-            texts[query.query_id] = query.text
+    texts = {} if args.queries is None else read_queries(args.queries, storage_for(args.queries))
     return write_converted(args.file, args.output, partial(predictions_of, texts=texts))
 
 

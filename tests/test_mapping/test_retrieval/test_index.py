@@ -95,7 +95,7 @@ class _SlowBm25:
 
 
 def test_the_ranking_is_that_of_brute_force(passages: list[Passage], corpus: Path, index: Path) -> None:
-    slow, searched = _SlowBm25(passages), PassageIndex.open(str(corpus), str(index), LocalStorage())
+    slow, searched = _SlowBm25(passages), PassageIndex(str(corpus), str(index), LocalStorage())
     seeded = random.Random("queries")
     n_tied = 0
     for _ in range(200):
@@ -110,7 +110,7 @@ def test_the_ranking_is_that_of_brute_force(passages: list[Passage], corpus: Pat
 
 def test_a_hit_is_its_passage(passages: list[Passage], corpus: Path, index: Path) -> None:
     by_id = {one.passage_id: one for one in passages}
-    for hit in PassageIndex.open(str(corpus), str(index), LocalStorage()).search("w1 w2 w3", 20):
+    for hit in PassageIndex(str(corpus), str(index), LocalStorage()).search("w1 w2 w3", 20):
         one = by_id[hit.passage_id]
         assert (hit.page_id, hit.title, hit.text) == (one.page_id, one.title, one.text)
 
@@ -119,7 +119,7 @@ def test_passages_of_one_score_stand_in_the_order_of_the_corpus_wherever_the_cut
     same = [passage(9 - row, 0, "Same", "river") for row in range(9)] * 1 + [passage(100, 0, "Other", "river brook")]
     corpus = write_corpus(tmp_path / "corpus", same)
     make_index(str(corpus), str(tmp_path / "index"), LocalStorage())
-    index = PassageIndex.open(str(corpus), str(tmp_path / "index"), LocalStorage())
+    index = PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
     for top in (1, 3, 9):
         assert [one.page_id for one in index.search("rivers", top)] == list(range(9, 9 - top, -1))
 
@@ -127,7 +127,7 @@ def test_passages_of_one_score_stand_in_the_order_of_the_corpus_wherever_the_cut
 def test_more_passages_of_one_score_than_are_asked_for_at_first(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", [passage(500 - row, 0, "Same", "river") for row in range(300)])
     make_index(str(corpus), str(tmp_path / "index"), LocalStorage())
-    index = PassageIndex.open(str(corpus), str(tmp_path / "index"), LocalStorage())
+    index = PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
     assert [one.page_id for one in index.search("river", 2)] == [500, 499]
 
 
@@ -154,14 +154,14 @@ def test_words_are_those_of_the_language(lang: str, text: str, words: list[str])
 
 
 def test_nothing_is_found_for_words_that_are_nowhere(corpus: Path, index: Path) -> None:
-    searched = PassageIndex.open(str(corpus), str(index), LocalStorage())
+    searched = PassageIndex(str(corpus), str(index), LocalStorage())
     assert searched.search("unheard-of", 5) == searched.search("the of", 5) == searched.search("", 5) == []
 
 
 def test_an_index_is_of_one_corpus(tmp_path: Path, index: Path) -> None:
     other = write_corpus(tmp_path / "other", [passage(1, 0, "A", "b")])
     with pytest.raises(SetupError, match="is the index of other passages"):
-        PassageIndex.open(str(other), str(index), LocalStorage())
+        PassageIndex(str(other), str(index), LocalStorage())
 
 
 def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
@@ -171,7 +171,7 @@ def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
     largest.write_bytes(largest.read_bytes()[:-1])
     assert {one.rule for one in verified(tmp_path / "index").findings} == {"size"}
     with pytest.raises(SetupError, match="bytes"):
-        PassageIndex.open(str(corpus), str(tmp_path / "index"), LocalStorage())
+        PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
 
 
 def test_passages_that_are_not_as_they_were_written_are_not_indexed(tmp_path: Path, corpus: Path) -> None:

@@ -128,6 +128,9 @@ def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, caps
     assert "1 queries written" in said.out
     flags[-1] = str(tmp_path / "out.jsonl")
     assert main(["trec", flags[-1], "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
+    (tmp_path / "run.trec").write_text("b Q0 5__0 1 1.0 x\n")
+    assert main(["trec", str(tmp_path / "run.trec"), "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
+    assert f"{path}, line 1: missing_field" in capsys.readouterr().err
 
 
 def _qrels(folder: Path) -> list[tuple[str, str]]:
