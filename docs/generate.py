@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,13 +16,14 @@ from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
-from mapping.sources import DATASETS
 from pipelines.cli import COMMANDS
 from pipelines.commands.flags.common import Command
-from pipelines.runners.presets import PRESETS
+from pipelines.commands.flags.map_flags import takers
 from pipelines.stores.object_stores import FLAGS, SWITCHES
 
 FOLDER = Path(__file__).resolve().parent
+Known = dict[tuple[str, str, str], str]
+"""Where a column of that name, type and meaning is described."""
 
 TABLE_HEADS = {
     "pages": "One row per article: main namespace, not a redirect; disambiguation and list pages included. In the "
@@ -45,100 +49,126 @@ TABLE_HEADS = {
 
 def tables_page() -> str:
     """Gives docs/tables.md."""
+    known: Known = {}
+
+    def table(tables: Mapping[str, pa.Schema]) -> str:
+        rows: list[tuple[str, ...]] = []
+        for name, schema in tables.items():
+            rows += [(f"**{name}**", "", TABLE_HEADS[name]), *_rows(schema, known, name)]
+        return _table(("column", "type", "meaning"), rows)
+
     parts = [
         "# Tables",
-        f"Written by `docs/generate.py` from `kbsource/schema.py`, schema version {SCHEMA_VERSION}. Columns may be "
-        "null only where it says so.",
-    ]
-    for name, schema in {**TABLES, **OPTIONAL_TABLES}.items():
-        parts += _described(name, schema)
-    parts += [
+        f"Written by `docs/generate.py` from the schemas of the code, schema version {SCHEMA_VERSION}.",
+        table({**TABLES, **OPTIONAL_TABLES}),
         "# Tables of Wikidata",
-        "What `kbsource wikidata` makes. Ids are text with their letter, as everywhere in Wikidata. Its table "
-        "`rejected` has the columns given above.",
-    ]
-    for name, schema in WIKIDATA_TABLES.items():
-        parts += [] if name in TABLES else _described(name, schema)
-    parts += [
+        _wrapped(
+            "What `kbsource wikidata` makes. Ids are text with their letter, as everywhere in Wikidata. Its table "
+            "`rejected` has the columns given above."
+        ),
+        table({name: schema for name, schema in WIKIDATA_TABLES.items() if name not in TABLES}),
         "# Tables of QAMPARI",
         "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
-    ]
-    for name, schema in QAMPARI_TABLES.items():
-        parts += _described(name, schema)
-    parts += ["# Tables of passages", "What `kbsource passages` makes; see [passages.md](passages.md)."]
-    for name, schema in PASSAGES_TABLES.items():
-        parts += _described(name, schema)
-    parts += [
-        "# Values",
-        "## Reasons of rejection",
-        _table(("reason", "meaning"), ((f"`{one}`", meaning) for one, meaning in REASONS.items())),
-        "## Values of parse_status",
-        _table(("value", "meaning"), ((f"`{one}`", meaning) for one, meaning in FALLBACKS.items())),
+        table(QAMPARI_TABLES),
+        "# Tables of passages",
+        "What `kbsource passages` makes; see [passages.md](passages.md).",
+        table(PASSAGES_TABLES),
+        "# Reasons and values",
+        _table(
+            ("value", "meaning"),
+            [
+                ("**reason**", "why a page or an entity is in `rejected`"),
+                *((f"`{one}`", meaning) for one, meaning in REASONS.items()),
+                ("**parse_status**", "how a page was extracted"),
+                *((f"`{one}`", meaning) for one, meaning in FALLBACKS.items()),
+            ],
+        ),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _described(name: str, schema: pa.Schema) -> list[str]:
-    return [f"## {name}", TABLE_HEADS[name], _table(("column", "type", "meaning"), _rows(schema, ""))]
 
 
 def commands_page() -> str:
     """Gives docs/commands.md."""
+    commands = commands_by_name()
+    of_command = {name: {one.dest: one for one in _arguments(command)} for name, command in commands.items()}
+    uses = Counter(_row(one) for arguments in of_command.values() for one in arguments.values() if one.option_strings)
+    shared = list(dict(row for row, n in reversed(uses.most_common()) if n > 1).items())  # of one name the most used
+    rows: list[tuple[str, str]] = []
+    for name, command in commands.items():
+        arguments = of_command[name].values()
+        also = ", ".join(f"`{one.option_strings[0]}`" for one in arguments if _row(one) in shared)
+        rows.append(
+            (f"**kbsource {name}**", command.summary + (f"; [shared](#shared-options): {also}" if also else ""))
+        )
+        rows += [row for row in map(_row, arguments) if row not in shared]
+    stores = ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
     parts = [
         "# Commands",
-        "Written by `docs/generate.py` from the options of jobs and datasets. [manual.md](manual.md) explains more.",
-    ]
-    for command in COMMANDS:
-        parts += _command(command, command.name)
-        for part in command.parts:
-            parts += _command(part, f"{command.name} {part.name}")
-    parts += [
-        "## Runners",
-        _table(("`--runner`", "meaning"), ((f"`{name}`", meaning) for name, meaning in PRESETS.items())),
-        "Every other name is passed to Beam, which must know it.",
+        _wrapped(
+            "Written by `docs/generate.py`. [manual.md](manual.md#commands) says more of each command; "
+            "`kbsource COMMAND --help` shows examples too. Arguments with a star are needed. Flags of `map` for one "
+            "dataset are in [datasets.md](datasets.md) and [alignment.md](alignment.md#kilt-files)."
+        ),
+        _table(("argument", "meaning"), rows),
+        "## Shared options",
+        _table(("argument", "meaning"), shared),
         "## Stores",
-        "Every command takes Beam's flags that say where a store is and who asks it: "
-        + ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
-        + ". [running.md](running.md#buckets-and-hdfs) says more.",
+        _wrapped(
+            f"Every command takes Beam's flags that say where a store is and who asks it: {stores}. "
+            "[running.md](running.md#buckets-and-hdfs) says more."
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _command(command: Command, name: str) -> Iterator[str]:
-    yield f"## kbsource {name}"
-    yield command.description.replace("\n", " ")
-    if command.parts:
-        return
-    parser = argparse.ArgumentParser(prog=f"kbsource {name}", add_help=False)
+def commands_by_name() -> dict[str, Command]:
+    """Gives what can be typed behind ``kbsource``: of a group of commands its parts."""
+    found: dict[str, Command] = {}
+    for command in COMMANDS:
+        found |= {f"{command.name} {part.name}": part for part in command.parts} or {command.name: command}
+    return found
+
+
+def _arguments(command: Command) -> Iterator[argparse.Action]:
+    """Gives the arguments of a command, but for those that are of one dataset."""
+    parser = argparse.ArgumentParser(prog=f"kbsource {command.name}", add_help=False)
     command.add_arguments(parser)
-    rows = []
-    for action in parser._actions:
-        name = ", ".join(f"`{option}`" for option in action.option_strings)
-        choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
-        value = action.metavar if isinstance(action.metavar, str) else choices
-        takes_value = action.nargs != 0
-        shown = f"{name} {value}" if name and takes_value else name or f"`{value}`"
-        meaning = (action.help or "") % {"default": action.default}
-        rows.append((shown, "yes" if action.required else "", meaning))
-    yield _table(("argument", "required", "meaning"), rows)
-    if command.name == "map":
-        yield _table(("dataset", "what it is"), ((f"`{name}`", one.summary) for name, one in DATASETS.items()))
-    yield "```\n" + "\n".join(command.examples) + "\n```"
+    of_datasets = takers() if command.name == "map" else {}
+    return (one for one in parser._actions if of_datasets.keys().isdisjoint(one.option_strings))
 
 
-def _rows(fields: pa.Schema | pa.StructType, indent: str) -> Iterator[tuple[str, str, str]]:
-    for field in fields:
-        meaning = (field.metadata or {})[b"description"].decode()
-        yield (
-            f"{indent}`{field.name}`",
-            _type_name(field.type) + (", may be null" if field.nullable else ""),
-            meaning.replace("|", "\\|"),
-        )
-        inner = field.type
-        while pa.types.is_list(inner):
-            inner = inner.value_type
-        if pa.types.is_struct(inner):
-            yield from _rows(inner, f"{indent}{field.name} › ")
+def _row(action: argparse.Action) -> tuple[str, str]:
+    mark = "\\*" if action.required else ""
+    name = ", ".join(f"`{option}`{mark}" for option in action.option_strings)
+    choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
+    value = action.metavar if isinstance(action.metavar, str) else choices
+    shown = f"{name} {value}" if name and action.nargs != 0 else name or f"`{value}`{mark}"
+    return shown, (action.help or "") % {"default": action.default}
+
+
+def _rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Gives the rows of fields; several in a row that are like others further up stand in one, which names these."""
+    described = [(known.get(_said(field)), field) for field in fields]
+    for origin, run in groupby(described, key=lambda one: one[0]):
+        group = [field for _, field in run]
+        if origin is not None and len(group) > 1:
+            yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"
+            continue
+        for field in group:
+            name, type_, meaning = _said(field)
+            known[name, type_, meaning] = place
+            yield f"{path}`{name}`", type_, meaning
+            inner = field.type
+            while pa.types.is_list(inner):
+                inner = inner.value_type
+            if pa.types.is_struct(inner):
+                yield from _rows(inner, known, f"{place} › {field.name}", f"{path}{field.name} › ")
+
+
+def _said(field: pa.Field) -> tuple[str, str, str]:
+    """Gives name, type and meaning of a column."""
+    meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
+    return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
 
 
 def _type_name(type_: pa.DataType) -> str:
@@ -151,6 +181,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     lines += [" | ".join(row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def main(argv: list[str]) -> int:

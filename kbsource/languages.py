@@ -29,9 +29,6 @@ class Language:
             namespaces, their aliases and shortcuts.
         disambiguation_templates: normalised names (first letter upper, spaces) of disambiguation templates.
         disambiguation_words: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always.
-        image_options: option words of file links, lower case (thumb, right, …), English ones always.
-        image_parameters: beginnings of options with a value, lower case (``alt=``, ``page ``, …).
-        image_units: what follows the number of a size option, lower case; ``px`` always.
         infobox_prefixes: lower-case prefixes that template names of infoboxes start with.
         infobox_suffixes: lower-case suffixes that template names of infoboxes end with.
     """
@@ -43,9 +40,6 @@ class Language:
     namespace_aliases: tuple[tuple[str, int], ...]
     disambiguation_templates: frozenset[str]
     disambiguation_words: frozenset[str]
-    image_options: frozenset[str]
-    image_parameters: tuple[str, ...]
-    image_units: tuple[str, ...]
     infobox_prefixes: tuple[str, ...]
     infobox_suffixes: tuple[str, ...]
 
@@ -55,11 +49,6 @@ class Language:
         It never matches where the language has no trail.
         """
         return _trail_pattern(self.link_trail, self.link_trail_sequences)
-
-    def is_infobox_name(self, name: str) -> bool:
-        """Says whether a template's name, in any letter case, is by custom one of an infobox."""
-        lower = name.lower()
-        return lower.startswith(self.infobox_prefixes) or lower.endswith(self.infobox_suffixes)
 
 
 @cache
@@ -124,9 +113,6 @@ def language(code: str) -> Language:
         namespace_aliases=tuple((str(name), int(number)) for name, number in both("namespace_aliases")),
         disambiguation_templates=frozenset(both("disambiguation_templates")),
         disambiguation_words=frozenset(both("disambiguation_words")),
-        image_options=frozenset(both("image_options")),
-        image_parameters=distinct("image_parameters"),
-        image_units=distinct("image_units"),
         infobox_prefixes=distinct("infobox_prefixes"),
         infobox_suffixes=distinct("infobox_suffixes"),
     )

@@ -109,17 +109,6 @@ class UrlParser:
         return urllib.parse.unquote(found[1], errors="strict")
 
 
-def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
-    """Gives (title, section) of an address; None when it names no page of the wiki by title.
-
-    For many addresses, and for addresses with ids, use ``UrlParser``.
-    """
-    address = UrlParser(site).parse(url)
-    if address is None or address.title is None:
-        return None
-    return address.title, address.fragment
-
-
 def _plain_host(host: str) -> str:
     """Gives the host in lower case without marks of versions, Wikipedia's with the edition's present code."""
     labels = [label for label in host.lower().rstrip(".").split(".") if label not in _MOBILE]

@@ -16,7 +16,7 @@ _CONTENT_EXPORT = re.compile(r"\A[a-z0-9_]+-\d{4}-\d\d-\d\d-p\d+[pr]\d+(?:r\d+)?
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DumpPart:
     """The pages that a part holds by its name.
 
     Attributes:
@@ -32,14 +32,14 @@ class Part:
     last_revision: int | None = None
 
 
-def part_of(path: str) -> Part | None:
+def part_of(path: str) -> DumpPart | None:
     """Gives what a file name tells about the part, None when it tells nothing."""
     name = base_name(path)
     if found := _REVISIONS.search(name):
         page, first, last = map(int, found.groups())
-        return Part(name, page, page, first, last)
+        return DumpPart(name, page, page, first, last)
     if found := _PAGES.search(name):
-        return Part(name, int(found[1]), int(found[2]))
+        return DumpPart(name, int(found[1]), int(found[2]))
     return None
 
 
@@ -55,7 +55,7 @@ def index_names(path: str) -> tuple[str, ...]:
     return () if stem == name else (f"{stem}.bz2", f"{stem}.gz", stem)
 
 
-def gaps_and_overlaps(parts: Iterable[Part]) -> tuple[list[str], list[str]]:
+def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
     """Gives what is missing between parts, and which parts overlap, each in words."""
     ordered = sorted(parts, key=lambda part: (part.first_id, part.last_id, part.first_revision or 0))
     gaps: list[str] = []

@@ -59,7 +59,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InnerRelease:
     """A release in a folder of this one: the folder, and the sha256 that its manifest has of itself."""
 
     folder: str
@@ -81,7 +81,7 @@ class Manifest:
     files: tuple[FileEntry, ...] = ()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[InnerRelease, ...]:
         """Releases in folders of this one."""
         return ()
 
@@ -171,8 +171,8 @@ class ListingManifest(Manifest):
         return cls(format=form, tables=grouped, files=tuple(files), facts=dict(facts))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        return tuple(Part(**one) for one in self.facts.get("alignments", ()))
+    def parts(self) -> tuple[InnerRelease, ...]:
+        return tuple(InnerRelease(**one) for one in self.facts.get("alignments", ()))
 
     @property
     def made_from(self) -> str | None:
@@ -189,7 +189,7 @@ class ListingManifest(Manifest):
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
         entries = typed_value(values.get("files", []), tuple[FileEntry, ...], f"{where}: files")
         facts = {name: value for name, value in values.items() if name not in ("format", "files")}
-        typed_value(facts.get("alignments", []), tuple[Part, ...], f"{where}: alignments")
+        typed_value(facts.get("alignments", []), tuple[InnerRelease, ...], f"{where}: alignments")
         return cls.of(values["format"], entries, facts)
 
 

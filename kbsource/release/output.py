@@ -61,7 +61,7 @@ def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: C
         storage.delete_tree(join(output, name))
 
 
-class Output:
+class ReleaseFolder:
     """The folder of a release while it is made. A context: the folder is locked in it, against a second run.
 
     A run that dies leaves no lock behind: on a local disk the system drops it, in a bucket the mark is no longer
@@ -106,7 +106,7 @@ class Output:
         self._lock: BinaryIO | None = None
         self._heart: _Heart | None = None
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> ReleaseFolder:
         check_output(self.folder, self._storage, kept=self._kept)
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)

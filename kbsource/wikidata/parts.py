@@ -147,7 +147,7 @@ def _statement_facts(batch: pa.RecordBatch) -> Counter[str]:
     return found
 
 
-class Part:
+class EntityRange:
     """What one range of a dump gives, in the order of the dump; iterate once.
 
     Args:
@@ -315,7 +315,7 @@ class PartFiles:
         if work.alone:
             self._read_alone(lines, work)
             return
-        part = Part(
+        part = EntityRange(
             lines,
             part=line_range.index,
             file=base_name(line_range.path),

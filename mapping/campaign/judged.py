@@ -16,7 +16,7 @@ from kbsource.records import BadRecord
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines, write_rejected
 from mapping.campaign.agreement import fleiss_kappa, mean_kappa, pair_kappas
 from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS, JUDGEMENTS, KEY, PASSAGES
@@ -72,7 +72,7 @@ def import_judgements(tasks: str, files: Sequence[str], output: str, storage: St
                     counts["judgements"] += 1
                     yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
-    with Output(output, storage, kind=CAMPAIGN):
+    with ReleaseFolder(output, storage, kind=CAMPAIGN):
         entries = [write_lines(judgements(), JUDGEMENTS, output=output, storage=storage)]
         for name in (PASSAGES, KEY):
             with storage.open_read(join(tasks, name)) as file:

@@ -16,7 +16,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord, Page
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines
 from mapping.campaign.candidates import Candidate, CandidateOptions, Passage, choose_candidates
 from mapping.campaign.kind import CAMPAIGN_TASKS, KEY, PASSAGES, TASKS
@@ -231,7 +231,7 @@ def write_campaign_tasks(candidates: str, output: str, storage: Storage, form: T
         | {name: passage[name] for name in hidden}
         for question, passage in asked()
     )
-    with Output(output, storage, kind=CAMPAIGN_TASKS):
+    with ReleaseFolder(output, storage, kind=CAMPAIGN_TASKS):
         entries = write_tasks(tasks(), _SHEET, form, output=output, storage=storage)
         for name, records in ((PASSAGES, passages), (KEY, key)):
             lines = (orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)

@@ -18,13 +18,13 @@ from kbsource.release.reader import read_table
 from kbsource.release.verify import Checking
 from mapping.contexts.gold import REASONS, GoldPassages, GoldText, unplaced_line
 from mapping.contexts.published import check_published
-from mapping.contexts.questions import Questions, ReleaseQuestions
+from mapping.contexts.questions import QuestionSource, ReleaseQuestions
 from mapping.contexts.ranked import RankedPassage
 from mapping.contexts.records import ADDED, Positive
 from mapping.contexts.writing import (
     UNPLACED,
+    ContextCounts,
     ContextsOptions,
-    Tally,
     contexts_path,
     fid_path,
     pids_of,
@@ -35,8 +35,8 @@ from mapping.contexts.writing import (
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.check_release import check_record
+from mapping.qampari.question_rows import SPLITS
 from mapping.qampari.released import record_line
-from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord
@@ -61,7 +61,7 @@ class Sources(NamedTuple):
         passages: paths of the table of the corpus, in order.
     """
 
-    questions: Questions
+    questions: QuestionSource
     passages: tuple[str, ...]
 
 
@@ -108,7 +108,7 @@ class _ContextsChecks:
         self._checking, self._found, self._sources = checking, checking.found, sources
         self._path, self._storage, self._facts = checking.path, checking.storage, checking.manifest.facts
         self._options = ContextsOptions()
-        self._tally, self._silent = Tally(), (0, 0)
+        self._tally, self._silent = ContextCounts(), (0, 0)
         self._is_released = False
         self._n_answers = 0
         self._reasons: Counter[str] = Counter()

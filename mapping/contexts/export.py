@@ -23,12 +23,12 @@ from kbsource.records import BadRecord
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import canonical_json, code_facts, input_files
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines, write_rejected
 from mapping.contexts.gold import GoldPassages, unplaced_line
 from mapping.contexts.kind import CONTEXTS
 from mapping.contexts.published import ProofFinder, PublishedQuestions, published_files
-from mapping.contexts.questions import Questions, ReleaseQuestions
+from mapping.contexts.questions import QuestionSource, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
 from mapping.contexts.writing import UNPLACED, ContextsOptions, SplitFiles, report_of
 from mapping.passages.corpus import TABLE
@@ -101,7 +101,7 @@ def export_contexts(
             told("retrieved: reading ranked passages")
             read_ranked(files.retrieved, storage, joined, gold, most=options.most_ranked, reject=rejected.append)
         told("records: writing")
-        with Output(output, storage, kind=CONTEXTS):
+        with ReleaseFolder(output, storage, kind=CONTEXTS):
             written = SplitFiles(questions.asked(), options, gold, joined)
             entries = written.write(output, storage)
             for qid, raw in joined.without_question("retrieved"):
@@ -130,7 +130,7 @@ def _say_nothing(_: str) -> None:
 
 def _questions(
     folder: str, storage: Storage, finder: ProofFinder | None, reject: Callable[[BadRecord], None]
-) -> Questions:
+) -> QuestionSource:
     is_release = storage.exists(join(folder, MANIFEST))
     if finder is not None and is_release:
         raise SetupError(f"{folder}: --kb is for published files; a finished QAMPARI release has places. Leave it out.")

@@ -20,8 +20,8 @@ from kbsource.records import BadRecord
 from kbsource.release.manifest import ListingManifest, input_files
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.contexts.questions import AskedQuestion
+from mapping.qampari.question_rows import SPLITS
 from mapping.qampari.release_files import DATA
-from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
 from mapping.sources.reading.files_in import check_shape, iter_lines, opened

@@ -12,8 +12,8 @@ from kbsource.release.manifest import ListingManifest
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.crowd.tasks import read_questions
 from mapping.qampari.kind import read_form
+from mapping.qampari.question_rows import DrawnQuestion
 from mapping.qampari.released import aid_of, pid_of, released_record
-from mapping.qampari.rows import DrawnQuestion
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
 
@@ -25,7 +25,7 @@ class AskedQuestion(NamedTuple):
     record: Json
 
 
-class Questions(Protocol):
+class QuestionSource(Protocol):
     """Where questions come from; they are read several times, always the same ones in the same order."""
 
     def facts(self) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from mapping.contexts.questions import AskedQuestion
 from mapping.contexts.ranked import RankedPassage, ranked_for
 from mapping.contexts.records import SEPARATOR, Positive, contexts_record, fid_record, hard_negatives
 from mapping.options import Checked, option
+from mapping.qampari.question_rows import SPLITS
 from mapping.qampari.released import record_line
-from mapping.qampari.rows import SPLITS
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.joined import Joined
@@ -40,7 +40,7 @@ class ContextsOptions(Checked):
 
 
 @dataclass(slots=True)
-class Tally:
+class ContextCounts:
     """What was written."""
 
     questions: Counter[str] = field(default_factory=Counter)
@@ -66,7 +66,7 @@ class Tally:
         self.separator_in_answer += any(SEPARATOR in one["answer_text"] for one in answers)
 
 
-def report_of(tally: Tally, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
+def report_of(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
     """Gives the counts of what was written; proofs that no passage holds and ranked lines left out by reason."""
     return {
         "questions": {
@@ -131,7 +131,7 @@ class SplitFiles:
         self, questions: Iterable[AskedQuestion], options: ContextsOptions, gold: GoldPassages, joined: Joined
     ) -> None:
         self._questions, self._options, self._gold, self._joined = questions, options, gold, joined
-        self.tally = Tally()
+        self.tally = ContextCounts()
 
     def write(self, output: str, storage: Storage) -> list[FileEntry]:
         """Writes them and gives the manifest's entries."""

@@ -127,7 +127,7 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
     Args:
         text: of the rule.
         labels: place of each of the model's labels among its outputs, None for those it does not have, and
-            ``n_outputs``; as ``mapping.entail.labels.Labels`` has them.
+            ``n_outputs``; as ``mapping.entail.model_labels.Labels`` has them.
         model: its name, for messages.
 
     Raises:

@@ -8,7 +8,6 @@ from mapping.entail.declarative import state_answer
 from mapping.entail.triples import state_triple
 from mapping.records import PARTIAL, Evidence, EvidenceKey, Example
 
-HYPOTHESES: tuple[HypothesisKind, ...] = ("claim", "answer", "triple", "evidence")
 HypothesisKind = Literal["claim", "answer", "triple", "evidence"]
 """``claim``: the record's input. ``answer``: question and answer as a sentence. ``triple``: subject, relation and
 object as a sentence. ``evidence``: the text that the dataset quotes."""

@@ -13,8 +13,8 @@ import numpy as np
 from kbsource.errors import SetupError
 from mapping.entail.backends import Computer, OnnxComputer, Outputs, TorchComputer, load_library
 from mapping.entail.encoder import PairEncoder
-from mapping.entail.labels import ModelLabels, read_labels
 from mapping.entail.model_files import digest_of, model_folder, weight_files
+from mapping.entail.model_labels import ModelLabels, read_labels
 from mapping.entail.shortcuts import keep_first_token
 from mapping.entail.signal import DECIMALS, MAX_TOKENS, ModelOptions, Pair, Refused, Verdict
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import string
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from mapping.metrics.options import Matching
+from mapping.metrics.evaluation_options import Matching
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -63,6 +64,16 @@ class ListScore(NamedTuple):
     def has_high_recall(self) -> bool:
         """Recall >= 0.8, decided in whole numbers."""
         return 5 * self.covered >= 4 * self.gold
+
+
+READER_METRICS: Mapping[str, tuple[str, Callable[[ListScore], float]]] = {
+    "recall": ("recall", attrgetter("recall")),
+    "precision": ("precision", attrgetter("precision")),
+    "f1": ("F1", attrgetter("f1")),
+    "f1_above": ("F1 >= 0.5", attrgetter("has_half_f1")),
+    "rec_above": ("recall >= 0.8", attrgetter("has_high_recall")),
+}
+"""Metrics of a list of answers by their released names: how they are called for reading, and their value."""
 
 
 def answer_form(text: str) -> str:

@@ -1,7 +1,7 @@
 """The metrics of QAMPARI: questions with many answers, each stated somewhere in Wikipedia.
 
 Source: Amouyal et al., QAMPARI (2022), section 5. Where the released script differs from the paper or goes wrong, its
-behaviour has a name in ``mapping.metrics.options.QUIRKS`` and is off.
+behaviour has a name in ``mapping.metrics.evaluation_options.QUIRKS`` and is off.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
-from mapping.metrics.answer_lists import ListScore, is_exact, score_list
-from mapping.metrics.options import QampariFiles, QampariOptions
+from mapping.metrics.answer_lists import READER_METRICS, is_exact, score_list
+from mapping.metrics.evaluation_options import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari_files import (
     KEYS,
     GoldQuestion,
@@ -38,7 +38,12 @@ Reject = Callable[[BadRecord], None]
 
 
 def evaluate_qampari(
-    files: QampariFiles, storage: Storage, options: QampariOptions, *, reject: Reject, scratch_folder: str | None = None
+    files: QampariFiles,
+    storage: Storage,
+    options: QampariEvaluation,
+    *,
+    reject: Reject,
+    scratch_folder: str | None = None,
 ) -> QampariScores:
     """Gives the scores of a file of predictions, of retrieved passages, or both.
 
@@ -64,15 +69,14 @@ def evaluate_qampari(
 
 
 class _Evaluation:
-    def __init__(self, files: QampariFiles, options: QampariOptions, joined: Joined, reject: Reject) -> None:
+    def __init__(self, files: QampariFiles, options: QampariEvaluation, joined: Joined, reject: Reject) -> None:
         self._files = files
         self._options = options
         self._joined = joined
         self._report = reject
         self.scores = QampariScores()
         if files.predictions is not None:
-            names = ("recall", "precision", "f1", "f1_above", "rec_above")
-            self.scores.reader = {name: Mean() for name in names}
+            self.scores.reader = {name: Mean() for name in READER_METRICS}
             self.scores.em = Mean()
         if files.retrieved is not None:
             self.scores.arecall = {k: Mean() for k in options.ks}
@@ -152,8 +156,8 @@ class _Evaluation:
             listed_names="listed_names" in self._options.quirks,
             last_owner="last_owner" in self._options.quirks,
         )
-        for name, value in _named(score).items():
-            self.scores.reader[name].add(value)
+        for name, (_, value_of) in READER_METRICS.items():
+            self.scores.reader[name].add(float(value_of(score)))
 
     def _score_passages(self, question: GoldQuestion, content: bytes | None) -> None:
         self.scores.without_passages += content is None
@@ -183,13 +187,3 @@ class _Evaluation:
 def share_within(ranks: Sequence[int | None], k: int) -> float:
     """Gives the share of ranks, at least one, that are among the first ``k``; None is no rank."""
     return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
-
-
-def _named(score: ListScore) -> dict[str, float]:
-    return {
-        "recall": score.recall,
-        "precision": score.precision,
-        "f1": score.f1,
-        "f1_above": float(score.has_half_f1),
-        "rec_above": float(score.has_high_recall),
-    }

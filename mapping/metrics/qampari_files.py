@@ -25,7 +25,7 @@ import orjson
 
 from kbsource.errors import RecordError
 from mapping.metrics.answer_lists import GoldNames
-from mapping.metrics.options import EvidenceMatch
+from mapping.metrics.evaluation_options import EvidenceMatch
 from mapping.metrics.retrieval import RetrievedPassage
 from mapping.sources.reading.fields import Json, digits_or_text, is_integer, list_at, objects_at, optional_text, text_at
 

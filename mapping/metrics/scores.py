@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from mapping.metrics.answer_lists import READER_METRICS
+
 DECIMALS = 6
 
 
@@ -32,8 +34,7 @@ class QampariScores:
 
     Attributes:
         questions: gold questions.
-        reader: ``recall``, ``precision``, ``f1``, ``f1_above`` (share of questions with F1 >= 0.5), ``rec_above``
-            (recall >= 0.8), over the questions with a list of answers; empty without predictions.
+        reader: those of ``READER_METRICS``, over the questions with a list of answers; empty without predictions.
         em: share of the questions with a single answer that are answered exactly; None without predictions.
         arecall: ARECALL@K by K; empty without retrieved passages.
         erecall: ERECALL@K by K, over questions with evidence.
@@ -76,22 +77,13 @@ class QampariScores:
         return value
 
 
-_SHOWN = {
-    "recall": "recall",
-    "precision": "precision",
-    "f1": "F1",
-    "f1_above": "F1 >= 0.5",
-    "rec_above": "recall >= 0.8",
-}
-
-
 def scores_text(scores: QampariScores) -> str:
     """Gives the scores for reading, in per cent."""
     lines = [f"questions            {scores.questions:>9,}"]
     if scores.em is not None:
         lines.append(f"without predictions  {scores.without_predictions:>9,}")
         if scores.has_lists:
-            lines += [f"{_SHOWN[name]:<21}{_percent(mean)}" for name, mean in scores.reader.items()]
+            lines += [f"{READER_METRICS[name][0]:<21}{_percent(mean)}" for name, mean in scores.reader.items()]
         if scores.em.n:
             lines.append(f"of a single answer   {scores.em.n:>9,}")
             lines.append(f"{'exact match':<21}{_percent(scores.em)}")

@@ -17,11 +17,11 @@ from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.reader import read_table
 from kbsource.release.verify import Checking
+from mapping.qampari.question_rows import SPLITS, DrawnQuestion, question_of_row
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import data_path, form_of, release_paths
 from mapping.qampari.released import Form, aid_of, parse_qid, pid_of, record_line, released_record
-from mapping.qampari.rows import SPLITS, DrawnQuestion, question_of_row
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, list_at, objects_at, text_at
 from mapping.sources.reading.files_in import iter_lines

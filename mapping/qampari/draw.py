@@ -12,8 +12,8 @@ from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.runtime.regroup import merge_group
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
-    Candidate,
     Mixed,
+    PoolQuestion,
     SampleSizes,
     Side,
     draw_key,
@@ -82,7 +82,7 @@ class Draws:
 
 
 def draw_questions(
-    candidates: Iterable[Candidate],
+    candidates: Iterable[PoolQuestion],
     relations: Iterable[str],
     *,
     sizes: SampleSizes,
@@ -109,7 +109,7 @@ def draw_questions(
     draws = Draws()
     waiting = _Waiting(scratch, run_rows)
 
-    def of_test_side() -> Iterator[Candidate]:
+    def of_test_side() -> Iterator[PoolQuestion]:
         for place, one in enumerate(candidates):
             side = side_of(one, sides, mixed=mixed)
             # Those about tables that the pool has no room for are for training, which has no limit for them.
@@ -137,7 +137,7 @@ class _Waiting:
         self._pending: list[tuple[Any, ...]] = []
         self._runs: list[Stored] = []
 
-    def add(self, digest: str, one: Candidate) -> None:
+    def add(self, digest: str, one: PoolQuestion) -> None:
         """Takes one."""
         self._pending.append((int(digest[:_DIGITS], 16), one.key, one.subset, one.property_ids, one.place))
         if len(self._pending) == self._run_rows:
@@ -156,11 +156,11 @@ class _Waiting:
         self._runs.append(write_chunk(batches, _WAITING, Report(), path=path, storage=LocalStorage()))
         self._pending = []
 
-    def in_order(self) -> Iterator[Candidate]:
+    def in_order(self) -> Iterator[PoolQuestion]:
         """Gives all of them; after the last was added."""
         if self._pending:
             self._flush()
         for batch in merge_group(self._runs, LocalStorage(), ["digest"]) if self._runs else ():
             columns = (column.to_pylist() for column in batch.columns[1:])
             for key, subset, property_ids, place in zip(*columns, strict=True):
-                yield Candidate(key, subset, tuple(property_ids), place)
+                yield PoolQuestion(key, subset, tuple(property_ids), place)

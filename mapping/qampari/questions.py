@@ -94,13 +94,6 @@ class CompositionQuery(NamedTuple):
 
 Query = SimpleQuery | IntersectionQuery | CompositionQuery
 
-_SUBSET_OF = {SimpleQuery: SIMPLE, CompositionQuery: COMPOSITION, IntersectionQuery: INTERSECTION}
-
-
-def subset_of(query: Query) -> str:
-    """Gives the one of ``SUBSETS`` that a query belongs to."""
-    return _SUBSET_OF[type(query)]
-
 
 def order_key(query: Query) -> tuple[int | str, ...]:
     """Gives what queries of one kind are ordered by: numbers of properties and entities, then types."""

@@ -18,9 +18,9 @@ from kbsource.files import Storage
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest
 from kbsource.release.writer import LinesFile, write_rows
+from mapping.qampari.question_rows import SPLITS, DrawnQuestion, QueryRow, question_row
 from mapping.qampari.records import Question
 from mapping.qampari.released import Form, record_line, released_record
-from mapping.qampari.rows import SPLITS, DrawnQuestion, QueryRow, question_row
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from mapping.qampari.selection import Side
 from mapping.sources.reading.base import Split

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
 from mapping.qampari.facts.evidence import released_case
+from mapping.qampari.question_rows import SPLITS, DrawnQuestion
 from mapping.qampari.questions import SUBSETS
 from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.rows import SPLITS, DrawnQuestion
 from mapping.sources.reading.base import Split
 
 _QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)})")

@@ -115,7 +115,7 @@ class SampleSizes:
             )
 
 
-class Candidate(NamedTuple):
+class PoolQuestion(NamedTuple):
     """A question that can be drawn.
 
     Attributes:
@@ -138,7 +138,7 @@ def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
     return {one: "test" if number < n_test else "train" for number, one in enumerate(drawn)}
 
 
-def side_of(candidate: Candidate, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
+def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
     """Gives the side of a question, None for one that is dropped.
 
     A simple question is on the side of its relation. A composition is on the test side when one of its two relations
@@ -161,12 +161,12 @@ def side_of(candidate: Candidate, sides: Mapping[str, Side], *, mixed: Mixed = "
     return "test" if "test" in found else "train"
 
 
-def draw_key(candidate: Candidate, seed: str, purpose: str) -> tuple[str, str]:
+def draw_key(candidate: PoolQuestion, seed: str, purpose: str) -> tuple[str, str]:
     """Gives what candidates of a subset are ordered by to be drawn; anew for each purpose."""
     return stable_sha256(seed, purpose, candidate.subset, candidate.key), candidate.key
 
 
-def draw_pool(candidates: Iterable[Candidate], sizes: SampleSizes, seed: str) -> list[Candidate]:
+def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str) -> list[PoolQuestion]:
     """Gives the questions of development and test set together, in the order of the subsets and then as drawn.
 
     Simple questions are dealt by relation in turn (by number of the property), so that the relations have as many each
@@ -182,7 +182,7 @@ def draw_pool(candidates: Iterable[Candidate], sizes: SampleSizes, seed: str) ->
         # Everything that can be drawn is among the first of its hand.
         hand = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""]
         hand.take(draw_key(one, seed, "pool"), one, sizes.pool[one.subset])
-    pool: list[Candidate] = []
+    pool: list[PoolQuestion] = []
     for subset in SUBSETS:
         names = sorted((name for found, name in hands if found == subset), key=lambda one: (len(one), one))
         pool += _deal([hands[subset, name].first(sizes.pool[subset]) for name in names], sizes.pool[subset])
@@ -193,10 +193,10 @@ class _Hand:
     """Candidates with what they are ordered by, of which the first few are wanted."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[tuple[str, str], Candidate]] = []
+        self._held: list[tuple[tuple[str, str], PoolQuestion]] = []
         self._end: tuple[str, str] | None = None
 
-    def take(self, key: tuple[str, str], candidate: Candidate, n: int) -> None:
+    def take(self, key: tuple[str, str], candidate: PoolQuestion, n: int) -> None:
         """Takes a candidate, unless it is known not to be among the first ``n``."""
         if self._end is None or key < self._end:
             self._held.append((key, candidate))
@@ -204,27 +204,27 @@ class _Hand:
                 self.first(n)
                 self._end = self._held[-1][0] if n else ("", "")
 
-    def first(self, n: int) -> list[Candidate]:
+    def first(self, n: int) -> list[PoolQuestion]:
         """Gives the first ``n`` in order, and holds no others any more."""
         self._held.sort()
         del self._held[n:]
         return [one for _, one in self._held]
 
 
-def _deal(hands: list[list[Candidate]], n: int) -> list[Candidate]:
+def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
     rounds = max(map(len, hands), default=0)
     dealt = [hand[number] for number in range(rounds) for hand in hands if number < len(hand)]
     return dealt[:n]
 
 
-def halve_pool(pool: Collection[Candidate], seed: str) -> tuple[list[Candidate], list[Candidate]]:
+def halve_pool(pool: Collection[PoolQuestion], seed: str) -> tuple[list[PoolQuestion], list[PoolQuestion]]:
     """Gives development and test set: two halves, drawn over all subsets; an odd question is for testing."""
     drawn = sorted(pool, key=lambda one: (draw_key(one, seed, "half"), one.subset))
     n_dev = len(drawn) // 2
     return drawn[:n_dev], drawn[n_dev:]
 
 
-def draw_train(candidates: Iterable[Candidate], sizes: SampleSizes) -> Iterator[Candidate]:
+def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
     """Gives the training questions: each that comes while all of its relations have room.
 
     A question counts for every relation that it rests on; questions about tables have none and are all taken.

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from mapping.qampari.question_rows import SPLITS
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.rows import SPLITS
 
 PUBLISHED: dict[str, tuple[float, float]] = {
     "train": (13.25, 8),

@@ -51,18 +51,6 @@ def suggest_titles(
     return found
 
 
-def similarity(one: str, other: str) -> float:
-    """Gives how alike two titles are, 0 to 100: by characters or by their words in order of the alphabet.
-
-    Letter case and punctuation do not count.
-
-    >>> similarity("Tidal harp", "Harp, tidal")
-    100.0
-    """
-    first, second = utils.default_process(one), utils.default_process(other)
-    return max(fuzz.ratio(first, second), fuzz.token_sort_ratio(first, second))
-
-
 def _suggest(
     titles: list[str], index: TitleIndex, n_suggestions: int, min_score: float
 ) -> Iterator[tuple[str, tuple[Suggestion, ...]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -62,9 +61,3 @@ def usual_choices(dataset: str) -> SourceOptions:
     """Gives the choices of a dataset's reader as they are by default."""
     choices: SourceOptions = SOURCES[dataset].options()
     return choices
-
-
-def all_choices(options: SourceOptions) -> dict[str, Any]:
-    """Gives the choices of a reader, and those of all others as they are by default: what manifests have."""
-    usual = {name: value for dataset in SOURCES for name, value in asdict(usual_choices(dataset)).items()}
-    return {**usual, **asdict(options)}

@@ -86,7 +86,7 @@ class HotpotQa(Source[HotpotOptions]):
                 labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=_LABEL_FIELDS))
                 yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
-                wanted = Questions(split, lookup=lambda key: scratch.want(key), options=options)
+                wanted = HotpotQuestions(split, lookup=lambda key: scratch.want(key), options=options)
                 questions = (iter_array(storage, path) for path in inputs.records)
                 want_texts(questions, convert=wanted.example, labels=labels)
                 abstracts = (iter_lines(storage, path) for path in _abstract_files(inputs, storage))
@@ -99,14 +99,14 @@ class HotpotQa(Source[HotpotOptions]):
             yield from read_examples(
                 (iter_array(storage, path) for path in inputs.records),
                 id_of=_id_of,
-                convert=Questions(split, lookup=lookup, options=options).example,
+                convert=HotpotQuestions(split, lookup=lookup, options=options).example,
                 scratch=scratch,
                 tally=tally,
                 labels=labels,
             )
 
 
-class Questions:
+class HotpotQuestions:
     """Converts parsed questions of one split.
 
     Args:

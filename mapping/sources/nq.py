@@ -105,7 +105,7 @@ class NaturalQuestions(Source[NqOptions]):
                 yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
             if inputs.references:
                 yield from keep_campaign(inputs.references, storage=storage, scratch=scratch, tally=tally)
-            questions = Questions(split, campaign=lambda key: findings(scratch, key), options=options)
+            questions = NqQuestions(split, campaign=lambda key: findings(scratch, key), options=options)
             yield from read_examples(
                 (iter_lines(storage, path) for path in inputs.records),
                 id_of=_id_of,
@@ -116,7 +116,7 @@ class NaturalQuestions(Source[NqOptions]):
             )
 
 
-class Questions:
+class NqQuestions:
     """Converts parsed questions of one split.
 
     Args:

@@ -69,14 +69,14 @@ class TriviaQa(Source[SourceOptions]):
             yield from read_examples(
                 (_questions(path, split, storage) for path in inputs.records),
                 id_of=_id_of,
-                convert=Questions(split).example,
+                convert=TriviaQuestions(split).example,
                 scratch=scratch,
                 tally=tally,
                 labels=labels,
             )
 
 
-class Questions:
+class TriviaQuestions:
     """Converts parsed questions of one split; those of test need no answer."""
 
     def __init__(self, split: Split) -> None:

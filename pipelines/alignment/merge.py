@@ -20,7 +20,7 @@ from mapping.records import PARTIAL, Evidence, EvidenceKey, ReleasedExample, ite
 from mapping.write.kilt import kilt_line, without_answers
 from mapping.write.kind import ALIGNMENT
 from mapping.write.report import AlignmentCounts
-from pipelines.alignment.facts import Part, filter_options
+from pipelines.alignment.dataset_part import DatasetPart, filter_options
 from pipelines.alignment.filtering import Filtered, filter_records
 from pipelines.alignment.settled import AlignedChunk, Settled, SettledRecord
 from pipelines.stores.storage import storage_for
@@ -37,7 +37,7 @@ def lines_path(staging: str, key: Key, ending: str) -> str:
 
 
 def merge_chunk(
-    chunk: AlignedChunk, part: Part, key: Key, *, n_chunks: int, cuts: Cuts | None, staging: str
+    chunk: AlignedChunk, part: DatasetPart, key: Key, *, n_chunks: int, cuts: Cuts | None, staging: str
 ) -> dict[str, Any]:
     """Writes the KILT lines of a chunk into the staging folder, its part of every table, and gives its report.
 
@@ -96,7 +96,7 @@ class _Merged:
         verification: of evidences that a model was asked about.
     """
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: DatasetPart) -> None:
         self._output = part.output
         self._threshold = part.options.threshold
         self._is_verified = part.options.verify is not None

@@ -18,7 +18,7 @@ from mapping.sources.reading.base import Tally
 from mapping.write.kilt import ID_FILES, file_name, id_file_name, without_input
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, faults, report_values
-from pipelines.alignment.facts import Part, file_stem, policy_name
+from pipelines.alignment.dataset_part import DatasetPart, file_stem, policy_name
 from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
 from pipelines.alignment.rows import stored_rows
 from pipelines.options.map import MapOptions
@@ -36,7 +36,7 @@ def record_files(options: MapOptions) -> tuple[str, ...]:
 
 
 def commit_part(
-    part: Part,
+    part: DatasetPart,
     number: int,
     reports: Sequence[dict[str, Any]],
     *,
@@ -85,7 +85,7 @@ def _report(
 
 
 def _write_records(
-    part: Part, number: int, staging: str, *, n_chunks: int, n_records: int, storage: Storage
+    part: DatasetPart, number: int, staging: str, *, n_chunks: int, n_records: int, storage: Storage
 ) -> list[FileEntry]:
     """Joins the lines of all chunks: the records of the split, of test without their answers; gives the files.
 

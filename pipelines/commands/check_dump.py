@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deep", action="store_true", help="decode everything: every page, the index against the content"
     )
-    parser.add_argument("--json", action="store_true", help="findings as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:

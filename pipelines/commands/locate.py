@@ -7,10 +7,12 @@ import json
 import re
 import sys
 import textwrap
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
+from mapping.options import Checked, between, option, path_option
 from pipelines.commands.flags.common import Command, facts_table, input_lines, text_width
+from pipelines.options.fields import add_flags, from_flags
 
 if TYPE_CHECKING:
     from mapping.records import Alignment, PageKey
@@ -34,6 +36,21 @@ _MEANINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _LocateOptions(Checked):
+    """What is looked for, and how."""
+
+    evidence: str | None = path_option("the text to look for; without it only the page is", "TEXT")
+    max_elements: int = option(1, "paragraphs or list items that the found text may reach over", lowest=1)
+    threshold: float = between(0, 1, 0.5, "lowest score of a near match", of="a score", metavar="BLEU")
+    numbering: Literal["elements", "kilt"] = option(
+        "elements",
+        "how places are given, and what is searched: elements of the release, or paragraphs as export-kilt numbers "
+        "them",
+    )
+    title_map: str | None = path_option("known moves: a line each, old title, tab, new title or page id")
+
+
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("release", metavar="RELEASE", help="folder of a release")
@@ -47,29 +64,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="many at once: JSON Lines with title, url, page_id or qid, and evidence; - for the standard input",
     )
-    add("--evidence", metavar="TEXT", help="the text to look for; without it only the page is")
-    add(
-        "--max-elements",
-        type=int,
-        default=1,
-        metavar="N",
-        help="paragraphs or list items that the found text may reach over (default: %(default)s)",
-    )
-    add(
-        "--threshold",
-        type=float,
-        default=0.5,
-        metavar="BLEU",
-        help="lowest score of a near match (default: %(default)s)",
-    )
-    add(
-        "--numbering",
-        choices=("elements", "kilt"),
-        default="elements",
-        help="how places are given, and what is searched: elements of the release, or paragraphs as export-kilt "
-        "numbers them (default: %(default)s)",
-    )
-    add("--title-map", metavar="FILE", help="known moves: a line each, old title, tab, new title or page id")
+    add_flags(parser, _LocateOptions)
     add("--json", action="store_true", help="one JSON object for each")
 
 
@@ -80,20 +75,17 @@ def _run(args: argparse.Namespace) -> int:
     from mapping.search.resolve import read_moves
     from pipelines.stores.storage import storage_for
 
-    if args.max_elements < 1:
-        raise SetupError(f"--max-elements is {args.max_elements}; give at least 1.")
-    if not 0 <= args.threshold <= 1:
-        raise SetupError(f"--threshold is {args.threshold:g}; give a score between 0 and 1.")
-    for kind, (form, option, remedy) in _FORMS.items():
+    options = from_flags(vars(args), _LocateOptions)
+    for kind, (form, flag, remedy) in _FORMS.items():
         value = getattr(args, kind)
         if value is not None and form.fullmatch(value) is None:
-            raise SetupError(f"{option} is {value!r}; {remedy}.")
-    moves = read_moves(args.title_map, storage_for(args.title_map)) if args.title_map else None
+            raise SetupError(f"{flag} is {value!r}; {remedy}.")
+    moves = read_moves(options.title_map, storage_for(options.title_map)) if options.title_map else None
     with Locator.open(
         args.release,
-        threshold=args.threshold,
-        max_elements=args.max_elements,
-        numbering=args.numbering,
+        threshold=options.threshold,
+        max_elements=options.max_elements,
+        numbering=options.numbering,
         moves=moves,
         storage=storage_for(args.release),
     ) as locator:
@@ -102,11 +94,11 @@ def _run(args: argparse.Namespace) -> int:
         key = next((PageKey(kind, getattr(args, kind)) for kind in _KINDS if getattr(args, kind) is not None), None)
         if key is None:
             raise SetupError("name the page by --title, --url, --id or --qid, or give --input.")
-        alignment = locator.locate(key, args.evidence)
+        alignment = locator.locate(key, options.evidence)
     if args.json:
         print(json.dumps(_as_json(alignment), ensure_ascii=False))
     else:
-        print(alignment_text(alignment, unit="paragraph" if args.numbering == "kilt" else "element"))
+        print(alignment_text(alignment, unit="paragraph" if options.numbering == "kilt" else "element"))
     return 0 if alignment.outcome in ("exact", "near", "page_only") else 1
 
 

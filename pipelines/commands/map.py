@@ -13,7 +13,7 @@ from pipelines.options.fields import Flags, add_flags, flags_of, nearest
 from pipelines.progress import clock
 
 if TYPE_CHECKING:
-    from pipelines.alignment.together import AllSummary, Planned
+    from pipelines.alignment.many_datasets import AllSummary, Planned
     from pipelines.jobs.map_dataset import MapSummary
 
 _NEEDED = ("kb", "inputs", "output", "split")
@@ -146,7 +146,7 @@ def planned_alignments(given: dict[str, Any]) -> list[Planned]:
     """
     from kbsource.errors import SetupError
     from kbsource.files import join
-    from pipelines.alignment.together import Planned
+    from pipelines.alignment.many_datasets import Planned
     from pipelines.commands.flags.map_config import read_config
     from pipelines.commands.flags.map_flags import map_options
 

@@ -25,7 +25,7 @@ from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
 from kbsource.release.layout import INDEX, check_output
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import Key, Stored
 from kbsource.wikidata.reader import WikidataTables
@@ -87,7 +87,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
 @contextmanager
 def prepared_build(
     options: BuildOptions, *, flags: Sequence[str], progress: Progress
-) -> Iterator[tuple[beam.Pipeline, BuildInputs, Output]]:
+) -> Iterator[tuple[beam.Pipeline, BuildInputs, ReleaseFolder]]:
     """Gives the pipeline of a build, ready to be run, with what it is made from and its folder, which is locked.
 
     Args, Raises: as ``build``.
@@ -99,7 +99,7 @@ def prepared_build(
     check_output(output, storage)
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
     job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
-    with Output(output, storage, kind=PAGES_RELEASE, job=job) as out:
+    with ReleaseFolder(output, storage, kind=PAGES_RELEASE, job=job) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
         _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
         yield pipeline, inputs, out

@@ -18,14 +18,14 @@ from kbsource.errors import SetupError, told_fault
 from kbsource.files import is_local, join, read_json, write_json
 from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import ListingManifest
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.runtime.chunks import Key, Stored
 from mapping.search.resolve import read_moves
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
-from pipelines.alignment.facts import Part, alignment_facts, evidence_files, input_facts, search_settings
+from pipelines.alignment.dataset_part import DatasetPart, alignment_facts, evidence_files, input_facts, search_settings
+from pipelines.alignment.many_datasets import AllSummary, Planned, check_all, failure, write_reports
 from pipelines.alignment.output import record_files
-from pipelines.alignment.together import AllSummary, Planned, check_all, failure, write_reports
 from pipelines.alignment.verify import check_model
 from pipelines.options.map import MapOptions
 from pipelines.progress import Done, Progress, beats_in
@@ -78,8 +78,8 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     check_dataset(options)
     release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
-    part = Part(options, alignment_facts(options, release, input_facts(options)))
-    with Output(folder, storage, kind=ALIGNMENT, job=part.facts, further=record_files(options)) as output:
+    part = DatasetPart(options, alignment_facts(options, release, input_facts(options)))
+    with ReleaseFolder(folder, storage, kind=ALIGNMENT, job=part.facts, further=record_files(options)) as output:
         if faults := _align(pipeline, [part], output.staging, progress):
             raise faults[0]
     report = read_json(storage, join(folder, REPORT))
@@ -115,7 +115,8 @@ def map_all(
     if pending:
         progress.note("inputs: hashing")
         parts = [
-            Part(one.options, alignment_facts(one.options, release, input_facts(one.options, known))) for one in pending
+            DatasetPart(one.options, alignment_facts(one.options, release, input_facts(one.options, known)))
+            for one in pending
         ]
         owned = [
             join(one.folder, name)
@@ -123,7 +124,7 @@ def map_all(
             for name in (*ALIGNMENT.owned, *record_files(one.options), MANIFEST)
         ]
         job = {one.folder: part.facts for one, part in zip(pending, parts, strict=True)}
-        with Output(folder, storage, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
+        with ReleaseFolder(folder, storage, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
             faults = _align(pipeline, parts, locked.staging, progress)
             if faults:
                 raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))
@@ -143,7 +144,7 @@ def check_dataset(options: MapOptions) -> None:
         read_moves(options.title_map, storage_for(options.title_map))
 
 
-def _align(pipeline: Any, parts: Sequence[Part], staging: str, progress: Progress) -> dict[int, SetupError]:
+def _align(pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: Progress) -> dict[int, SetupError]:
     """Runs the pipeline that aligns datasets; gives what kept which of them from being finished."""
     storage = storage_for(staging)
     storage.delete_tree(join(staging, _FAULTS))
@@ -154,7 +155,7 @@ def _align(pipeline: Any, parts: Sequence[Part], staging: str, progress: Progres
     return {int(value["part"]): told_fault(value) for value in (read_json(storage, path) for path in paths)}
 
 
-def align_datasets(pipeline: Any, parts: Sequence[Part], staging: str) -> None:
+def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) -> None:
     """Puts together what aligns datasets to a release and writes each into its folder.
 
     Args:

@@ -21,7 +21,7 @@ from kbsource.files import join
 from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import Key, Stored
 from mapping.passages.corpus import (
@@ -81,7 +81,7 @@ def make_passages(options: PassagesOptions, *, flags: Sequence[str], progress: P
     pages = release.tables["pages"]
     check_sizes(kb, pages, storage)
     job = {"release": release.facts(), "options": options.data_options()}
-    with Output(output, storage, kind=PASSAGES_CORPUS, job=job) as out:
+    with ReleaseFolder(output, storage, kind=PASSAGES_CORPUS, job=job) as out:
         _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
         sizes = [entry.rows or 0 for entry in pages]
         with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):

@@ -17,7 +17,7 @@ from kbsource.files import is_local, join, read_json
 from kbsource.release.intact import check_sizes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.model import model_facts
@@ -91,7 +91,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         # A model that is not there ends the job before hours of work.
         "model": None if options.model is None else model_facts(options.model),
     }
-    with Output(output, storage_for(output), kind=QAMPARI_RELEASE, job=values) as made_in:
+    with ReleaseFolder(output, storage_for(output), kind=QAMPARI_RELEASE, job=values) as made_in:
         plan = Plan(
             options,
             absolute(options.kb),

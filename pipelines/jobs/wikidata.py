@@ -25,7 +25,7 @@ from kbsource.pages.assembly import dump_date
 from kbsource.pages.rejects import check_rejects
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.runtime.chunks import Key, Stored, read_chunk_report
 from kbsource.runtime.regroup import read_group
 from kbsource.wikidata.assemble import (
@@ -99,7 +99,7 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
     job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
-    with Output(output, storage, kind=WIKIDATA_RELEASE, job=job) as out:
+    with ReleaseFolder(output, storage, kind=WIKIDATA_RELEASE, job=job) as out:
         write_plan(ranges, hashed, out.staging, storage)
         _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
         sizes = [one.end - one.start for one in ranges]

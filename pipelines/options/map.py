@@ -12,7 +12,7 @@ from mapping.entail.hypotheses import HypothesisKind
 from mapping.entail.signal import ModelOptions
 from mapping.options import Checked, between, check_options, option, path_option
 from mapping.search.numbering import Numbering
-from mapping.sources import SOURCES, all_choices, usual_choices
+from mapping.sources import SOURCES, usual_choices
 from mapping.sources.reading.base import SourceOptions, Split
 from pipelines.options.fields import memory_option, output_option, rejects_option
 
@@ -144,4 +144,4 @@ class MapOptions:
         if self.verify is not None:
             values["verify"] = asdict(self.verify)
             del values["verify"]["model"]
-        return {**values, "source": all_choices(self.choices), "title_map": self.title_map is not None}
+        return {**values, "source": asdict(self.choices), "title_map": self.title_map is not None}

@@ -17,8 +17,8 @@ from mapping.qampari.facts.evidence import Sought
 from mapping.qampari.facts.joins import BASES, compositions, values_of_queries
 from mapping.qampari.facts.statements import VALUES
 from mapping.qampari.facts.value_names import ValueKind, Values, answer_key
+from mapping.qampari.question_rows import QueryRow
 from mapping.qampari.questions import COMPOSITION, CompositionQuery
-from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT, AnswerFilter
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts

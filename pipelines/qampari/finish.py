@@ -15,11 +15,11 @@ from kbsource.runtime.chunks import Key, Stored, read_chunk_report
 from kbsource.runtime.regroup import merge_group
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.qampari.question_rows import QueryRow, question_of_row
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import write_release_files
 from mapping.qampari.released import Form, qid_of
-from mapping.qampari.rows import QueryRow, question_of_row
-from mapping.qampari.selection import Candidate
+from mapping.qampari.selection import PoolQuestion
 from mapping.qampari.statistics import AnswerStatistics
 from mapping.write.kind import write_report
 from pipelines.qampari.plan import ORDER, Plan
@@ -106,10 +106,10 @@ def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
             yield batch.select(batch.schema.names[len(ORDER) :])
 
 
-def _candidates(found: Found) -> Iterator[Candidate]:
+def _candidates(found: Found) -> Iterator[PoolQuestion]:
     for batch in _merged(found, "candidates"):
         for key, subset, property_ids in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield Candidate(key, subset, tuple(property_ids))
+            yield PoolQuestion(key, subset, tuple(property_ids))
 
 
 def _questions(found: Found) -> Iterator[Question]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from kbsource.runtime.chunks import Key, Stored
 from kbsource.runtime.regroup import whole_runs
 from mapping.qampari.facts.joins import intersections, pairs_of_queries
+from mapping.qampari.question_rows import QueryRow
 from mapping.qampari.questions import FAMILY_BITS, INTERSECTION, IntersectionQuery
-from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import groups_of_facts

@@ -20,9 +20,9 @@ from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.lists.list_tables import LinkedText, ListRow, ListTable, list_name, list_tables
 from mapping.qampari.lists.table_evidence import TableFact, table_facts, value_names
 from mapping.qampari.lists.table_questions import Unkept, make_questions
+from mapping.qampari.question_rows import QueryRow
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question
-from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import KEPT
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, count_found, try_facts

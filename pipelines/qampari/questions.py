@@ -11,6 +11,7 @@ from mapping.qampari.facts.classes import Numbers
 from mapping.qampari.facts.joins import PairAnswers
 from mapping.qampari.facts.names import ItemName, ItemNames
 from mapping.qampari.facts.value_names import Values
+from mapping.qampari.question_rows import DrawnQuestion, QueryRow, question_row
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -23,7 +24,6 @@ from mapping.qampari.questions import (
     simple_question,
 )
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.rows import DrawnQuestion, QueryRow, question_row
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.plan import Plan
 

@@ -30,14 +30,7 @@ class UnknownFlagError(SetupError):
 
 _LOCAL = ("--runner=FnApiRunner",)
 
-PRESETS = {
-    "local": "Beam's own runner on this machine, with one worker",
-    "local-multi": "the same with a process for each core, or --workers of them",
-    "spark": "a Spark 3.5 cluster: --spark_master_url, or --job_endpoint of a running job server",
-    "flink": "a Flink cluster: --flink_master or --job_endpoint; without, one inside the job server",
-    "dataflow": "Google Dataflow: --project, --region, --temp_location and --sdk_container_image",
-}
-"""Names of the presets and what they mean."""
+PRESETS = ("local", "local-multi", "spark", "flink", "dataflow")
 
 
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from kbsource.files import base_name
 from kbsource.runtime.chunks import Key
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines, read_lines
-from kbsource.wikidata.parts import PARSED_TABLES, Part
+from kbsource.wikidata.parts import PARSED_TABLES, EntityRange
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.dump_files import check_names, range_size
 from pipelines.stores.storage import absolute, storage_for
@@ -87,7 +87,7 @@ class _ReadRange(WorkerDoFn):
 
     def process(self, element: LineRange) -> Iterator[Any]:
         lines = read_lines(element, storage_for(element.path))
-        part = Part(lines, part=element.index, file=base_name(element.path), reader=self._reader)
+        part = EntityRange(lines, part=element.index, file=base_name(element.path), reader=self._reader)
         n_batches: Counter[str] = Counter()
         with named_faults():
             for name, batch in part:

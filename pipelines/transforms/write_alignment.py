@@ -12,7 +12,7 @@ from kbsource.files import join
 from kbsource.runtime.chunks import Key, Stored
 from mapping.decide.sample import Cuts, cut
 from mapping.entail.signal import ModelOptions
-from pipelines.alignment.facts import Part, filter_options
+from pipelines.alignment.dataset_part import DatasetPart, filter_options
 from pipelines.alignment.filtering import Filtered, FilterOptions, filter_records, standing
 from pipelines.alignment.merge import merge_chunk
 from pipelines.alignment.output import commit_part
@@ -142,7 +142,7 @@ class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not type
         staging: folder for what is only needed while the job runs; for one job with one input only.
     """
 
-    def __init__(self, parts: Sequence[Part], staging: str) -> None:
+    def __init__(self, parts: Sequence[DatasetPart], staging: str) -> None:
         super().__init__()
         self._parts, self._staging = tuple(parts), absolute(staging)
 
@@ -182,7 +182,7 @@ def _of_part(key: Key, stored: Stored) -> tuple[int, tuple[int, Stored]]:
 class _Draw(WorkerDoFn):
     """(dataset, all its chunks) -> (dataset, ``Cuts``)."""
 
-    def __init__(self, parts: tuple[Part, ...]) -> None:
+    def __init__(self, parts: tuple[DatasetPart, ...]) -> None:
         super().__init__()
         self._parts = parts
 
@@ -200,7 +200,7 @@ class _Draw(WorkerDoFn):
 class _MergeChunk(WorkerDoFn):
     """(Key, ``AlignedChunk``) -> (dataset, report of the chunk)."""
 
-    def __init__(self, parts: tuple[Part, ...], staging: str) -> None:
+    def __init__(self, parts: tuple[DatasetPart, ...], staging: str) -> None:
         super().__init__()
         self._parts, self._staging = parts, staging
 
@@ -228,7 +228,7 @@ class _MergeChunk(WorkerDoFn):
 class _Commit(WorkerDoFn):
     """(dataset, reports of its chunks and its rejected records) -> dataset."""
 
-    def __init__(self, parts: tuple[Part, ...], staging: str) -> None:
+    def __init__(self, parts: tuple[DatasetPart, ...], staging: str) -> None:
         super().__init__()
         self._parts, self._staging = parts, staging
 

@@ -31,6 +31,11 @@ class Reading:
         return [(bad.stage, bad.key, bad.reason) for bad in self.rejected]
 
 
+def is_balanced(tally: Tally) -> bool:
+    """Says whether records in = examples out + merged + excluded + rejected."""
+    return tally.records == tally.examples + tally.merged + tally.excluded.total() + tally.rejected.total()
+
+
 def read_source(
     name: str,
     records: Path | Iterable[Path],
@@ -55,7 +60,7 @@ def read_source(
             examples.append(row)
         else:
             rejected.append(row)
-    assert tally.is_balanced, tally
+    assert is_balanced(tally), tally
     assert tally.examples == len(examples)
     assert tally.rejected.total() == sum(bad.stage == "source" for bad in rejected)
     assert tally.lost_evidences.total() == sum(bad.stage == "evidence" for bad in rejected)

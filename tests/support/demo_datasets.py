@@ -15,8 +15,8 @@ from unittest import mock
 from kbsource.files import LocalStorage
 from kbsource.runtime.beat import Beat
 from mapping.write.kilt import file_name
-from pipelines.alignment.facts import file_stem
-from pipelines.alignment.together import AllSummary, Planned
+from pipelines.alignment.dataset_part import file_stem
+from pipelines.alignment.many_datasets import AllSummary, Planned
 from pipelines.commands.map import planned_alignments
 from pipelines.jobs.map_dataset import map_all
 from pipelines.primitives.guarded_chunk import do_chunk

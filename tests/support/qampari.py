@@ -8,13 +8,13 @@ from typing import Any
 
 from kbsource.files import LocalStorage
 from kbsource.records import Page
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.qampari.question_rows import DrawnQuestion, QueryRow
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import write_release_files
 from mapping.qampari.released import Form, qid_of
-from mapping.qampari.rows import DrawnQuestion, QueryRow
 from mapping.sources.reading.base import Split
 from tests.support.pages import synthetic_pages
 
@@ -83,7 +83,7 @@ def write_qampari(
 ) -> Path:
     """Writes a finished release and gives its folder."""
     given, storage, output = list(questions), LocalStorage(), str(folder)
-    with Output(output, storage, kind=QAMPARI_RELEASE):
+    with ReleaseFolder(output, storage, kind=QAMPARI_RELEASE):
         pass
     files = write_release_files(
         given,

@@ -12,7 +12,11 @@ from mapping.entail.signal import Pair
 from mapping.qampari.lists.list_tables import list_tables
 from mapping.qampari.lists.table_evidence import table_facts
 from mapping.qampari.lists.table_questions import make_questions
+from mapping.qampari.question_rows import QueryRow
 from mapping.qampari.questions import (
+    COMPOSITION,
+    INTERSECTION,
+    SIMPLE,
     CompositionQuery,
     IntersectionQuery,
     Query,
@@ -21,14 +25,14 @@ from mapping.qampari.questions import (
     intersection_question,
     order_key,
     simple_question,
-    subset_of,
 )
 from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.relations import Relations
-from mapping.qampari.rows import QueryRow
 from mapping.qampari.selection import AnswerFilter
 from tests.support.qampari_known import Fact, Known, number_of
 from tests.support.qampari_proofs import prove_fact
+
+_SUBSETS = {SimpleQuery: SIMPLE, CompositionQuery: COMPOSITION, IntersectionQuery: INTERSECTION}
 
 
 class _Kept(NamedTuple):
@@ -110,7 +114,7 @@ class Oracle:
         entities: list[str],
         label: str | None,
     ) -> None:
-        row = QueryRow(subset_of(query), query.key, query.property_ids, tuple(entities), label, *counts, outcome)
+        row = QueryRow(_SUBSETS[type(query)], query.key, query.property_ids, tuple(entities), label, *counts, outcome)
         assert (row.subset, row.key) not in self.queries
         self.queries[row.subset, row.key] = row
 
@@ -185,7 +189,7 @@ class Oracle:
         counts: tuple[int, int],
         answers: tuple[QuestionAnswer, ...],
     ) -> Question:
-        return Question(subset_of(query), query.key, text, query.property_ids, label, entities, *counts, answers)
+        return Question(_SUBSETS[type(query)], query.key, text, query.property_ids, label, entities, *counts, answers)
 
     # --- intersections ----------------------------------------------------------------------------------------------
 

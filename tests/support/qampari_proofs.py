@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from kbsource.records import Page
-from mapping.qampari.facts.evidence import N_BEFORE, Candidate, Sought, find_candidates
+from mapping.qampari.facts.evidence import N_BEFORE, Candidate, PageSentences, Sought
 from mapping.qampari.lists.table_evidence import TableFact, find_words, value_names
 from mapping.qampari.records import ProofText
+
+
+def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
+    """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page."""
+    return PageSentences(page, n_before=n_before).find(sought)
 
 
 def fact_candidates(

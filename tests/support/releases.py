@@ -18,7 +18,7 @@ from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
 from kbsource.records import BadRecord, Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Code, InputFile
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, Counts, Dump, PagesManifest
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
 from kbsource.release.writer import write_small_table
@@ -81,7 +81,7 @@ def write_release(
     """
     storage = LocalStorage()
     output, index_folder = str(folder / "release"), str(folder / "index")
-    with Output(output, storage, kind=PAGES_RELEASE):
+    with ReleaseFolder(output, storage, kind=PAGES_RELEASE):
         pass
     report = build_title_index(title_batches(titles), index_folder, scratch=str(folder / "scratch"))
     index = TitleIndex.open(index_folder)

@@ -17,6 +17,7 @@ from kbsource.languages import (
     link_trail,
     own_prefixes,
 )
+from kbsource.wikitext.functions.rulebook import INFOBOX, rule_book
 
 CONTENT_LANGUAGES = """
 en simple de fr nl es it pt ru uk be pl cs sk sl hr sr sh bs bg mk ro hu fi et lv lt ltg sv no nn da is ga cy
@@ -167,14 +168,6 @@ def test_disambiguation_switches_are_known_beside_the_english_one(code: str, wor
     assert {word, "__DISAMBIG__"} <= language(code).disambiguation_words
 
 
-def test_image_options_are_words_beginnings_and_units() -> None:
-    russian = language("ru")
-    assert {"мини", "справа", "thumb", "upright"} <= russian.image_options
-    assert {"альт=", "alt=", "upright=", "page "} <= set(russian.image_parameters)
-    assert set(russian.image_units) == {"px", "пкс"}
-    assert {"vignette", "gauche", "redresse"} <= language("fr").image_options
-
-
 @pytest.mark.parametrize(
     ("code", "name", "expected"),
     [
@@ -193,7 +186,7 @@ def test_image_options_are_words_beginnings_and_units() -> None:
     ],
 )
 def test_infobox_templates_are_known_by_how_they_are_named(code: str, name: str, expected: bool) -> None:
-    assert language(code).is_infobox_name(name) is expected
+    assert (rule_book(code).find(name) is INFOBOX) is expected
 
 
 def test_the_large_editions_have_data() -> None:
@@ -224,12 +217,7 @@ def test_all_data_is_well_formed() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             re.compile(found.link_trail_pattern().pattern)
-        for word in (
-            *found.redirect_words,
-            *found.image_options,
-            *found.image_parameters,
-            *found.image_units,
-        ):
+        for word in (*found.redirect_words,):
             assert word == word.lower(), (code, word)
         for name, _ in found.namespace_aliases:
             assert name == " ".join(name.replace("_", " ").split()), (code, name)

@@ -10,11 +10,16 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.titles import is_valid_title, normalise_title, permanent_url
-from kbsource.urls import PageAddress, UrlParser, title_from_url
+from kbsource.urls import PageAddress, UrlParser
 
 ENGLISH = Site(lang="en", dbname="enwiki", base_url="https://en.wikipedia.org/wiki/Main_Page")
 PARSER = UrlParser(ENGLISH)
 EN = "https://en.wikipedia.org"
+
+
+def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
+    address = UrlParser(site).parse(url)
+    return None if address is None or address.title is None else (address.title, address.fragment)
 
 
 @pytest.mark.parametrize(

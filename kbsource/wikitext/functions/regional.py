@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
 from kbsource.wikitext.functions.foreign import language_names
 from kbsource.wikitext.functions.measures.numbers import NBSP, format_number, parse_number
-from kbsource.wikitext.functions.measures.quantities import number_with_unit
 
 
 def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:
@@ -113,16 +112,6 @@ def temperature(template: Template, page: PageFacts) -> str:
         return ""
     unit = values[1] if len(values) > 1 else "°C"
     return f"{format_number(values[0], page.lang)}{NBSP}{unit}"
-
-
-def prefixed_unit(template: Template, page: PageFacts) -> str:
-    """Gives ``1 234 km`` of value, prefix and unit: ``{{M|1234|k|m}}``."""
-    values = padded(template, 3)
-    unit = values[1] + values[2]
-    exponent = template.named.get("e", "")
-    head = Template(template.name, (values[0],), {"e": exponent} if exponent else {})
-    text = number_with_unit(head, page)
-    return f"{text}{NBSP}{unit}" if unit else text
 
 
 def elevation(template: Template, page: PageFacts) -> str:

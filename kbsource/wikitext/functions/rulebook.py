@@ -185,6 +185,7 @@ def rule_book(lang: str) -> RuleBook:
             continue
         book.by_name.setdefault(code, TemplateRule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
+    book.suffixes.extend((suffix, INFOBOX) for suffix in language(lang).infobox_suffixes)
     return book
 
 

@@ -20,7 +20,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
 from mapping.metrics.kilt.answers import NOTHING, AnswerScores, score_answer
 from mapping.metrics.kilt.crosswalk import Crosswalk
-from mapping.metrics.kilt.options import PAGE, KiltFiles, KiltOptions
+from mapping.metrics.kilt.options import PAGE, KiltEvaluation, KiltFiles
 from mapping.metrics.kilt.provenance import (
     context_scores,
     evidence_sets,
@@ -44,7 +44,7 @@ KILT = tuple(f"KILT-{name}" for name in DOWNSTREAM)
 
 
 def evaluate_kilt(
-    files: KiltFiles, storage: Storage, options: KiltOptions, *, reject: Reject, scratch_folder: str | None = None
+    files: KiltFiles, storage: Storage, options: KiltEvaluation, *, reject: Reject, scratch_folder: str | None = None
 ) -> KiltScores:
     """Gives the scores of a file of predictions, or of two beside each other.
 
@@ -86,7 +86,7 @@ class _System:
         self,
         files: KiltFiles,
         storage: Storage,
-        options: KiltOptions,
+        options: KiltEvaluation,
         path: str,
         *,
         reject: Reject,

@@ -7,12 +7,12 @@ from dataclasses import replace
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name, join
 from mapping.metrics.kilt.evaluate import Reject, evaluate_kilt
-from mapping.metrics.kilt.options import KiltFiles, KiltOptions
+from mapping.metrics.kilt.options import KiltEvaluation, KiltFiles
 from mapping.metrics.kilt.scores import METRICS, SystemScores, metric_of
 
 
 def evaluate_tasks(
-    files: KiltFiles, storage: Storage, options: KiltOptions, *, reject: Reject, scratch_folder: str | None = None
+    files: KiltFiles, storage: Storage, options: KiltEvaluation, *, reject: Reject, scratch_folder: str | None = None
 ) -> tuple[dict[str, SystemScores], list[str]]:
     """Gives the scores of every task by gold file, in the leaderboard's order, and gold files without predictions.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kbsource.errors import SetupError
-from mapping.metrics.options import ks_option
+from mapping.metrics.evaluation_options import ks_option
 from mapping.options import check_options, listed, option, path_option
 
 DEFAULT_KS = (1, 5, 10, 20)
@@ -48,7 +48,7 @@ class KiltFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class KiltOptions:
+class KiltEvaluation:
     """How it is evaluated.
 
     Attributes:

@@ -13,15 +13,15 @@ from kbsource.records import BadRecord
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts, input_files
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rejected
 from mapping.qampari.crowd.replace import Replacements, find_replacements, revise_questions
 from mapping.qampari.crowd.tasks import CROWD_TASKS, KEY, PARAPHRASE
 from mapping.qampari.crowd.verdicts import Judged, Task, dropped_answers, read_paraphrases, read_verdicts
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
+from mapping.qampari.question_rows import query_of_row
 from mapping.qampari.release_files import write_release_files
-from mapping.qampari.rows import query_of_row
 from mapping.sources.reading.fields import Json, text_at
 from mapping.sources.reading.files_in import RawRecord, iter_lines
 from mapping.write.kind import write_report
@@ -93,7 +93,7 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
         "options": {"least": least},
         "code": asdict(code_facts()),
     }
-    with Output(output, storage, kind=QAMPARI_RELEASE):
+    with ReleaseFolder(output, storage, kind=QAMPARI_RELEASE):
         entries = write_release_files(
             questions,
             (query_of_row(row) for row in read_table(files.release, "queries", storage)),

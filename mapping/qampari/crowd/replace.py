@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kbsource.files import Storage
 from mapping.qampari.crowd.tasks import POOL, candidate_of, read_questions
+from mapping.qampari.question_rows import DrawnQuestion
 from mapping.qampari.questions import SIMPLE
 from mapping.qampari.released import parse_qid, qid_of
-from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
 from mapping.sources.reading.base import Split
 

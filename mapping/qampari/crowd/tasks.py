@@ -33,15 +33,15 @@ from kbsource.release.intact import check_hashes
 from kbsource.release.kind import ListingKind
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_lines
 from mapping.options import Checked, option
 from mapping.qampari.kind import read_form
+from mapping.qampari.question_rows import DrawnQuestion, question_of_row
 from mapping.qampari.records import QuestionAnswer, QuestionEntity
 from mapping.qampari.released import Form, page_url
-from mapping.qampari.rows import DrawnQuestion, question_of_row
-from mapping.qampari.selection import Candidate, draw_key
+from mapping.qampari.selection import PoolQuestion, draw_key
 from mapping.sources.forms.task_files import TASK_FORMS, TaskForm, TaskSheet, task_names, write_tasks
 from mapping.sources.reading.fields import Json
 
@@ -107,10 +107,10 @@ class ValidationTask(NamedTuple):
     is_wrong: bool
 
 
-def candidate_of(drawn: DrawnQuestion) -> Candidate:
+def candidate_of(drawn: DrawnQuestion) -> PoolQuestion:
     """Gives what a question is drawn by."""
     question = drawn.question
-    return Candidate(question.key, question.subset, question.property_ids)
+    return PoolQuestion(question.key, question.subset, question.property_ids)
 
 
 def read_questions(release: str, storage: Storage) -> Iterator[DrawnQuestion]:
@@ -253,7 +253,7 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
         "counts": counts,
         "code": asdict(code_facts()),
     }
-    with Output(output, storage, kind=CROWD_TASKS):
+    with ReleaseFolder(output, storage, kind=CROWD_TASKS):
         shown = (validation_record(one, form) for one in tasks)
         files = write_tasks(shown, _SHEET, options.form, output=output, storage=storage)
         files += [write_lines(map(_line, own), name, output=output, storage=storage) for name, own in records.items()]

@@ -126,14 +126,6 @@ def text_names(text: str) -> tuple[str, ...]:
     return (text,)
 
 
-def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
-    """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page.
-
-    See ``PageSentences.find``, which is for a page that many things are looked for in.
-    """
-    return PageSentences(page, n_before=n_before).find(sought)
-
-
 class PageSentences:
     """The sentences of a page's paragraphs and list items, to look for things in.
 

@@ -104,11 +104,6 @@ class Tally:
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def is_balanced(self) -> bool:
-        """Says whether records in = examples out + merged + excluded + rejected."""
-        return self.records == self.examples + self.merged + self.excluded.total() + self.rejected.total()
-
 
 class Source(ABC, Generic[Options]):
     """A dataset in its original form.

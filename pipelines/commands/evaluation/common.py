@@ -22,7 +22,7 @@ def add_shared(parser: argparse.ArgumentParser, quirks: Mapping[str, str]) -> No
         metavar="NAME",
         help=f"evaluate as the released script does; may be repeated. {meanings}; all: all of these",
     )
-    parser.add_argument("--json", action="store_true", help="the scores as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
 
 def chosen_quirks(args: argparse.Namespace, quirks: Mapping[str, str]) -> frozenset[str]:

@@ -12,7 +12,7 @@ import orjson
 
 from kbsource.errors import SetupError
 from kbsource.files import atomic_write
-from mapping.metrics.kilt.options import QUIRKS, KiltFiles, KiltOptions
+from mapping.metrics.kilt.options import QUIRKS, KiltEvaluation, KiltFiles
 from pipelines.commands.evaluation.common import add_shared, chosen_quirks, report
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("predictions", nargs="?", metavar="PREDICTIONS", help="id and output for each record")
     add_flags(parser, KiltFiles, but=("predictions",))
-    add_flags(parser, KiltOptions)
+    add_flags(parser, KiltEvaluation)
     add_shared(parser, QUIRKS)
 
 
@@ -33,7 +33,7 @@ def _run(args: argparse.Namespace) -> int:
     from mapping.metrics.kilt.scores import scores_text
     from pipelines.stores.storage import storage_for
 
-    options = from_flags(vars(args), KiltOptions, quirks=chosen_quirks(args, QUIRKS))
+    options = from_flags(vars(args), KiltEvaluation, quirks=chosen_quirks(args, QUIRKS))
     files = from_flags(vars(args), KiltFiles, predictions=args.predictions)
     storage = storage_for(*(path for one in fields(files) if (path := getattr(files, one.name)) is not None))
     if files.all_tasks is not None:
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     return 1 if scores.has_rejects else 0
 
 
-def _run_all(files: KiltFiles, storage: Storage, options: KiltOptions, *, as_json: bool) -> int:
+def _run_all(files: KiltFiles, storage: Storage, options: KiltEvaluation, *, as_json: bool) -> int:
     from mapping.metrics.kilt.leaderboard import evaluate_tasks
     from mapping.metrics.kilt.scores import leaderboard_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from mapping.metrics.options import QUIRKS, QampariFiles, QampariOptions
+from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
 from pipelines.commands.evaluation.common import add_shared, chosen_quirks, report
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
@@ -13,7 +13,7 @@ from pipelines.options.fields import add_flags, from_flags
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, QampariFiles)
-    add_flags(parser, QampariOptions)
+    add_flags(parser, QampariEvaluation)
     add_shared(parser, QUIRKS)
 
 
@@ -22,7 +22,7 @@ def _run(args: argparse.Namespace) -> int:
     from mapping.metrics.scores import scores_text
     from pipelines.stores.storage import storage_for
 
-    options = from_flags(vars(args), QampariOptions, quirks=chosen_quirks(args, QUIRKS))
+    options = from_flags(vars(args), QampariEvaluation, quirks=chosen_quirks(args, QUIRKS))
     files = from_flags(vars(args), QampariFiles)
     given = [path for path in (files.gold, files.predictions, files.retrieved) if path is not None]
     scores = evaluate_qampari(files, storage_for(*given), options, reject=report)

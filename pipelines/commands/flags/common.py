@@ -102,7 +102,7 @@ def add_run_arguments(parser: Flags) -> None:
         "docs/running.md; or a runner of Beam (default: %(default)s)",
     )
     add("--workers", type=int, metavar="N", help="workers for local-multi (default: one per core)")
-    add("--json", action="store_true", help="the summary as one JSON object")
+    add("--json", action="store_true", help="the result as one JSON object")
 
 
 def add_job_arguments(options: type, parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--output", required=True, metavar="DIR", help="empty folder")
     add_flags(parser, ContextsOptions)
-    add("--json", action="store_true", help="the summary as one JSON object")
+    add("--json", action="store_true", help="the result as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--paraphrases", metavar="FILE", help="apply: qid and paraphrase, one object a line")
     add("--least-answers", type=int, metavar="N", help="apply: answers that a question needs (default: 5)")
-    add("--json", action="store_true", help="the summary as one JSON object")
+    add("--json", action="store_true", help="the result as one JSON object")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from kbsource.dump.check import CheckReport, check_dump
 from kbsource.dump.multistream_index import read_index
-from kbsource.dump.parts import Part, gaps_and_overlaps, index_names, is_content_export, part_of
+from kbsource.dump.parts import DumpPart, gaps_and_overlaps, index_names, is_content_export, part_of
 from kbsource.files import LocalStorage
 from tests.support.dumps import (
     FOOTER,
@@ -219,9 +219,9 @@ def test_a_single_part_is_told() -> None:
 
 
 def test_revisions_of_one_page_in_several_files() -> None:
-    parts = [Part("a", 1, 4), Part("b", 5, 5, 1, 100), Part("c", 5, 5, 101, 200), Part("d", 6, 9)]
+    parts = [DumpPart("a", 1, 4), DumpPart("b", 5, 5, 1, 100), DumpPart("c", 5, 5, 101, 200), DumpPart("d", 6, 9)]
     assert gaps_and_overlaps(parts) == ([], [])
-    assert gaps_and_overlaps([*parts, Part("e", 5, 5, 150, 250)])[1] == ["c and e"]
+    assert gaps_and_overlaps([*parts, DumpPart("e", 5, 5, 150, 250)])[1] == ["c and e"]
 
 
 def test_an_export_without_success_marker_is_told() -> None:
@@ -240,7 +240,7 @@ def test_an_export_without_success_marker_is_told() -> None:
     ],
 )
 def test_names_tell_the_part(name: str, part: tuple[int, int, int | None, int | None] | None) -> None:
-    assert part_of("x/" + name) == (None if part is None else Part(name, *part))
+    assert part_of("x/" + name) == (None if part is None else DumpPart(name, *part))
 
 
 def test_names_tell_index_and_kind() -> None:

@@ -13,7 +13,7 @@ from kbsource.files import LocalStorage
 from kbsource.release.kind import ListingKind
 from kbsource.release.layout import EXTRA, shard_path
 from kbsource.release.manifest import ListingManifest
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.verify import Checking, VerifyReport, verify
 from kbsource.release.writer import TableFile, write_lines, write_rows
 from kbsource.runtime.chunks import rows_batch
@@ -49,7 +49,7 @@ ROWS = [("g1", "Ada"), ("g2", "Bel"), ("g3", "Cid")]
 
 def make(folder: Path, rows: list[tuple[str, str | None]]) -> Path:
     output = str(folder)
-    with Output(output, STORAGE, kind=HERD):
+    with ReleaseFolder(output, STORAGE, kind=HERD):
         entries = [
             write_rows(rows, "goats", GOATS, output=output, storage=STORAGE, group_rows=2),
             write_lines([b"{}\n", b"{}\n"], "songs.jsonl", output=output, storage=STORAGE),
@@ -110,7 +110,7 @@ def test_another_kind_or_version_is_told(tmp_path: Path) -> None:
 def test_statistics_that_would_hide_rows_are_found(tmp_path: Path) -> None:
 
     folder = tmp_path / "herd"
-    with Output(str(folder), STORAGE, kind=HERD):
+    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
         with TableFile(str(folder), TABLE, "goats", STORAGE, schema=GOATS) as target:
             target.write(rows_batch(ROWS, GOATS))
         path = folder / TABLE
@@ -128,7 +128,7 @@ def test_statistics_that_would_hide_rows_are_found(tmp_path: Path) -> None:
 def test_a_table_of_another_kind_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "herd"
     other = pa.schema([pa.field("sheep_id", pa.string())])
-    with Output(str(folder), STORAGE, kind=HERD):
+    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
         entries = [
             write_rows([("s",)], "goats", other, output=str(folder), storage=STORAGE),
             write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),

@@ -10,7 +10,7 @@ from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.layout import BUILDING, MANIFEST
 from kbsource.release.manifest import code_facts, sum_counts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, Counts, PagesManifest, count_faults
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
@@ -120,7 +120,7 @@ def test_code_facts_name_versions_and_sources() -> None:
 
 
 def begin(output: str) -> None:
-    with Output(output, STORAGE, kind=PAGES_RELEASE):
+    with ReleaseFolder(output, STORAGE, kind=PAGES_RELEASE):
         pass
 
 

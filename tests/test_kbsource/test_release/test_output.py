@@ -11,22 +11,22 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from kbsource.release import output as outputs
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
 
 HOLD = """
 import sys
 from kbsource.files import LocalStorage
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
-with Output(sys.argv[1], LocalStorage(), kind=PAGES_RELEASE, job={"a": 1}):
+with ReleaseFolder(sys.argv[1], LocalStorage(), kind=PAGES_RELEASE, job={"a": 1}):
     print("locked", flush=True)
     sys.stdin.read()
 """
 
 
-def output(folder: Path, job: int = 1) -> Output:
-    return Output(str(folder), LocalStorage(), kind=PAGES_RELEASE, job={"a": job})
+def output(folder: Path, job: int = 1) -> ReleaseFolder:
+    return ReleaseFolder(str(folder), LocalStorage(), kind=PAGES_RELEASE, job={"a": job})
 
 
 def leave(folder: Path, job: int = 1) -> None:
@@ -100,8 +100,8 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "report.json").write_text(name)
 
-    def locked(job: int) -> Output:
-        return Output(
+    def locked(job: int) -> ReleaseFolder:
+        return ReleaseFolder(
             str(tmp_path),
             LocalStorage(),
             kind=PAGES_RELEASE,

@@ -17,7 +17,7 @@ from kbsource.wikidata import parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import Entity, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
-from kbsource.wikidata.parts import IDS, ORDINALS, Part, PartFiles, PartReport
+from kbsource.wikidata.parts import IDS, ORDINALS, EntityRange, PartFiles, PartReport
 from tests.support.entities import array, item, item_snak, reader
 
 STORAGE = LocalStorage()
@@ -52,7 +52,7 @@ def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> 
     ]
     dump.write_bytes(array(entities))
     (whole,) = plan_lines([str(dump)], STORAGE, range_bytes=1 << 40)
-    part = Part(read_lines(whole, STORAGE), part=3, file="dump.json", reader=reader())
+    part = EntityRange(read_lines(whole, STORAGE), part=3, file="dump.json", reader=reader())
 
     found = {name: batch.to_pylist() for name, batch in part}
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from mapping.entail.backends import Outputs, compute_at_once, count_threads
 from mapping.entail.encoder import Arrays, PairEncoder
-from mapping.entail.labels import ModelLabels, read_labels
 from mapping.entail.model import CrossEncoder, model_facts, open_model
+from mapping.entail.model_labels import ModelLabels, read_labels
 from mapping.entail.signal import REFUSALS, ModelOptions, Pair, Refused, Verdict
 from tests.support.tiny_nli import LABELS, facts, overlap_model, write_config, write_tokenizer
 

@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 
 from mapping.qampari.draw import Drawn, draw_questions
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.selection import Candidate, SampleSizes, side_of, split_relations
+from mapping.qampari.selection import PoolQuestion, SampleSizes, side_of, split_relations
 
 RELATIONS = [f"P{number}" for number in range(1, 9)]
 TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
 Mixed = Literal["train", "drop"]
 
 
-def _candidates(n: int) -> list[Candidate]:
+def _candidates(n: int) -> list[PoolQuestion]:
     """Gives so many candidates of each subset, with every pair of relations."""
     found = []
     for number in range(n):
         one, other = RELATIONS[number % 8], RELATIONS[(number // 8 + number + 1) % 8]
         key = f"Q{number}"
-        found += [Candidate(key, SIMPLE, (one,)), Candidate(key, INTERSECTION, (one, other))]
-        found += [Candidate(key, COMPOSITION, (one, "P569" if number % 2 else other))]
-        found += [Candidate(key, subset) for subset in TABLES]
+        found += [PoolQuestion(key, SIMPLE, (one,)), PoolQuestion(key, INTERSECTION, (one, other))]
+        found += [PoolQuestion(key, COMPOSITION, (one, "P569" if number % 2 else other))]
+        found += [PoolQuestion(key, subset) for subset in TABLES]
     return found
 
 
 def _draw(
-    candidates: list[Candidate], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
+    candidates: list[PoolQuestion], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
 ) -> dict[tuple[str, str], Drawn]:
     sizes = SampleSizes(dict.fromkeys(SUBSETS, n), train)
     with tempfile.TemporaryDirectory() as scratch:
@@ -50,7 +50,7 @@ def _draw(
     st.sampled_from(("a", "b")),
     st.sampled_from(("train", "drop")),
 )
-def test_laws_of_the_draw(candidates: list[Candidate], n: int, train: int, seed: str, mixed: Mixed) -> None:
+def test_laws_of_the_draw(candidates: list[PoolQuestion], n: int, train: int, seed: str, mixed: Mixed) -> None:
     drawn = _draw(candidates, n=n, train=train, seed=seed, mixed=mixed)
 
     assert drawn == _draw(sorted(candidates), n=n, train=train, seed=seed, mixed=mixed)
@@ -126,5 +126,5 @@ def test_mixed_intersections_are_for_training_or_left_out() -> None:
 @pytest.mark.parametrize("n", [0, 1])
 def test_nothing_and_almost_nothing_to_draw(n: int) -> None:
     assert _draw([]) == {}
-    table = Candidate("Q1", TABLE_SIMPLE)
+    table = PoolQuestion("Q1", TABLE_SIMPLE)
     assert _draw([table], n=n) == {(TABLE_SIMPLE, "Q1"): Drawn("test", "test") if n else Drawn("train", "train")}

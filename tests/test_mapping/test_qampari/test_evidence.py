@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kbsource.records import Anchor, Element, Page
 from mapping.qampari.facts.evidence import (
     Sought,
-    find_candidates,
     item_names,
     number_names,
     released_case,
@@ -21,7 +20,7 @@ from mapping.qampari.facts.evidence import (
     year_names,
 )
 from mapping.search.sentences import sentence_spans
-from tests.support.qampari_proofs import fact_candidates
+from tests.support.qampari_proofs import fact_candidates, find_candidates
 
 
 def _page(

@@ -15,17 +15,17 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.release.layout import stored_files
-from kbsource.release.output import Output
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
-from mapping.metrics.options import QampariFiles, QampariOptions
+from mapping.metrics.evaluation_options import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
+from mapping.qampari.question_rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release_files import data_path, write_release_files
 from mapping.qampari.released import Form, parse_qid, qid_of, record_line, released_record
-from mapping.qampari.rows import SPLITS, DrawnQuestion, query_of_row, question_of_row, question_row
 from mapping.qampari.schema import QUESTIONS, TABLES
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
 from tests.support.verified import manifest_bytes
@@ -301,7 +301,7 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     rejected: list[BadRecord] = []
     files = QampariFiles(str(gold), str(tmp_path / "predictions.jsonl"), str(tmp_path / "retrieved.jsonl"))
-    scores = evaluate_qampari(files, LocalStorage(), QampariOptions(ks=(50,)), reject=rejected.append).to_json()
+    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(ks=(50,)), reject=rejected.append).to_json()
 
     assert rejected == []
     assert scores["questions"] == 2
@@ -343,7 +343,7 @@ def test_every_column_has_a_meaning() -> None:
 
 
 def begin(output: str) -> None:
-    with Output(output, LocalStorage(), kind=QAMPARI_RELEASE):
+    with ReleaseFolder(output, LocalStorage(), kind=QAMPARI_RELEASE):
         pass
 
 

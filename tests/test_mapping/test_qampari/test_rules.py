@@ -13,9 +13,9 @@ from kbsource.files import LocalStorage
 from kbsource.records import Anchor, Element, Page
 from kbsource.wikidata.reader import WikidataTables
 from mapping.entail.signal import DEFAULT_MODEL, MAX_TOKENS
-from mapping.metrics.options import DEFAULT_KS
+from mapping.metrics.evaluation_options import DEFAULT_KS
 from mapping.metrics.retrieval import shares_most
-from mapping.qampari.facts.evidence import Sought, find_candidates, item_names, number_names
+from mapping.qampari.facts.evidence import Sought, item_names, number_names
 from mapping.qampari.lists.table_evidence import value_names
 from mapping.qampari.questions import (
     COMPOSITION,
@@ -32,6 +32,7 @@ from mapping.qampari.relations import Relations, load_relations
 from mapping.qampari.selection import AnswerFilter, SampleSizes
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.qampari_joins import class_types, find_classes, names_of, simple_facts, values_of
+from tests.support.qampari_proofs import find_candidates
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from kbsource.errors import SetupError
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     AnswerFilter,
-    Candidate,
+    PoolQuestion,
     SampleSizes,
     draw_key,
     draw_pool,
@@ -115,14 +115,14 @@ SIDES: Any = {"P1": "train", "P2": "train", "P8": "test", "P9": "test"}
     ],
 )
 def test_sides(subset: str, property_ids: tuple[str, ...], side: str, side_without_mixed: str | None) -> None:
-    candidate = Candidate("key", subset, property_ids)
+    candidate = PoolQuestion("key", subset, property_ids)
 
     assert side_of(candidate, SIDES) == side
     assert side_of(candidate, SIDES, mixed="drop") == side_without_mixed
 
 
-def _simple(counts: dict[str, int]) -> list[Candidate]:
-    return [Candidate(f"{name}__Q{i}", SIMPLE, (name,)) for name, n in counts.items() for i in range(n)]
+def _simple(counts: dict[str, int]) -> list[PoolQuestion]:
+    return [PoolQuestion(f"{name}__Q{i}", SIMPLE, (name,)) for name, n in counts.items() for i in range(n)]
 
 
 def _sizes(train: int = 0, **pool: int) -> SampleSizes:
@@ -137,7 +137,7 @@ def test_simple_questions_are_dealt_by_relation_in_turn() -> None:
 
 
 def test_the_pool_has_the_sizes_or_all_there_are() -> None:
-    candidates = [Candidate(str(i), subset) for subset in SUBSETS[1:] for i in range(20)] + _simple({"P1": 3})
+    candidates = [PoolQuestion(str(i), subset) for subset in SUBSETS[1:] for i in range(20)] + _simple({"P1": 3})
     pool = draw_pool(candidates, _sizes(wikidata_simple=9, wikidata_comp=4, wikitables_simple=99), "seed")
 
     assert Counter(one.subset for one in pool) == {SIMPLE: 3, COMPOSITION: 4, TABLE_SIMPLE: 20}
@@ -153,7 +153,7 @@ def test_many_candidates_are_drawn_as_if_all_were_held(n: int) -> None:
 
 SETS = st.lists(
     st.builds(
-        Candidate,
+        PoolQuestion,
         st.integers(0, 30).map(str),
         st.sampled_from(SUBSETS),
         st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2).map(tuple),
@@ -163,7 +163,7 @@ SETS = st.lists(
 
 
 @given(SETS, st.integers(0, 12), st.randoms(use_true_random=False))
-def test_draws_hang_on_nothing_but_the_seed(candidates: list[Candidate], n: int, random: Any) -> None:
+def test_draws_hang_on_nothing_but_the_seed(candidates: list[PoolQuestion], n: int, random: Any) -> None:
     sizes = SampleSizes(pool=dict.fromkeys(SUBSETS, n))
     pool = draw_pool(candidates, sizes, "a")
     random.shuffle(candidates)
@@ -177,7 +177,7 @@ def test_draws_hang_on_nothing_but_the_seed(candidates: list[Candidate], n: int,
 
 
 @given(SETS, st.integers(0, 4))
-def test_no_relation_has_more_training_questions_than_it_may(candidates: list[Candidate], most: int) -> None:
+def test_no_relation_has_more_training_questions_than_it_may(candidates: list[PoolQuestion], most: int) -> None:
     ordered = sorted(candidates, key=lambda one: draw_key(one, "seed", "train"))
     taken = list(draw_train(ordered, _sizes(train=most)))
     counts = Counter(name for one in taken for name in set(one.property_ids))
@@ -188,6 +188,6 @@ def test_no_relation_has_more_training_questions_than_it_may(candidates: list[Ca
 
 
 def test_training_questions_about_tables_are_all_taken() -> None:
-    tables = [Candidate(str(i), TABLE_COMPOSITION) for i in range(9)]
+    tables = [PoolQuestion(str(i), TABLE_COMPOSITION) for i in range(9)]
 
     assert list(draw_train(tables, _sizes(train=1))) == tables

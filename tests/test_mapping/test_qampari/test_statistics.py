@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mapping.qampari.question_rows import DrawnQuestion
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.statistics import PUBLISHED, AnswerStatistics
 from mapping.sources.reading.base import Split
 from tests.support.qampari import drawn, question, undrawn

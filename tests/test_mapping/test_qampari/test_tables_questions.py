@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
-from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mapping.qampari.lists.list_tables import LinkedText, ListRow, ListTable
-from mapping.qampari.lists.table_evidence import table_facts
-from mapping.qampari.lists.table_questions import REASONS, Unkept, column_kind, draw_pivot, make_questions
+from mapping.qampari.lists.list_tables import LinkedText
+from mapping.qampari.lists.table_questions import Unkept, column_kind, draw_pivot, make_questions
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.records import ProofText, Question, QuestionEntity
+from mapping.qampari.records import QuestionEntity
 from mapping.qampari.selection import AnswerFilter
-
-SEED = "tables"
-LIST = QuestionEntity("lakes of Sweden", ("lakes of Sweden",), "List of lakes of Sweden", None)
-
-
-def _list(
-    values: Sequence[str],
-    *,
-    column: str = "County",
-    key: str = "Lake",
-    number: int = 0,
-    links: Sequence[int | None] = (),
-) -> ListTable:
-    """Gives a list of a lake for each value, the lakes' pages numbered from 1 on."""
-    rows = []
-    for place, value in enumerate(values):
-        page_id = links[place] if links else place + 1
-        key_text = LinkedText(f"Lake {place + 1}", page_id, None if page_id is None else f"Title {page_id}")
-        rows.append(ListRow(key_text, (key_text, LinkedText(value, None, None))))
-    return ListTable(900, LIST.title or "", LIST.text, (number,), (key, column), 0, (1,), tuple(rows))
-
-
-def _proofs(*tables: ListTable, without: Sequence[str] = ()) -> dict[str, ProofText]:
-    """Gives a proof, called like the fact, of every fact but some."""
-    keys = [one.key for one in table_facts(tables) if one.key not in without]
-    return {key: ProofText(key, 1, "T", 2, 0, len(key), 0) for key in keys}
-
-
-def _questions(
-    *tables: ListTable, without: Sequence[str] = (), keep: AnswerFilter | None = None
-) -> tuple[dict[str, list[str]], dict[str, Unkept]]:
-    """Gives the texts of the questions with those of their answers, and what was not made by its key."""
-    questions, unkept = make_questions(tables, _proofs(*tables, without=without), seed=SEED, keep=keep)
-    return (
-        {one.text: [answer.text for answer in one.answers] for one in questions},
-        {one.key: one for one in unkept},
-    )
+from tests.support.tables_of_lists import LIST, SEED, asked_questions, made_list, made_proofs
 
 
 def _lakes(*numbers: int) -> list[str]:
@@ -61,7 +20,7 @@ def _lakes(*numbers: int) -> list[str]:
 
 
 def test_a_simple_question_asks_for_the_rows() -> None:
-    (question, *_), _ = make_questions([table := _list(["x"] * 6)], _proofs(table), seed=SEED)
+    (question, *_), _ = make_questions([table := made_list(["x"] * 6)], made_proofs(table), seed=SEED)
 
     assert question[:6] == (TABLE_SIMPLE, "900", "Who or what is lakes of Sweden?", (), None, (LIST,))
     assert (question.n_answers, question.n_validated, len(question.answers)) == (6, 6, 6)
@@ -73,18 +32,18 @@ def test_a_simple_question_asks_for_the_rows() -> None:
 
 
 def test_a_simple_question_is_about_all_tables_of_the_page() -> None:
-    first, second = _list(["x"] * 3), _list(["x"] * 4, key="Pond", number=2, links=[11, 12, 1, 13])
-    found, _ = _questions(first, second)
+    first, second = made_list(["x"] * 3), made_list(["x"] * 4, key="Pond", number=2, links=[11, 12, 1, 13])
+    found, _ = asked_questions(first, second)
 
     assert found == {"Who or what is lakes of Sweden?": ["Lake 1", "Lake 2", "Lake 3", "Lake 1", "Lake 2", "Lake 4"]}
 
 
 def test_rows_that_link_to_the_same_page_are_one_answer_the_first() -> None:
-    table = _list(["Skåne län"] * 6 + ["Blekinge"], links=[1, 2, 3, 4, 5, 1, 1])
-    found, _ = _questions(table)
+    table = made_list(["Skåne län"] * 6 + ["Blekinge"], links=[1, 2, 3, 4, 5, 1, 1])
+    found, _ = asked_questions(table)
 
     assert list(found.values()) == [_lakes(1, 2, 3, 4, 5)] * 2
-    found, _ = _questions(table, without=["900__0__0__1", "900__0__1__1"], keep=AnswerFilter(3, 9, 0.5))
+    found, _ = asked_questions(table, without=["900__0__0__1", "900__0__1__1"], keep=AnswerFilter(3, 9, 0.5))
     assert list(found.values()) == [_lakes(1, 2, 3, 4, 5), _lakes(3, 4, 5)]
 
 
@@ -107,7 +66,7 @@ def test_four_fifths_of_the_rows_with_a_page_are_proved_and_they_are_5_to_8(
 ) -> None:
     links = [None] * n_no_page + list(range(1, n_rows - n_no_page + 1))
     unproved = [f"900__0__{n_no_page + one}" for one in range(n_unproved)]
-    found, unkept = _questions(_list(["x"] * n_rows, links=links), without=unproved, keep=AnswerFilter(5, 8))
+    found, unkept = asked_questions(made_list(["x"] * n_rows, links=links), without=unproved, keep=AnswerFilter(5, 8))
 
     n_pages = n_rows - n_no_page
     if reason is None:
@@ -118,8 +77,8 @@ def test_four_fifths_of_the_rows_with_a_page_are_proved_and_they_are_5_to_8(
 
 
 def test_a_value_that_enough_rows_have_makes_a_question() -> None:
-    table = _list(["Skåne län"] * 5 + ["Blekinge"] * 4 + ["Halland"] * 6, key="Name")
-    found, unkept = _questions(table)
+    table = made_list(["Skåne län"] * 5 + ["Blekinge"] * 4 + ["Halland"] * 6, key="Name")
+    found, unkept = asked_questions(table)
 
     assert {text: answers for text, answers in found.items() if "such that" in text} == {
         "What are the name of lakes of Sweden such that their county value is Skåne län?": _lakes(1, 2, 3, 4, 5),
@@ -129,7 +88,7 @@ def test_a_value_that_enough_rows_have_makes_a_question() -> None:
 
 
 def test_the_key_of_a_value_is_that_of_its_column_and_its_proof_that_of_the_value() -> None:
-    (_, question), _ = make_questions([table := _list(["Skåne län"] * 5, number=3)], _proofs(table), seed=SEED)
+    (_, question), _ = make_questions([table := made_list(["Skåne län"] * 5, number=3)], made_proofs(table), seed=SEED)
 
     assert (question.subset, question.key) == (TABLE_COMPOSITION, "900__3__1__Skåne län")
     assert [[proof.text for proof in one.proofs] for one in question.answers] == [
@@ -138,8 +97,8 @@ def test_the_key_of_a_value_is_that_of_its_column_and_its_proof_that_of_the_valu
 
 
 def test_values_of_a_column_need_enough_proved_rows_each() -> None:
-    table = _list(["Skåne län"] * 5 + ["Halland"] * 6)
-    found, unkept = _questions(table, without=["900__0__0__1"])
+    table = made_list(["Skåne län"] * 5 + ["Halland"] * 6)
+    found, unkept = asked_questions(table, without=["900__0__0__1"])
 
     assert [text for text in found if "such that" in text] == [
         "What are the lakes of Sweden such that their county value is Halland?"
@@ -148,22 +107,22 @@ def test_values_of_a_column_need_enough_proved_rows_each() -> None:
 
 
 def test_a_column_with_too_small_a_share_makes_no_question() -> None:
-    table = _list(["Skåne län"] * 5 + ["Halland"] * 2)
-    found, unkept = _questions(table, without=["900__0__5__1", "900__0__6__1"])
+    table = made_list(["Skåne län"] * 5 + ["Halland"] * 2)
+    found, unkept = asked_questions(table, without=["900__0__5__1", "900__0__6__1"])
 
     assert not [text for text in found if "such that" in text]
     assert unkept == {"900__0__1": Unkept(TABLE_COMPOSITION, "900__0__1", "share_too_low", 7, 5)}
 
 
 def test_rows_without_a_value_count_in_the_share() -> None:
-    found, unkept = _questions(_list(["Skåne län"] * 5 + [""] * 2))
+    found, unkept = asked_questions(made_list(["Skåne län"] * 5 + [""] * 2))
 
     assert not [text for text in found if "such that" in text]
     assert unkept["900__0__1"].reason == "share_too_low"
 
 
 def test_nothing_is_asked_about_rows_without_a_value() -> None:
-    found, unkept = _questions(_list(["Skåne län"] * 20 + [""] * 5))
+    found, unkept = asked_questions(made_list(["Skåne län"] * 20 + [""] * 5))
 
     assert [len(answers) for answers in found.values()] == [25, 20]
     assert not unkept
@@ -171,18 +130,18 @@ def test_nothing_is_asked_about_rows_without_a_value() -> None:
 
 @pytest.mark.parametrize(("value", "is_asked"), [("Skånes", True), ("Skåne", False)])
 def test_values_of_five_characters_are_not_asked_about(value: str, is_asked: bool) -> None:
-    found, unkept = _questions(_list([value] * 5))
+    found, unkept = asked_questions(made_list([value] * 5))
 
     assert len([text for text in found if "such that" in text]) == is_asked
     assert [one.reason for one in unkept.values()] == ([] if is_asked else ["short_value"])
 
 
 def test_a_value_that_is_linked_is_an_entity_of_the_question() -> None:
-    table = _list(["Skåne län"] * 6)
+    table = made_list(["Skåne län"] * 6)
     row = table.rows[2]
     linked = row._replace(values=(row.key, LinkedText("Skåne län", 50, "Skåne County")))
     table = table._replace(rows=(*table.rows[:2], linked, *table.rows[3:]))
-    simple, question = make_questions([table], _proofs(table), seed=SEED)[0]
+    simple, question = make_questions([table], made_proofs(table), seed=SEED)[0]
 
     assert simple.entities == (LIST,)
     assert question.entities == (LIST, QuestionEntity("Skåne län", ("Skåne län",), "Skåne County", None))
@@ -192,7 +151,7 @@ def test_a_value_that_is_linked_is_an_entity_of_the_question() -> None:
     ("key", "said"), [("Lake", "lakes of Sweden"), ("Body of water", "body of water of lakes of Sweden"), ("", "lakes")]
 )
 def test_the_key_columns_name_stands_before_the_lists_unless_that_has_it(key: str, said: str) -> None:
-    found, _ = _questions(_list(["Skåne län"] * 5, key=key, column="GDP area"))
+    found, _ = asked_questions(made_list(["Skåne län"] * 5, key=key, column="GDP area"))
 
     assert list(found)[1].startswith(f"What are the {said}")
     assert list(found)[1].endswith("such that their GDP area value is Skåne län?")
@@ -208,7 +167,7 @@ def test_the_key_columns_name_stands_before_the_lists_unless_that_has_it(key: st
     ],
 )
 def test_words_of_a_columns_name_are_in_lower_case_but_for_those_like_gdp(column: str, said: str) -> None:
-    found, _ = _questions(_list(["Skåne län"] * 5, column=column))
+    found, _ = asked_questions(made_list(["Skåne län"] * 5, column=column))
 
     assert list(found)[1] == f"What are the lakes of Sweden such that their {said} value is Skåne län?"
 
@@ -224,7 +183,7 @@ def _sides(found: dict[str, list[str]], words: str) -> tuple[str, list[str], lis
 
 def test_numbers_are_compared_as_numbers_and_greater_has_the_pivot_itself() -> None:
     values = ["900", "1,000", "9,500", "10,000", "120.50", "999", "200", "300", "400", "5,000", "600", "700"]
-    found, unkept = _questions(_list(values, column="Area"))
+    found, unkept = asked_questions(made_list(values, column="Area"))
     shown, below, rest = _sides(found, "lower than|greater than")
 
     numbers = [Decimal(one.replace(",", "")) for one in values]
@@ -245,7 +204,7 @@ def test_numbers_are_compared_as_numbers_and_greater_has_the_pivot_itself() -> N
     ],
 )
 def test_years_are_compared_as_years_and_after_has_the_pivot_itself(column: str, values: list[str]) -> None:
-    found, _ = _questions(_list(values, column=column))
+    found, _ = asked_questions(made_list(values, column=column))
     pivot, below, rest = _sides(found, "before|after")
 
     assert below == _lakes(*range(1, int(pivot) - 1989))
@@ -254,8 +213,8 @@ def test_years_are_compared_as_years_and_after_has_the_pivot_itself(column: str,
 
 
 def test_keys_of_sides_have_word_and_pivot_questions_the_pivot_as_the_table_writes_it() -> None:
-    table = _list([f"{one * 1000:,}.0" for one in range(1, 11)], column="Area")
-    _, below, rest = make_questions([table], _proofs(table), seed=SEED)[0]
+    table = made_list([f"{one * 1000:,}.0" for one in range(1, 11)], column="Area")
+    _, below, rest = make_questions([table], made_proofs(table), seed=SEED)[0]
 
     assert (below.key, rest.key) == ("900__0__1__lower__6000", "900__0__1__greater__6000")
     said = "What are the lakes of Sweden such that their area value is"
@@ -263,17 +222,17 @@ def test_keys_of_sides_have_word_and_pivot_questions_the_pivot_as_the_table_writ
 
 
 def test_a_page_with_two_values_on_one_side_answers_once_by_the_first_and_with_one_on_each_side_twice() -> None:
-    table = _list(
+    table = made_list(
         ["100"] * 6 + ["110"] + ["500"] * 6 + ["120"], column="Area", links=[*range(1, 7), 1, *range(7, 13), 7]
     )
-    found, _ = _questions(table)
+    found, _ = asked_questions(table)
 
     assert list(found.values())[1:] == [[*_lakes(*range(1, 7)), "Lake 14"], _lakes(*range(8, 14))]
 
 
 def test_a_column_whose_sides_are_too_small_makes_no_question() -> None:
     for values in (["100"] * 12, [str(100 + one) for one in range(9)]):
-        found, unkept = _questions(_list(values, column="Area"))
+        found, unkept = asked_questions(made_list(values, column="Area"))
 
         assert len(found) == 1
         assert unkept["900__0__1"] == Unkept(TABLE_COMPOSITION, "900__0__1", "no_pivot", len(values), len(values))
@@ -281,8 +240,8 @@ def test_a_column_whose_sides_are_too_small_makes_no_question() -> None:
 
 def test_rows_that_are_not_proved_are_no_answers_but_count() -> None:
     values = [str(100 + one) for one in range(14)]
-    table = _list(values, column="Area")
-    questions, _ = make_questions([table], _proofs(table, without=["900__0__0__1"]), seed=SEED)
+    table = made_list(values, column="Area")
+    questions, _ = make_questions([table], made_proofs(table, without=["900__0__0__1"]), seed=SEED)
 
     below = questions[1]
     assert (below.n_answers - below.n_validated, len(below.answers)) == (1, below.n_validated)
@@ -315,8 +274,8 @@ def test_a_column_is_of_years_or_numbers_if_all_its_values_are(values: list[str]
 
 
 def test_two_questions_with_the_same_words_are_one() -> None:
-    tables = _list(["Skåne län"] * 5), _list(["Skåne län"] * 7, number=1, links=range(11, 18))
-    found, unkept = _questions(*tables)
+    tables = made_list(["Skåne län"] * 5), made_list(["Skåne län"] * 7, number=1, links=range(11, 18))
+    found, unkept = asked_questions(*tables)
 
     assert len(found) == 2
     assert found["What are the lakes of Sweden such that their county value is Skåne län?"] == _lakes(1, 2, 3, 4, 5)
@@ -324,9 +283,9 @@ def test_two_questions_with_the_same_words_are_one() -> None:
 
 
 def test_titles_that_lead_to_a_page_can_be_aliases() -> None:
-    table = _list(["x"] * 5)
+    table = made_list(["x"] * 5)
     redirects = {2: ("Lake 2", "Second Lake"), 77: ("Other",)}
-    (question,), _ = make_questions([table], _proofs(table), seed=SEED, redirects=redirects)
+    (question,), _ = make_questions([table], made_proofs(table), seed=SEED, redirects=redirects)
 
     assert [one.aliases for one in question.answers[:2]] == [("Lake 1",), ("Lake 2", "Second Lake")]
 
@@ -334,28 +293,7 @@ def test_titles_that_lead_to_a_page_can_be_aliases() -> None:
 def test_no_tables_have_no_questions_and_those_of_two_pages_are_refused() -> None:
     assert make_questions([], {}, seed=SEED) == ([], [])
     with pytest.raises(ValueError, match="one page"):
-        make_questions([_list(["x"]), _list(["x"])._replace(page_id=901)], {}, seed=SEED)
-
-
-_AMOUNTS = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9).map(Decimal)), max_size=25)
-
-
-@given(_AMOUNTS, st.integers(1, 5), st.randoms(use_true_random=False))
-def test_a_pivot_is_one_of_the_amounts_with_enough_pages_on_both_sides_in_any_order(
-    amounts: list[tuple[int, Decimal]], least: int, random: Random
-) -> None:
-    def sides(pivot: Decimal) -> tuple[int, int]:
-        below = {page_id for page_id, amount in amounts if amount < pivot}
-        return len(below), len({page_id for page_id, amount in amounts if amount >= pivot})
-
-    pivot = draw_pivot(amounts, least=least, seed=SEED, column_key="1__0__1")
-    shuffled = sorted(amounts, key=lambda _: random.random())
-    assert draw_pivot(shuffled, least=least, seed=SEED, column_key="1__0__1") == pivot
-    if pivot is None:
-        assert not any(min(sides(amount)) >= least for _, amount in amounts)
-    else:
-        assert pivot in {amount for _, amount in amounts}
-        assert min(sides(pivot)) >= least
+        make_questions([made_list(["x"]), made_list(["x"])._replace(page_id=901)], {}, seed=SEED)
 
 
 def test_pivots_hang_on_seed_and_column() -> None:
@@ -368,36 +306,3 @@ def test_pivots_hang_on_seed_and_column() -> None:
 
     assert len(drawn) == 6
     assert all(one is not None and 5 <= one <= 95 for one in drawn)
-
-
-_VALUES = st.sampled_from(["Skåne län", "Halland", "100", "200", "1990", "2001", "12", ""])
-
-
-@given(
-    st.lists(st.tuples(_VALUES, st.integers(1, 9)), min_size=1, max_size=14),
-    st.sampled_from(["County", "Year"]),
-    st.sets(st.integers(0, 40)),
-    st.integers(1, 3),
-)
-def test_every_answer_has_its_proof_each_page_answers_once_and_keys_are_unique(
-    rows: list[tuple[str, int]], column: str, unproved: set[int], least: int
-) -> None:
-    table = _list([value for value, _ in rows], column=column, links=[page_id for _, page_id in rows])
-    keys = [one.key for number, one in enumerate(table_facts([table])) if number not in unproved]
-    proofs = {key: ProofText(key, 1, "T", 2, 0, len(key), 0) for key in keys}
-    questions, unkept = make_questions([table], proofs, seed=SEED, keep=AnswerFilter(least, 6, 0.5))
-
-    names = [one.key for one in questions] + [one.key for one in unkept]
-    assert len(set(names)) == len(names)
-    assert {one.reason for one in unkept} <= REASONS.keys()
-    for question in questions:
-        _check(question, proofs, least)
-
-
-def _check(question: Question, proofs: dict[str, ProofText], least: int) -> None:
-    assert least <= len(question.answers) == question.n_validated <= min(6, question.n_answers)
-    assert len({one.title for one in question.answers}) == len(question.answers)
-    for answer in question.answers:
-        (proof,) = answer.proofs
-        assert proofs[proof.text] == proof
-        assert int(proof.text.split("__")[2]) + 1 == int(answer.text.split()[-1])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rapidfuzz import fuzz, utils
 
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
@@ -14,7 +15,7 @@ from kbsource.index.title_index_build import build_title_index
 from mapping.records import PageKey
 from mapping.search import suggest
 from mapping.search.resolve import Resolved, Resolver, read_moves
-from mapping.search.suggest import N_SUGGESTIONS, similarity, suggest_titles
+from mapping.search.suggest import N_SUGGESTIONS, suggest_titles
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
 
@@ -38,6 +39,15 @@ TITLES = [
     TitleRow(504, "Rejected article"),
 ]
 MOVES = {"Harp of tides": "Tidal harp", "Old president": str(IDS["Abraham Lincoln"]), "nineteen": "1984"}
+
+
+def similarity(one: str, other: str) -> float:
+    """Gives how alike two titles are, 0 to 100: by characters or by their words in order of the alphabet.
+
+    Letter case and punctuation do not count.
+    """
+    first, second = utils.default_process(one), utils.default_process(other)
+    return max(fuzz.ratio(first, second), fuzz.token_sort_ratio(first, second))
 
 
 @pytest.fixture(scope="module")

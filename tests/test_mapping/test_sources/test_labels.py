@@ -20,7 +20,7 @@ from mapping.sources.reading.base import Inputs, Tally
 from mapping.sources.reading.fields import text_at
 from mapping.sources.reading.labels import Labels, check_labels, iter_labels
 from pipelines.options.map import MapOptions
-from tests.support.dataset_sources import write_lines
+from tests.support.dataset_sources import is_balanced, write_lines
 
 LABELS = [
     {"id": 1, "label": "SUPPORTS", "evidence": [[[1, 2, "Lake", 0]]]},
@@ -44,7 +44,7 @@ def _read(tmp_path: Path, labels: list[Any], *, form: str = "lines") -> tuple[li
     source, tally, storage, options = SOURCES["fever"], Tally(), LocalStorage(), FeverOptions()
     source.check(inputs, "test", storage=storage, options=options)
     found = list(source.read(inputs, "test", storage=storage, options=options, tally=tally))
-    assert tally.is_balanced
+    assert is_balanced(tally)
     examples = [one for one in found if isinstance(one, Example)]
     return examples, tally, [one for one in found if not isinstance(one, Example)]
 

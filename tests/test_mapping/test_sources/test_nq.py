@@ -9,29 +9,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kbsource.errors import RecordError, SetupError
 from mapping.records import Example
 from mapping.sources.forms.nq_tokens import NqDocument
-from mapping.sources.nq import MAX_ANSWER_TOKENS, NqOptions, Questions
-from mapping.sources.reading.base import Tally
-from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
+from mapping.sources.nq import NqOptions, NqQuestions
+from mapping.sources.reading.examples import ExclusionError, Origin
 from mapping.sources.reading.files_in import RawRecord
-from mapping.sources.reading.reasons import EXCLUDED, REJECTED
-from mapping.sources.reading.scratch import Scratch
 from tests.support.alignments import read_lines
 from tests.support.dataset_sources import Reading, read_source, write_lines
 from tests.support.mini_wiki import FOLDER
+from tests.support.nq_records import nq_annotation, nq_place, nq_question
 from tests.support.real_data import ROOT, real_path
 
 DEMO = FOLDER / "datasets" / "nq"
+
+
 DEV = DEMO / "nq-dev-00.jsonl"
+
+
 TRAIN = DEMO / "simplified-nq-train.jsonl"
+
+
 TEST = DEMO / "nq-test-00.jsonl"
+
+
 CAMPAIGN = (DEMO / "campaign_passages.jsonl", DEMO / "campaign_judgements.jsonl")
+
+
 LONG = [(0, 8), (-1, -1), (-1, -1), (1, 2)]
+
+
 RIVER, RAIN, TIN, ELODIE = "6915606477668963001", "-8366545547296627002", "7217222058435937003", "-143054837169120004"
 
 
@@ -52,33 +60,8 @@ def _long(example: Example) -> list[tuple[str | None, Any]]:
     return [(one.text, one.meta) for output in example.outputs if output.answer is None for one in output.evidence]
 
 
-def _place(start: int, end: int) -> dict[str, int]:
-    return {"start_token": start, "end_token": end}
-
-
-def _annotation(*short: tuple[int, int], long: tuple[int, int] = (-1, -1), choice: str = "NONE") -> dict[str, Any]:
-    return {
-        "annotation_id": 7,
-        "long_answer": {**_place(*long), "candidate_index": -1},
-        "short_answers": [_place(*one) for one in short],
-        "yes_no_answer": choice,
-    }
-
-
-def _question(*annotations: Any, text: str = "<P> a b c d e f </P>", **fields: Any) -> dict[str, Any]:
-    return {
-        "example_id": 1,
-        "question_text": "q",
-        "document_url": "https://mini.example.org//w/index.php?title=Lake_Miravel&amp;oldid=1",
-        "document_text": text,
-        "long_answer_candidates": [],
-        "annotations": list(annotations),
-        **fields,
-    }
-
-
 def _converted(record: dict[str, Any], **options: Any) -> Example:
-    questions = Questions("dev", campaign=lambda key: None, options=NqOptions(**options))
+    questions = NqQuestions("dev", campaign=lambda key: None, options=NqOptions(**options))
     return questions.example(record, Origin(RawRecord("f", 1, 0, b"")))
 
 
@@ -103,12 +86,12 @@ def test_a_short_answer_is_its_own_evidence_without_meta(dev: dict[str, Example]
 
 @pytest.mark.parametrize(("n_tokens", "is_sought"), [(1, True), (5, True), (6, False)])
 def test_an_answer_of_more_than_five_tokens_stays_without_provenance(n_tokens: int, is_sought: bool) -> None:
-    example = _converted(_question(_annotation((1, 2), (1, 1 + n_tokens))))
+    example = _converted(nq_question(nq_annotation((1, 2), (1, 1 + n_tokens))))
     assert [bool(output.evidence) for output in example.outputs] == [True, is_sought][: 1 + (n_tokens > 1)]
 
 
 def test_longer_answers_are_left_out_by_name() -> None:
-    example = _converted(_question(_annotation((1, 2), (1, 7))), nq_keep_long_short_answers=False)
+    example = _converted(nq_question(nq_annotation((1, 2), (1, 7))), nq_keep_long_short_answers=False)
     assert _answers(example) == ["a"]
 
 
@@ -126,7 +109,7 @@ def test_html_tokens_stay_by_name() -> None:
 def test_an_answer_of_tags_alone_is_none(dev: dict[str, Example]) -> None:
     assert "" not in _answers(dev[RAIN])
     with pytest.raises(ExclusionError, match="no_short_answer"):
-        _converted(_question(_annotation((0, 1))))
+        _converted(nq_question(nq_annotation((0, 1))))
 
 
 @pytest.mark.parametrize(
@@ -147,13 +130,13 @@ def test_an_answer_of_tags_alone_is_none(dev: dict[str, Example]) -> None:
     ],
 )
 def test_tags_of_the_simplified_form_are_told_by_their_look(token: str, is_html: bool) -> None:
-    (found,) = NqDocument({"document_text": token}).tokens(_place(0, 1))
+    (found,) = NqDocument({"document_text": token}).tokens(nq_place(0, 1))
     assert found == (token, is_html)
 
 
 def test_tags_of_the_full_form_are_those_that_it_marks() -> None:
     tokens = [{"token": "<Depth>", "html_token": False}, {"token": '<Td colspan="2">', "html_token": True}]
-    assert NqDocument({"document_tokens": tokens}).tokens(_place(0, 2)) == [
+    assert NqDocument({"document_tokens": tokens}).tokens(nq_place(0, 2)) == [
         ("<Depth>", False),
         ('<Td_colspan="2">', True),
     ]
@@ -161,7 +144,7 @@ def test_tags_of_the_full_form_are_those_that_it_marks() -> None:
 
 def test_only_the_blank_parts_tokens(dev: dict[str, Example]) -> None:
     assert _answers(dev[ELODIE])[0] == "30\u00a0 \u2009 November 1871"
-    words = NqDocument({"document_text": "\u180e \u00a0 a\u2003b \u3000 c"}).tokens(_place(0, 5))
+    words = NqDocument({"document_text": "\u180e \u00a0 a\u2003b \u3000 c"}).tokens(nq_place(0, 5))
     assert [one.text for one in words] == ["\u180e", "\u00a0", "a\u2003b", "\u3000", "c"]
 
 
@@ -193,19 +176,19 @@ def test_null_long_answers_are_passed_over(dev: dict[str, Example]) -> None:
 
 
 def test_the_first_null_long_answer_is_an_empty_span_by_name() -> None:
-    annotations = [{**_annotation((1, 2), long=place), "annotation_id": number} for number, place in enumerate(LONG)]
-    example = _converted(_question(*annotations), nq_null_long_answers="released")
+    annotations = [{**nq_annotation((1, 2), long=place), "annotation_id": number} for number, place in enumerate(LONG)]
+    example = _converted(nq_question(*annotations), nq_null_long_answers="released")
     assert [(text, meta["annotation_id"]) for text, meta in _long(example)] == [("a b c d e f", 0), ("", 1), ("a", 3)]
-    assert [text for text, _ in _long(_converted(_question(*annotations)))] == ["a b c d e f", "a"]
+    assert [text for text, _ in _long(_converted(nq_question(*annotations)))] == ["a b c d e f", "a"]
 
 
 def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
     # Three tokens vanish and one becomes two, so that the same numbers mean other words.
     record = {"document_text": "\u00a0 \u2009  a\u2003b c d \u3000 e"}
-    found = [NqDocument(record, splits_anywhere=True).tokens(_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
+    found = [NqDocument(record, splits_anywhere=True).tokens(nq_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
     assert [[one.text for one in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
     with pytest.raises(RecordError, match="token_range"):
-        NqDocument(record, splits_anywhere=True).tokens(_place(8, 10))
+        NqDocument(record, splits_anywhere=True).tokens(nq_place(8, 10))
     released = _by_id(read_source("nq", DEV, options=NqOptions(nq_tokens="released")))
     assert _answers(released[ELODIE])[0] != _answers(dev[ELODIE])[0]
     assert {key: one.outputs for key, one in released.items() if key != ELODIE} == {
@@ -215,7 +198,7 @@ def test_any_white_space_parts_tokens_by_name(dev: dict[str, Example]) -> None:
 
 def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
     tokens = [{"token": "<Td\u00a0x>", "html_token": True}, {"token": "a\u2003<P>", "html_token": False}]
-    found = NqDocument({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(_place(0, 4))
+    found = NqDocument({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(nq_place(0, 4))
     assert found == [("<Td", True), ("x>", True), ("a", False), ("<P>", False)]
 
 
@@ -235,7 +218,7 @@ def test_the_meta_of_the_first_annotation_for_all_by_name() -> None:
 
 def test_annotation_ids_keep_all_their_digits() -> None:
     huge = 340282366920938463463374607431768211457
-    example = _converted(_question({**_annotation((1, 2), long=(0, 8)), "annotation_id": huge}))
+    example = _converted(nq_question({**nq_annotation((1, 2), long=(0, 8)), "annotation_id": huge}))
     assert _long(example)[0][1]["annotation_id"] == huge
 
 
@@ -294,28 +277,34 @@ def test_packed_files_are_read_as_they_are(pack: Any, tmp_path: Path, dev: dict[
     ("bad", "key", "reason"),
     [
         pytest.param("{", "line 2", "malformed_json", id="breaks off"),
-        pytest.param(_question(example_id="1"), "line 2", "wrong_type", id="id is text"),
-        pytest.param(_question(_annotation((7, 9)), example_id=2), "2", "token_range", id="behind the end"),
-        pytest.param(_question(_annotation((3, 3)), example_id=2), "2", "token_range", id="no tokens"),
-        pytest.param(_question(_annotation((-1, 3)), example_id=2), "2", "token_range", id="from the end"),
-        pytest.param(_question(_annotation((1, 2), long=(-1, 5)), example_id=2), "2", "token_range", id="half null"),
-        pytest.param(_question(_annotation((1, 2), choice="MAYBE"), example_id=2), "2", "unknown_label", id="maybe"),
-        pytest.param(_question({"short_answers": []}, example_id=2), "2", "missing_field", id="no choice"),
-        pytest.param(_question(_annotation((1, 2)), example_id=2, document_text=1), "2", "wrong_type", id="no text"),
+        pytest.param(nq_question(example_id="1"), "line 2", "wrong_type", id="id is text"),
+        pytest.param(nq_question(nq_annotation((7, 9)), example_id=2), "2", "token_range", id="behind the end"),
+        pytest.param(nq_question(nq_annotation((3, 3)), example_id=2), "2", "token_range", id="no tokens"),
+        pytest.param(nq_question(nq_annotation((-1, 3)), example_id=2), "2", "token_range", id="from the end"),
         pytest.param(
-            _question(_annotation((0, 1)), example_id=2, document_tokens=["a"]), "2", "wrong_type", id="bare tokens"
+            nq_question(nq_annotation((1, 2), long=(-1, 5)), example_id=2), "2", "token_range", id="half null"
         ),
         pytest.param(
-            _question(_annotation((0, 1)), example_id=2, document_tokens=[{"token": "a"}]),
+            nq_question(nq_annotation((1, 2), choice="MAYBE"), example_id=2), "2", "unknown_label", id="maybe"
+        ),
+        pytest.param(nq_question({"short_answers": []}, example_id=2), "2", "missing_field", id="no choice"),
+        pytest.param(
+            nq_question(nq_annotation((1, 2)), example_id=2, document_text=1), "2", "wrong_type", id="no text"
+        ),
+        pytest.param(
+            nq_question(nq_annotation((0, 1)), example_id=2, document_tokens=["a"]), "2", "wrong_type", id="bare tokens"
+        ),
+        pytest.param(
+            nq_question(nq_annotation((0, 1)), example_id=2, document_tokens=[{"token": "a"}]),
             "2",
             "wrong_type",
             id="token of no kind",
         ),
-        pytest.param(_question(_annotation((1, 2))), "1", "duplicate_id", id="id again"),
+        pytest.param(nq_question(nq_annotation((1, 2))), "1", "duplicate_id", id="id again"),
     ],
 )
 def test_a_bad_record_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: Any, key: str, reason: str) -> None:
-    good = _question(_annotation((1, 2)))
+    good = nq_question(nq_annotation((1, 2)))
     path = write_lines(tmp_path / "dev.jsonl", [good, bad, {**good, "example_id": 3}])
     reading = read_source("nq", path)
     assert [one.example_id for one in reading.examples] == ["1", "3"]
@@ -333,101 +322,11 @@ def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
         read_source("nq", TRAIN, *CAMPAIGN, split="train")
 
 
-_TOKENS = st.sampled_from(["a", "b", "c", "<P>", "</P>", "<Li>", ".", "\u180e", "<i>"])
-_PLACES = st.tuples(st.integers(-1, 9), st.integers(-1, 9))
-_ANNOTATIONS = st.lists(
-    st.builds(
-        lambda short, long, choice: _annotation(*short, long=long, choice=choice),
-        st.lists(_PLACES, max_size=3),
-        st.just((-1, -1)) | _PLACES,
-        st.sampled_from(["NONE", "NONE", "YES", "NO", "?"]),
-    ),
-    max_size=3,
-)
-_RECORDS = st.builds(
-    lambda number, tokens, annotations: _question(*annotations, text=" ".join(tokens), example_id=number),
-    st.integers(-3, 3),
-    st.lists(_TOKENS, min_size=6, max_size=8),
-    _ANNOTATIONS,
-)
-
-
-def _expected(record: dict[str, Any]) -> list[tuple[str | None, str | None]] | None:
-    """Gives answer and evidence of each output, by the rules word for word; None for a record that is left out."""
-    tokens = record["document_text"].split(" ")
-    tags = {"<P>", "</P>", "<Li>"}
-
-    def words(place: dict[str, int]) -> list[str] | None:
-        start, end = place["start_token"], place["end_token"]
-        if not 0 <= start < end <= len(tokens):
-            return None
-        return [one for one in tokens[start:end] if one not in tags]
-
-    outputs: list[tuple[str | None, str | None]] = []
-    has_short = False
-    for annotation in record["annotations"]:
-        for place in annotation["short_answers"]:
-            found = words(place)
-            if found is None:
-                return None
-            answer = " ".join(found)
-            is_short = len(found) <= MAX_ANSWER_TOKENS
-            has_short |= bool(found) and is_short
-            if found and answer not in [one for one, _ in outputs]:
-                outputs.append((answer, answer if is_short else None))
-    if not has_short:
-        return None
-    long_answers: list[str] = []
-    for annotation in record["annotations"]:
-        place = annotation["long_answer"]
-        if (place["start_token"], place["end_token"]) != (-1, -1):
-            found = words(place)
-            if found is None:
-                return None
-            if " ".join(found) not in long_answers:
-                long_answers.append(" ".join(found))
-    return [*outputs, *((None, text) for text in long_answers)]
-
-
-@given(st.lists(_RECORDS, max_size=8))
-def test_no_record_is_lost_without_a_reason_and_outputs_follow_the_rules(records: list[dict[str, Any]]) -> None:
-    raws = [RawRecord("f", line, 0, json.dumps(one).encode()) for line, one in enumerate(records, 1)]
-    tally = Tally()
-    questions = Questions("dev", campaign=lambda key: None, options=NqOptions())
-    with Scratch(None) as scratch:
-        rows = list(
-            read_examples(
-                [raws],
-                id_of=lambda record: str(record["example_id"]),
-                convert=questions.example,
-                scratch=scratch,
-                tally=tally,
-            )
-        )
-    assert tally.is_balanced
-    assert tally.records == len(records)
-    assert set(tally.excluded) <= EXCLUDED.keys()
-    assert set(tally.rejected) <= REJECTED.keys()
-    given_lines = {row.line for row in rows if isinstance(row, Example)}
-    seen: set[int] = set()
-    for line, record in enumerate(records, 1):
-        is_valid = all(one["yes_no_answer"] != "?" for one in record["annotations"])
-        expected = _expected(record) if is_valid else None
-        is_given = expected is not None and record["example_id"] not in seen
-        assert (line in given_lines) == is_given
-        if is_given:
-            seen.add(record["example_id"])
-    for row in rows:
-        if isinstance(row, Example):
-            shown = [(out.answer, out.evidence[0].text if out.evidence else None) for out in row.outputs]
-            assert shown == _expected(records[row.line - 1])
-
-
 def test_published_campaign_spans_come_back_as_they_are(tmp_path: Path) -> None:
     published = real_path("kilt/nq-dev-kilt.jsonl")
     records = read_lines(published)
     path = write_lines(
-        tmp_path / "dev.jsonl", [_question(_annotation((1, 2)), example_id=int(one["id"])) for one in records]
+        tmp_path / "dev.jsonl", [nq_question(nq_annotation((1, 2)), example_id=int(one["id"])) for one in records]
     )
     for example, record in zip(read_source("nq", path, published).examples, records, strict=True):
         spans = [span for output in record["output"] for span in output.get("provenance", [])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -17,122 +16,63 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.records import Example, PageKey
+from mapping.records import PageKey
 from mapping.sources.forms import trex_facts
-from mapping.sources.forms.trex_labels import english
 from mapping.sources.reading.base import Split
 from mapping.sources.trex import TrexOptions
-from tests.support.dataset_sources import Reading, read_source
+from tests.support.dataset_sources import read_source
 from tests.support.examples import examples
-from tests.support.real_data import ROOT, real_path
+from tests.support.real_data import ROOT
+from tests.support.trex_records import (
+    DATE,
+    ITEM,
+    NAMED,
+    PROPERTY,
+    answers_with_sentences,
+    labelled_entity,
+    read_trex,
+    trex_document,
+    trex_part,
+    trex_triple,
+)
 
 DEMO = ROOT / "kbsource/demo/datasets/trex"
-ITEM, PROPERTY = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
-DATE = "^^http://www.w3.org/2001/XMLSchema#dateTime"
-ALL = TrexOptions(min_facts=1)
-
-
-def _part(uri: str, surface: str | None = None) -> dict[str, Any]:
-    return {"uri": uri, "boundaries": [0, 1] if surface else None, "surfaceform": surface, "annotator": "x"}
-
-
-def _triple(subject: str, relation: str, object_: str, sentence: int | None = 0, /, **surfaces: str) -> dict[str, Any]:
-    return {
-        "subject": _part(ITEM + subject, surfaces.get("subject")),
-        "predicate": _part(PROPERTY + relation, surfaces.get("relation")),
-        "object": _part(object_ if "^^" in object_ else ITEM + object_, surfaces.get("object")),
-        "sentence_id": sentence,
-        "dependency_path": None,
-        "confidence": None,
-        "annotator": "Simple-Aligner",
-    }
-
-
-def _document(item: str, *triples: Any, sentences: tuple[str, ...] = ("One.", "Two.", "Three.")) -> dict[str, Any]:
-    bounds, at = [], 0
-    for sentence in sentences:
-        bounds.append([at, at + len(sentence)])
-        at += len(sentence) + 1
-    return {
-        "docid": ITEM + item,
-        "title": f"Page {item}",
-        "uri": ITEM + item,
-        "text": " ".join(sentences),
-        "sentences_boundaries": bounds,
-        "words_boundaries": [],
-        "entities": [],
-        "triples": list(triples),
-    }
-
-
-def _entity(name: str, label: str | None = None, *aliases: str) -> dict[str, Any]:
-    return {
-        "type": "property" if name[0] == "P" else "item",
-        "id": name,
-        "labels": {"en": {"language": "en", "value": label or f"label {name}"}},
-        "aliases": {"en": [{"language": "en", "value": alias} for alias in aliases]} if aliases else [],
-    }
-
-
-NAMED = [_entity(name) for name in ("Q1", "Q2", "Q3", "Q4", "P1", "P2")]
-
-
-def _read(
-    folder: Path,
-    documents: list[Any],
-    entities: list[Any],
-    *,
-    split: Split = "train",
-    options: TrexOptions = ALL,
-    is_checked: bool = True,
-) -> Reading:
-    (folder / "re-nlg_0.json").write_text(
-        "[" + ",\n".join(one if isinstance(one, str) else json.dumps(one) for one in documents) + "]"
-    )
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in entities]
-    (folder / "wikidata.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
-    wikidata = folder / "wikidata.json"
-    return read_source("trex", folder, wikidata, split=split, options=options, is_checked=is_checked)
-
-
-def _answers(example: Example) -> list[tuple[str | None, list[str | None]]]:
-    return [(output.answer, [one.text for one in output.evidence]) for output in example.outputs]
 
 
 # Facts and records
 
 
 def test_facts_of_one_subject_and_relation_are_one_record(tmp_path: Path) -> None:
-    first = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P2", "Q2"))
-    second = _document("Q11", _triple("Q1", "P1", "Q3", 1), _triple("Q1", "P1", "Q2", 2))
-    reading = _read(tmp_path, [first, second], NAMED)
+    first = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P2", "Q2"))
+    second = trex_document("Q11", trex_triple("Q1", "P1", "Q3", 1), trex_triple("Q1", "P1", "Q2", 2))
+    reading = read_trex(tmp_path, [first, second], NAMED)
     records = {example.input: example for example in reading.examples}
     assert set(records) == {"label Q1 [SEP] label P1", "label Q1 [SEP] label P2"}
     example = records["label Q1 [SEP] label P1"]
-    assert _answers(example) == [("label Q2", ["One."]), ("label Q2", ["Three."]), ("label Q3", ["Two."])]
+    assert answers_with_sentences(example) == [("label Q2", ["One."]), ("label Q2", ["Three."]), ("label Q3", ["Two."])]
     assert (example.file, example.line) == ("re-nlg_0.json", 1)
     assert reading.tally.merged == 2
 
 
 def test_the_page_is_that_of_the_document_by_item_else_by_title(tmp_path: Path) -> None:
-    (example,) = _read(tmp_path, [_document("Q10", _triple("Q1", "P1", "Q2"))], NAMED).examples
+    (example,) = read_trex(tmp_path, [trex_document("Q10", trex_triple("Q1", "P1", "Q2"))], NAMED).examples
     (evidence,) = example.outputs[0].evidence
     assert (evidence.page, evidence.fallback) == (PageKey("qid", "Q10"), PageKey("title", "Page Q10"))
     assert evidence.meta is None
 
 
 def test_a_provenance_counts_once_however_often_it_is_given(tmp_path: Path) -> None:
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P1", "Q2", subject="it"))
-    reading = _read(tmp_path, [document, document], NAMED)
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q2", subject="it"))
+    reading = read_trex(tmp_path, [document, document], NAMED)
     (example,) = reading.examples
-    assert _answers(example) == [("label Q2", ["One."])]
+    assert answers_with_sentences(example) == [("label Q2", ["One."])]
     assert reading.tally.merged == 3
 
 
 def test_a_triple_that_no_sentence_states_is_left_out(tmp_path: Path) -> None:
-    unaligned = {**_triple("Q1", "P1", "Q3"), "annotator": "No-Aligner"}
-    document = _document("Q10", _triple("Q1", "P1", "Q2", None), unaligned, _triple("Q1", "P1", "Q4"))
-    reading = _read(tmp_path, [document], NAMED)
+    unaligned = {**trex_triple("Q1", "P1", "Q3"), "annotator": "No-Aligner"}
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2", None), unaligned, trex_triple("Q1", "P1", "Q4"))
+    reading = read_trex(tmp_path, [document], NAMED)
     assert reading.tally.excluded == Counter(no_sentence=2)
     assert [output.answer for output in reading.examples[0].outputs] == ["label Q4"]
 
@@ -140,78 +80,43 @@ def test_a_triple_that_no_sentence_states_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("n_sentences", "is_kept"), [(20, True), (21, False)])
 def test_a_fact_with_more_than_20_provenances_is_left_out(tmp_path: Path, n_sentences: int, is_kept: bool) -> None:
     sentences = tuple(f"Sentence {number}." for number in range(n_sentences))
-    triples = [_triple("Q1", "P1", "Q2", number) for number in range(n_sentences)]
-    reading = _read(tmp_path, [_document("Q10", *triples, sentences=sentences)], NAMED)
+    triples = [trex_triple("Q1", "P1", "Q2", number) for number in range(n_sentences)]
+    reading = read_trex(tmp_path, [trex_document("Q10", *triples, sentences=sentences)], NAMED)
     assert len(reading.examples) == is_kept
     assert reading.tally.excluded == (Counter() if is_kept else Counter(too_many_provenances=n_sentences))
 
 
 def test_relations_are_counted_after_facts_with_too_many_provenances_are_gone(tmp_path: Path) -> None:
     sentences = tuple(f"Sentence {number}." for number in range(21))
-    triples = [_triple("Q1", "P1", "Q2", number) for number in range(21)]
+    triples = [trex_triple("Q1", "P1", "Q2", number) for number in range(21)]
     documents = [
-        _document("Q10", *triples, _triple("Q3", "P1", "Q2"), sentences=sentences),
-        _document("Q11", _triple("Q1", "P2", "Q2"), _triple("Q3", "P2", "Q2"), _triple("Q3", "P2", "Q2", 1)),
+        trex_document("Q10", *triples, trex_triple("Q3", "P1", "Q2"), sentences=sentences),
+        trex_document(
+            "Q11", trex_triple("Q1", "P2", "Q2"), trex_triple("Q3", "P2", "Q2"), trex_triple("Q3", "P2", "Q2", 1)
+        ),
     ]
-    reading = _read(tmp_path, documents, NAMED, options=TrexOptions(min_facts=2))
+    reading = read_trex(tmp_path, documents, NAMED, options=TrexOptions(min_facts=2))
     assert {example.input for example in reading.examples} == {"label Q1 [SEP] label P2", "label Q3 [SEP] label P2"}
     assert reading.tally.excluded == Counter(too_many_provenances=21, rare_relation=1)
 
 
 def test_a_relation_needs_1000_facts_unless_told_otherwise(tmp_path: Path) -> None:
     objects = [f"Q{number}" for number in range(1000, 2000)]
-    documents = [_document("Q10", *(_triple("Q1", "P1", name) for name in objects), _triple("Q1", "P2", "Q2"))]
-    reading = _read(tmp_path, documents, [*NAMED, *map(_entity, objects)], options=TrexOptions())
+    documents = [
+        trex_document("Q10", *(trex_triple("Q1", "P1", name) for name in objects), trex_triple("Q1", "P2", "Q2"))
+    ]
+    reading = read_trex(tmp_path, documents, [*NAMED, *map(labelled_entity, objects)], options=TrexOptions())
     assert [len(example.outputs) for example in reading.examples] == [1000]
     assert reading.tally.excluded == Counter(rare_relation=1)
 
 
-# Labels and answers
-
-
-def test_input_and_answers_are_english_labels_and_aliases_follow_once_each(tmp_path: Path) -> None:
-    entities = [
-        _entity("Q1", "River Ullane", "Ullane"),
-        _entity("P1", "rises in", "source"),
-        _entity("Q2", "Lake Miravel", "Miravel", "miravel", "Lake Miravel", "The Lake"),
-        _entity("Q3", "Mount Kestrane", "Miravel", "The Lake", "Kestrane"),
-    ]
-    triples = [
-        _triple("Q1", "P1", "Q2", subject="It", object="Lake Miravel", relation="comes from"),
-        _triple("Q1", "P1", "Q3", 1, subject="The river", object="the mountain"),
-        _triple("Q1", "P1", "Q3", 2, subject="It"),
-    ]
-    (example,) = _read(tmp_path, [_document("Q10", *triples)], entities).examples
-    assert example.input == "River Ullane [SEP] rises in"
-    assert _answers(example) == [
-        ("Lake Miravel", ["One."]),
-        ("Mount Kestrane", ["Two."]),
-        ("Mount Kestrane", ["Three."]),
-        ("Miravel", []),
-        ("miravel", []),
-        ("The Lake", []),
-        ("Kestrane", []),
-    ]
-    assert example.meta == {
-        "subj_aliases": ["Ullane"],
-        "sub_surface": ["It", "The river"],
-        "obj_surface": ["Lake Miravel", "the mountain"],
-    }
-    assert list(example.meta) == ["subj_aliases", "sub_surface", "obj_surface"]
-
-
-def test_surface_forms_of_the_relation_stand_in_meta_only_where_asked_for(tmp_path: Path) -> None:
-    document = _document("Q10", _triple("Q1", "P1", "Q2", relation="comes from"))
-    (example,) = _read(tmp_path, [document], NAMED, options=TrexOptions(min_facts=1, rel_surface=True)).examples
-    assert example.meta is not None
-    assert example.meta["rel_surface"] == ["comes from"]
-
-
 def test_two_objects_of_one_name_in_one_sentence_are_one_output(tmp_path: Path) -> None:
-    entities = [*NAMED[:1], _entity("P1"), _entity("Q2", "Miravel"), _entity("Q3", "Miravel")]
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P1", "Q3"), _triple("Q1", "P1", "Q3", 1))
-    (example,) = _read(tmp_path, [document], entities).examples
-    assert _answers(example) == [("Miravel", ["One."]), ("Miravel", ["Two."])]
+    entities = [*NAMED[:1], labelled_entity("P1"), labelled_entity("Q2", "Miravel"), labelled_entity("Q3", "Miravel")]
+    document = trex_document(
+        "Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3"), trex_triple("Q1", "P1", "Q3", 1)
+    )
+    (example,) = read_trex(tmp_path, [document], entities).examples
+    assert answers_with_sentences(example) == [("Miravel", ["One."]), ("Miravel", ["Two."])]
 
 
 @pytest.mark.parametrize(
@@ -222,90 +127,12 @@ def test_a_literal_is_called_as_its_first_sentence_calls_it_else_by_its_value(
     tmp_path: Path, surfaces: tuple[str | None, ...], answer: str
 ) -> None:
     triples = [
-        _triple("Q1", "P1", f"1821-05-04T00:00:00Z{DATE}", number, **({"object": surface} if surface else {}))
+        trex_triple("Q1", "P1", f"1821-05-04T00:00:00Z{DATE}", number, **({"object": surface} if surface else {}))
         for number, surface in enumerate(surfaces)
     ]
-    (example,) = _read(tmp_path, [_document("Q10", *triples)], NAMED).examples
+    (example,) = read_trex(tmp_path, [trex_document("Q10", *triples)], NAMED).examples
     assert {output.answer for output in example.outputs} == {answer}
     assert len(example.outputs) == 3
-
-
-@pytest.mark.parametrize(
-    ("missing", "reason", "n_left"),
-    [("Q1", "no_subject_label", 1), ("P1", "no_relation_label", 1), ("Q3", "no_object_label", 2)],
-)
-def test_facts_without_an_english_label_are_left_out_and_counted(
-    tmp_path: Path, missing: str, reason: str, n_left: int
-) -> None:
-    entities = [one for one in NAMED if one["id"] != missing]
-    german = {"type": "item", "id": missing, "labels": {"de": {"language": "de", "value": "x"}}, "aliases": []}
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P1", "Q3"), _triple("Q2", "P2", "Q2"))
-    reading = _read(tmp_path, [document], [*entities, german])
-    assert len(reading.examples) == n_left
-    assert reading.tally.excluded[reason] == (1 if missing == "Q3" else 2)
-
-
-@pytest.mark.parametrize(
-    ("entity", "expected"),
-    [
-        pytest.param({"labels": [], "aliases": []}, (None, []), id="lists for empty objects"),
-        pytest.param({}, (None, []), id="nothing"),
-        pytest.param({"labels": {"mul": {"value": "M"}}}, ("M", []), id="for all languages"),
-        pytest.param({"labels": {"mul": {"value": "M"}, "en": {"value": "E"}}}, ("E", []), id="English comes first"),
-        pytest.param(
-            {"aliases": {"mul": [{"value": "b"}, {"value": "a"}], "en": [{"value": "a"}, {"value": "A"}]}},
-            (None, ["a", "A", "b"]),
-            id="aliases of both, each once",
-        ),
-    ],
-)
-def test_labels_are_english_else_those_for_all_languages(
-    entity: dict[str, Any], expected: tuple[str | None, list[str]]
-) -> None:
-    assert english(entity) == expected
-
-
-def test_wikidata_may_be_an_array_or_lines_compressed_or_not(tmp_path: Path) -> None:
-    document = _document("Q10", _triple("Q1", "P1", "Q2"))
-    (expected,) = _read(tmp_path, [document], NAMED).examples
-    lines = "\n".join(json.dumps(one) for one in NAMED).encode()
-    reordered = "\n".join(json.dumps({"labels": one["labels"], "id": one["id"]}) for one in NAMED).encode()
-    for name, data in {
-        "a.ndjson": lines,
-        "b.json.bz2": bz2.compress((tmp_path / "wikidata.json").read_bytes()),
-        "c.json.gz": gzip.compress(b"[" + lines.replace(b"\n", b",\n") + b"]"),
-        "d.json": reordered,
-    }.items():
-        (tmp_path / name).write_bytes(data)
-        reading = read_source("trex", tmp_path, tmp_path / name, split="train", options=ALL)
-        assert [one.input for one in reading.examples] == [expected.input], name
-        assert reading.tally.references == len(NAMED)
-
-
-def test_an_entity_that_cannot_be_used_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
-    broken = ['{"type":"item","id":"Q2","labels":{"en":{"val', '{"labels":{}}', '{"id":"Q3","labels":{"en":"x"}}']
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P1", "Q3"), _triple("Q1", "P1", "Q4"))
-    named = [one for one in NAMED if one["id"] not in ("Q2", "Q3")]
-    reading = _read(tmp_path, [document], [*named, *broken])
-    assert [reason for _, _, reason in reading.reasons] == ["malformed_json", "missing_field", "wrong_type"]
-    assert [output.answer for output in reading.examples[0].outputs] == ["label Q4"]
-
-
-@pytest.mark.parametrize(
-    ("file", "n_entities", "item", "answers"),
-    [
-        ("wikibase-dump-filter_entities.ndjson.gz", 49, "Q31", ["Belgium", "Kingdom of Belgium", "be", "🇧🇪"]),
-        ("qrank_twenty_entities.json.bz2", 20, "Q58921", ["Temminck's Stint", "Calidris temminckii"]),
-    ],
-)
-def test_real_labels_and_aliases(tmp_path: Path, file: str, n_entities: int, item: str, answers: list[str]) -> None:
-    wikidata = real_path(f"wikidata/{file}")
-    (tmp_path / "re-nlg_0.json").write_text(json.dumps([_document("Q10", _triple("Q1", "P1", item))]))
-    (tmp_path / "few.json").write_text("\n".join(map(json.dumps, NAMED)))
-    reading = read_source("trex", tmp_path, wikidata, tmp_path / "few.json", split="train", options=ALL)
-    assert reading.tally.references == n_entities + len(NAMED)
-    assert not reading.tally.rejected_references
-    assert [output.answer for output in reading.examples[0].outputs] == answers
 
 
 # What goes wrong
@@ -314,22 +141,24 @@ def test_real_labels_and_aliases(tmp_path: Path, file: str, n_entities: int, ite
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        pytest.param({"predicate": _part("http://www.w3.org/2000/01/rdf-schema#label")}, "unknown_uri", id="relation"),
-        pytest.param({"subject": _part("http://dbpedia.org/resource/X")}, "unknown_uri", id="subject"),
-        pytest.param({"object": _part("Veldmark")}, "unknown_uri", id="object"),
+        pytest.param(
+            {"predicate": trex_part("http://www.w3.org/2000/01/rdf-schema#label")}, "unknown_uri", id="relation"
+        ),
+        pytest.param({"subject": trex_part("http://dbpedia.org/resource/X")}, "unknown_uri", id="subject"),
+        pytest.param({"object": trex_part("Veldmark")}, "unknown_uri", id="object"),
         pytest.param({"object": None}, "wrong_type", id="no object"),
         pytest.param({"object": {}}, "missing_field", id="object without uri"),
         pytest.param({"sentence_id": "0"}, "wrong_type", id="sentence is text"),
         pytest.param({"sentence_id": 3}, "unknown_sentence", id="no such sentence"),
         pytest.param({"sentence_id": -1}, "unknown_sentence", id="sentence before the first"),
-        pytest.param({"subject": {**_part(f"{ITEM}Q1"), "surfaceform": 1}}, "wrong_type", id="surface is a number"),
+        pytest.param({"subject": {**trex_part(f"{ITEM}Q1"), "surfaceform": 1}}, "wrong_type", id="surface is a number"),
     ],
 )
 def test_a_bad_triple_is_rejected_and_the_others_of_its_document_are_read(
     tmp_path: Path, bad: dict[str, Any], reason: str
 ) -> None:
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), {**_triple("Q1", "P1", "Q3"), **bad})
-    reading = _read(tmp_path, [document], NAMED)
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), {**trex_triple("Q1", "P1", "Q3"), **bad})
+    reading = read_trex(tmp_path, [document], NAMED)
     assert reading.reasons == [("source", "Q10, triple 1", reason)]
     assert [output.answer for output in reading.examples[0].outputs] == ["label Q2"]
 
@@ -339,16 +168,16 @@ def test_a_bad_triple_is_rejected_and_the_others_of_its_document_are_read(
     [
         pytest.param('{"docid": nothing}', "malformed_json", id="no JSON"),
         pytest.param("17", "wrong_type", id="no object"),
-        pytest.param({**_document("Q11"), "triples": {}}, "wrong_type", id="triples are no list"),
-        pytest.param({**_document("Q11"), "docid": "http://dbpedia.org/X"}, "unknown_uri", id="no item"),
+        pytest.param({**trex_document("Q11"), "triples": {}}, "wrong_type", id="triples are no list"),
+        pytest.param({**trex_document("Q11"), "docid": "http://dbpedia.org/X"}, "unknown_uri", id="no item"),
         pytest.param({"docid": f"{ITEM}Q1", "title": "T"}, "missing_field", id="no text"),
     ],
 )
 def test_a_bad_document_is_rejected_with_its_place_and_the_rest_goes_on(
     tmp_path: Path, bad: object, reason: str
 ) -> None:
-    good = _document("Q10", _triple("Q1", "P1", "Q2"))
-    reading = _read(tmp_path, [good, bad, _document("Q12", _triple("Q1", "P1", "Q3"))], NAMED)
+    good = trex_document("Q10", trex_triple("Q1", "P1", "Q2"))
+    reading = read_trex(tmp_path, [good, bad, trex_document("Q12", trex_triple("Q1", "P1", "Q3"))], NAMED)
     assert [stage_key_reason[2] for stage_key_reason in reading.reasons] == [reason]
     assert reading.rejected[0].file == "re-nlg_0.json"
     assert len(reading.examples[0].outputs) == 2
@@ -356,9 +185,9 @@ def test_a_bad_document_is_rejected_with_its_place_and_the_rest_goes_on(
 
 @pytest.mark.parametrize("bounds", [[5, 2], [0, 99], [-1, 3], [0], "x"])
 def test_boundaries_that_are_not_in_the_text_reject_the_triple(tmp_path: Path, bounds: object) -> None:
-    document = _document("Q10", _triple("Q1", "P1", "Q2"), _triple("Q1", "P1", "Q3", 1))
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3", 1))
     document["sentences_boundaries"][0] = bounds
-    reading = _read(tmp_path, [document], NAMED)
+    reading = read_trex(tmp_path, [document], NAMED)
     assert [reason for _, _, reason in reading.reasons] == [
         "wrong_type" if bounds in ([0], "x") else "unknown_sentence"
     ]
@@ -429,17 +258,25 @@ def test_records_come_in_the_order_of_the_draw_which_depends_on_the_seed_alone()
 # Laws
 
 _NAMES = ["Q1", "Q2", "Q3"]
+
+
 _OBJECTS = ["Q2", "Q3", "Q4", f"1821{DATE}", "nothing"]
+
+
 _TRIPLES = st.builds(
-    _triple,
+    trex_triple,
     st.sampled_from([*_NAMES, "x"]),
     st.sampled_from(["P1", "P2"]),
     st.sampled_from(_OBJECTS),
     st.sampled_from([0, 1, 2, 7, None]),
 )
+
+
 _DOCUMENTS = st.lists(
     st.one_of(
-        st.builds(lambda item, triples: _document(item, *triples), st.sampled_from(["Q10", "Q11"]), st.lists(_TRIPLES)),
+        st.builds(
+            lambda item, triples: trex_document(item, *triples), st.sampled_from(["Q10", "Q11"]), st.lists(_TRIPLES)
+        ),
         st.just('{"docid": nothing}'),
         st.just({"docid": 1}),
     ),
@@ -455,12 +292,14 @@ def test_no_triple_is_lost_and_records_are_what_slow_obvious_code_makes(
     options = TrexOptions(min_facts=min_facts, seed="s")
     with tempfile.TemporaryDirectory() as folder, patch.object(trex_facts, "MAX_PROVENANCES", 2):
         # Balance, unique ids and counts are asserted where it is read.
-        entities = [_entity(name) for name in sorted(named)]
-        reading = _read(Path(folder), documents, entities, options=options, is_checked=False)
+        entities = [labelled_entity(name) for name in sorted(named)]
+        reading = read_trex(Path(folder), documents, entities, options=options, is_checked=False)
     n_documents = sum(not isinstance(one, dict) or "text" not in one for one in documents)
     n_triples = sum(len(one["triples"]) for one in documents if isinstance(one, dict) and "text" in one)
     assert reading.tally.records == n_documents + n_triples
-    assert [(one.input, _answers(one)) for one in reading.examples] == _slow_records(documents, named, min_facts)
+    assert [(one.input, answers_with_sentences(one)) for one in reading.examples] == _slow_records(
+        documents, named, min_facts
+    )
 
 
 def _slow_records(documents: list[Any], named: set[str], min_facts: int) -> list[tuple[str, Any]]:

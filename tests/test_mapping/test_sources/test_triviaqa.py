@@ -25,9 +25,9 @@ from mapping.sources.reading.examples import read_examples
 from mapping.sources.reading.files_in import RawRecord, iter_array
 from mapping.sources.reading.reasons import EXCLUDED, REJECTED
 from mapping.sources.reading.scratch import Scratch
-from mapping.sources.triviaqa import Questions
+from mapping.sources.triviaqa import TriviaQuestions
 from mapping.write.kilt import id_file_name, kilt_line, without_input
-from tests.support.dataset_sources import read_source
+from tests.support.dataset_sources import is_balanced, read_source
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import real_path
 
@@ -225,12 +225,12 @@ def test_no_record_is_lost_without_a_reason_and_pairs_are_complete(records: list
             read_examples(
                 [raws],
                 id_of=lambda record: str(record["QuestionId"]),
-                convert=Questions("dev").example,
+                convert=TriviaQuestions("dev").example,
                 scratch=scratch,
                 tally=tally,
             )
         )
-    assert tally.is_balanced
+    assert is_balanced(tally)
     assert tally.records == len(records)
     assert set(tally.excluded) <= EXCLUDED.keys()
     assert set(tally.rejected) <= REJECTED.keys()

@@ -16,8 +16,8 @@ from mapping.sources import SOURCES
 from mapping.write.kilt import file_name, without_answers
 from mapping.write.overview import PUBLISHED_RECORDS
 from mapping.write.validate import validate_kilt
-from pipelines.alignment.facts import file_stem, policy_name
-from pipelines.alignment.together import AllSummary, Planned
+from pipelines.alignment.dataset_part import file_stem, policy_name
+from pipelines.alignment.many_datasets import AllSummary, Planned
 from pipelines.jobs.build import BuildSummary
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files

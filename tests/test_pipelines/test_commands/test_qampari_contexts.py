@@ -15,7 +15,6 @@ from kbsource.files import LocalStorage
 from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.ranked import REASONS
 from mapping.contexts.writing import ContextsOptions
-from mapping.passages.cut import CutOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table
 from tests.support.builds import contents
@@ -28,30 +27,11 @@ from tests.support.contexts import (
     passages_of,
     proof_of,
     question_of,
-    write_pages,
-    write_questions,
     write_ranked,
 )
 from tests.support.passages import cut_release, write_kb
 from tests.support.qampari import drawn, write_qampari
 from tests.support.verified import verified
-
-
-@pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_pages(tmp_path_factory.mktemp("kb"))
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
-    folder = tmp_path_factory.mktemp("corpus") / "passages"
-    cut_release(folder, kb, cut=CutOptions(max_words=10))
-    return folder
-
-
-@pytest.fixture
-def qampari(tmp_path: Path, kb: Path) -> Path:
-    return write_questions(tmp_path / "qampari", kb)
 
 
 def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari: Path, corpus: Path) -> None:

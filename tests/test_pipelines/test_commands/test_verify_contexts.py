@@ -23,31 +23,11 @@ from tests.support.contexts import (
     QIDS,
     flip_byte,
     question_of,
-    write_pages,
-    write_questions,
     write_ranked,
 )
 from tests.support.passages import cut_release
 from tests.support.qampari import drawn, write_qampari
 from tests.support.verified import manifest_bytes, verified
-
-
-@pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_pages(tmp_path_factory.mktemp("kb"))
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
-    folder = tmp_path_factory.mktemp("corpus") / "passages"
-    cut_release(folder, kb, cut=CutOptions(max_words=10))
-    return folder
-
-
-@pytest.fixture
-def qampari(tmp_path: Path, kb: Path) -> Path:
-    return write_questions(tmp_path / "qampari", kb)
-
 
 DEV, TEST = (f"qampari_contexts/{split}_data_with_contexts.jsonl" for split in ("dev", "test"))
 READERS = "qampari_fid/dev_data.jsonl"

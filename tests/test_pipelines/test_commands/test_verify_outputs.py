@@ -15,10 +15,10 @@ from kbsource.files import LocalStorage, sha256_of
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import write_rows
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.qampari.question_rows import DrawnQuestion, question_row
 from mapping.qampari.questions import COMPOSITION
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
-from mapping.qampari.rows import DrawnQuestion, question_row
 from mapping.qampari.schema import QUESTIONS
 from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main

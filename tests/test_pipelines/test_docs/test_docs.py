@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import re
 from types import ModuleType
@@ -10,8 +9,10 @@ from types import ModuleType
 import pytest
 
 from kbsource.reasons import FALLBACKS, REASONS
-from pipelines.cli import COMMANDS
+from pipelines.commands.flags.map_flags import takers
 from tests.support.real_data import ROOT
+
+OF_DATASETS = takers()
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +29,18 @@ def test_the_generated_pages_are_current(generate: ModuleType) -> None:
     assert generate.main(["--check"]) == 0
 
 
-def test_every_option_is_documented() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    for command in COMMANDS:
-        section = text.split(f"## kbsource {command.name}\n", 1)[1].split("\n## ", 1)[0]
-        parser = argparse.ArgumentParser(add_help=False)
-        command.add_arguments(parser)
-        for action in parser._actions:
-            for option in action.option_strings:
-                assert f"`{option}`" in section, f"{command.name} {option}"
+def test_every_option_is_documented(generate: ModuleType) -> None:
+    """Those of one dataset are explained with it."""
+    docs = ROOT / "docs"
+    of_datasets = "".join((docs / name).read_text("utf-8") for name in ("datasets.md", "alignment.md"))
+    text = (docs / "commands.md").read_text("utf-8")
+    for name, command in generate.commands_by_name().items():
+        section = text.split(f"| **kbsource {name}** |", 1)[1].split("\n| **kbsource", 1)[0]
+        for option in command.flags():
+            if name == "map" and not OF_DATASETS.keys().isdisjoint((option, option.replace("--no-", "--"))):
+                assert re.search(rf"(?<![\w-])--(no-)?{option[2:].removeprefix('no-')}(?![\w-])", of_datasets), option
+            else:
+                assert f"`{option}`" in section, f"{name} {option}"
 
 
 def test_every_reason_in_the_code_is_documented_and_every_documented_one_is_in_the_code() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kbsource.runtime import regroup
+from mapping.qampari.question_rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
 from mapping.qampari.records import Question
 from mapping.qampari.relations import load_relations
-from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.primitives import group_map

@@ -13,9 +13,9 @@ import pytest
 from mapping.entail import model as entailment_model
 from mapping.entail.model import open_model
 from mapping.entail.signal import ModelOptions, Pair, Verdict
+from mapping.qampari.question_rows import query_of_row, question_of_row
 from mapping.qampari.records import ProofText
 from mapping.qampari.relations import load_relations
-from mapping.qampari.rows import query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.qampari import facts

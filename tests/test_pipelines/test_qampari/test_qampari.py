@@ -16,10 +16,10 @@ from kbsource.release.layout import BUILDING, STAGING
 from mapping.entail.signal import ModelOptions
 from mapping.qampari.kind import read_form
 from mapping.qampari.lists.list_tables import list_tables
+from mapping.qampari.question_rows import DrawnQuestion, query_of_row, question_of_row
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.relations import load_relations
 from mapping.qampari.released import parse_qid
-from mapping.qampari.rows import DrawnQuestion, query_of_row, question_of_row
 from mapping.qampari.selection import SampleSizes, split_relations
 from pipelines.cli import main
 from pipelines.commands.qampari.construct import funnel_lines, summary_text

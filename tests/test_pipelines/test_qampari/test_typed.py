@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mapping.qampari.question_rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.questions import INTERSECTION, SIMPLE
 from mapping.qampari.records import Question
-from mapping.qampari.rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
 from tests.support.builds import rows

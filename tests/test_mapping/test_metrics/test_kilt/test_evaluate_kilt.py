@@ -15,7 +15,7 @@ from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.metrics.kilt.evaluate import evaluate_kilt
 from mapping.metrics.kilt.leaderboard import evaluate_tasks
-from mapping.metrics.kilt.options import KiltFiles, KiltOptions
+from mapping.metrics.kilt.options import KiltEvaluation, KiltFiles
 from mapping.metrics.kilt.scores import KiltScores, leaderboard_text, scores_text
 from tests.support.kilt_metrics_oracle import scores_of
 
@@ -37,7 +37,7 @@ def evaluated(
 ) -> tuple[KiltScores, list[BadRecord]]:
     rejected: list[BadRecord] = []
     given = KiltFiles(lines(folder / "gold.jsonl", gold), lines(folder / "guess.jsonl", guesses), **(files or {}))
-    scores = evaluate_kilt(given, LocalStorage(), KiltOptions(**options), reject=rejected.append)
+    scores = evaluate_kilt(given, LocalStorage(), KiltEvaluation(**options), reject=rejected.append)
     return scores, rejected
 
 
@@ -211,7 +211,7 @@ def test_the_leaderboard(tmp_path: Path) -> None:
         guess = {"id": "a", "output": [pages("1", answer="Ullane")]}
         lines(tmp_path / "guess" / f"{task}-dev-kilt.jsonl", [guess])
     files = KiltFiles(str(tmp_path / "gold"), all_tasks=str(tmp_path / "guess"))
-    scores, missing = evaluate_tasks(files, LocalStorage(), KiltOptions(), reject=lambda _: None)
+    scores, missing = evaluate_tasks(files, LocalStorage(), KiltEvaluation(), reject=lambda _: None)
     assert missing == ["wow-dev-kilt.jsonl"]
     text = leaderboard_text(scores)
     assert [line.split() for line in text.splitlines()] == [

@@ -10,71 +10,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from kbsource.release.layout import shard_path
 from kbsource.release.reader import read_table
 from mapping.qampari.crowd.apply import CrowdFiles, apply_crowd
 from mapping.qampari.crowd.tasks import (
-    TaskOptions,
     candidate_of,
     export_tasks,
     read_questions,
-    validation_record,
-    validation_tasks,
 )
 from mapping.qampari.crowd.verdicts import REASONS
+from mapping.qampari.question_rows import DrawnQuestion
 from mapping.qampari.questions import COMPOSITION, SIMPLE
-from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
-from mapping.qampari.rows import DrawnQuestion
 from mapping.qampari.selection import draw_key
 from tests.support.alignments import read_lines
-from tests.support.qampari import FORM, drawn, question, undrawn, write_qampari
-from tests.support.verified import verified
-
-STORAGE = LocalStorage()
-QUESTIONS = shard_path("questions", 0, 1)
-FIRST, SECOND, THIRD = (
-    [f"{name} {place}" for name in ("Brack", "Sorn", "Tey", "Ullane", "Halvane", "Mirvale")]
-    for place in ("Mill", "Falls", "Bridge")
+from tests.support.crowd import (
+    DEV,
+    FIRST,
+    OPTIONS,
+    OTHER,
+    QUESTIONS,
+    SPARE,
+    STORAGE,
+    TEST,
+    crowd_questions,
+    task_ids,
 )
-OPTIONS = TaskOptions(wrong_share=0.2, n_train_paraphrases=1)
-DEV, OTHER, TEST = "0__wikidata_simple__dev", "1__wikidata_comp__dev", "4__wikidata_simple__test"
-SPARE = [f"P50__Q{number}" for number in range(20, 24)]
-
-
-def _questions() -> list[DrawnQuestion]:
-    return [
-        drawn(question("P50__Q1", FIRST), 0, "dev"),
-        drawn(question("P86__P50__Q2", SECOND, subset=COMPOSITION, property_ids=("P50", "P86")), 1, "dev"),
-        drawn(question("P50__Q3", SECOND), 4, "test"),
-        drawn(question("P50__Q4", FIRST), 0, "train"),
-        drawn(question("P50__Q5", FIRST), 1, "train"),
-        *(undrawn(question(key, THIRD)) for key in SPARE),
-        undrawn(question("P51__Q2", THIRD, property_ids=("P51",))),
-        undrawn(question("P50__Q30", [*THIRD[:4], THIRD[0].upper()])),
-        undrawn(question("P50__Q31", THIRD))._replace(side=None),
-    ]
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return write_qampari(tmp_path / "release", _questions(), facts={"release": {"manifest_sha256": "1"}})
-
-
-@pytest.fixture
-def tasks(tmp_path: Path, release: Path) -> Path:
-    export_tasks(str(release), str(tmp_path / "tasks"), STORAGE, OPTIONS)
-    return tmp_path / "tasks"
-
-
-def _task_ids(tasks: Path) -> dict[str, str]:
-    """Gives the id of the task about each answer, by aid."""
-    return {one["aid"]: one["task_id"] for one in read_lines(tasks / "validation_key.jsonl") if not one["is_wrong"]}
+from tests.support.qampari import FORM, write_qampari
+from tests.support.verified import verified
 
 
 def _apply(
@@ -109,148 +73,8 @@ def _after(tmp_path: Path) -> dict[str, DrawnQuestion]:
     }
 
 
-def test_every_answer_of_the_pool_is_a_task_and_some_are_wrong(release: Path, tasks: Path) -> None:
-    shown, key = read_lines(tasks / "validation.jsonl"), read_lines(tasks / "validation_key.jsonl")
-    right = [one for one in key if not one["is_wrong"]]
-    wrong = [one for one in key if one["is_wrong"]]
-
-    assert [one["task_id"] for one in shown] == [one["task_id"] for one in key]
-    assert len({one["task_id"] for one in key}) == len(key)
-    assert {one["aid"] for one in right} == {f"{qid}__{n}" for qid in (DEV, OTHER, TEST) for n in range(6)}
-    # The composition stands alone in its subset, so nothing is wrong for it.
-    assert len(wrong) == round(18 * 0.2 / 0.8)
-    for one in wrong:
-        assert (one["qid"], one["aid"].rpartition("__")[0]) in {(DEV, TEST), (TEST, DEV)}
-    assert all(set(one) == {"task_id", "qid", "question_text", "answer_text", "links", "proofs"} for one in shown)
-
-
-def test_a_task_shows_the_answer_with_its_pages_and_proofs(tasks: Path) -> None:
-    task_id = _task_ids(tasks)[f"{OTHER}__0"]
-    (shown,) = (one for one in read_lines(tasks / "validation.jsonl") if one["task_id"] == task_id)
-    source = _questions()[1].question
-    answer = source.answers[0]
-    pages = [f"https://en.wikipedia.org/wiki/{one.title.replace(' ', '_')}" for one in answer.proofs]
-
-    assert shown == {
-        "task_id": task_id,
-        "qid": OTHER,
-        "question_text": source.text,
-        "answer_text": "Brack Falls",
-        "links": pages,
-        "proofs": [{"text": one.text, "url": page} for one, page in zip(answer.proofs, pages, strict=True)],
-    }
-
-
-def test_links_open_in_a_browser() -> None:
-    asked = question("P50__Q1", FIRST[:1])
-    answer = asked.answers[0]._replace(title="100% Łódź: What's Up, Doc?", proofs=())
-    (task,) = validation_tasks([drawn(asked._replace(answers=(answer,)), 0, "dev")], OPTIONS)
-
-    assert validation_record(task, FORM)["links"] == ["https://en.wikipedia.org/wiki/100%25_Łódź:_What's_Up,_Doc%3F"]
-
-
-def test_questions_of_the_pool_and_drawn_training_ones_are_written_anew(tasks: Path) -> None:
-    asked = read_lines(tasks / "paraphrase.jsonl")
-    train = _questions()[3:5]
-    first = min(train, key=lambda one: draw_key(candidate_of(one), OPTIONS.seed, "paraphrase"))
-
-    assert [one["qid"] for one in asked] == [DEV, OTHER, TEST, first.qid]
-    assert asked[0] == {
-        "qid": DEV,
-        "question_text": "What is by Lake Miravel (P50__Q1)?",
-        "entities": ["Lake Miravel"],
-        "answers": FIRST,
-    }
-
-
-def test_the_same_release_gives_the_same_tasks(tmp_path: Path, release: Path, tasks: Path) -> None:
-    counts = export_tasks(str(release), str(tmp_path / "again"), STORAGE, OPTIONS)
-    for file in sorted(tasks.iterdir()):
-        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
-    assert verified(tasks).is_sound
-    assert counts == {
-        "answers": 18,
-        "wrong_answers": len((tasks / "validation.jsonl").read_text().splitlines()) - 18,
-        "paraphrases": 4,
-    }
-
-
-@given(
-    st.lists(st.lists(st.sampled_from([*FIRST, *SECOND, *THIRD]), min_size=1, unique=True), max_size=6),
-    st.floats(0, 0.6),
-)
-def test_no_wrong_answer_has_a_name_of_a_right_one(names: list[list[str]], share: float) -> None:
-    pool = [drawn(question(f"P50__Q{number}", given_names), number, "dev") for number, given_names in enumerate(names)]
-    found = validation_tasks(pool, TaskOptions(wrong_share=share))
-    n_right = sum(map(len, names))
-
-    assert sum(not one.is_wrong for one in found) == n_right
-    assert len(found) - n_right <= round(n_right * share / (1 - share))
-    assert len({one.task_id for one in found}) == len(found)
-    for one in found:
-        has_it = one.answer.text in [answer.text for answer in one.asked.question.answers]
-        assert has_it != one.is_wrong
-        owner = next(other for other in pool if other.qid == one.aid.rpartition("__")[0])
-        assert owner.question.answers[int(one.aid.rpartition("__")[2])] == one.answer
-
-
-def _without_pages(one: Question) -> Question:
-    return one._replace(answers=tuple(answer._replace(title=None) for answer in one.answers))
-
-
-@pytest.mark.parametrize(("share", "n_wrong"), [(0.5, 12), (0.25, 4), (0.1, 1), (0, 0)])
-def test_the_share_of_wrong_answers_is_that_of_all_tasks(share: float, n_wrong: int) -> None:
-    asked = [_without_pages(question(f"P50__Q{number}", names)) for number, names in enumerate((FIRST, SECOND))]
-    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
-
-    found = validation_tasks(pool, TaskOptions(wrong_share=share))
-    assert Counter(one.is_wrong for one in found) == Counter({False: 12, True: n_wrong})
-
-
-@pytest.mark.parametrize(("share", "n_wrong"), [(0.6, 27), (0.9, 36)])
-def test_more_wrong_answers_than_right_ones_are_given_as_long_as_there_are_any(share: float, n_wrong: int) -> None:
-    asked = [_without_pages(question(f"P50__Q{number}", one)) for number, one in enumerate((FIRST, SECOND, THIRD))]
-    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
-
-    found = validation_tasks(pool, TaskOptions(wrong_share=share))
-    assert Counter(one.is_wrong for one in found) == {False: 18, True: n_wrong}
-    assert len({one.task_id for one in found}) == len(found)
-
-
-def test_a_right_answer_under_another_name_is_no_wrong_answer() -> None:
-    first, second = question("P50__Q1", FIRST[:1]), question("P50__Q2", ["The Mill"])
-    assert first.answers[0].title == second.answers[0].title
-
-    for one, n_wrong in ((second, 0), (_without_pages(second), 1)):
-        pool = [drawn(first, 0, "dev"), drawn(one, 1, "dev")]
-        found = validation_tasks(pool, TaskOptions(wrong_share=0.9))
-        assert sum(task.is_wrong for task in found if task.asked is pool[0]) == n_wrong
-
-
-def test_what_is_asked_about_is_no_wrong_answer() -> None:
-    others = [question("P50__Q1", FIRST, entity="Tey Falls"), question("P50__Q2", ["Lake Miravel", "The Tey Falls"])]
-    pool = [drawn(_without_pages(one), number, "dev") for number, one in enumerate(others)]
-
-    wrong = [one for one in validation_tasks(pool, TaskOptions(wrong_share=0.9)) if one.is_wrong]
-    assert {(one.asked.question.key, one.answer.text) for one in wrong if one.asked is pool[0]} == {
-        ("P50__Q1", "Lake Miravel")
-    }
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"wrong_share": 1}, "--wrong-share .* below 1"),
-        ({"n_train_paraphrases": -1}, "--train-paraphrases is -1; give at least 0"),
-    ],
-)
-def test_options_are_checked(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(SetupError, match=said):
-        TaskOptions(**options)
-
-
 def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(
         tmp_path,
         verdicts=[
@@ -265,7 +89,7 @@ def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: 
 
     assert [one.text for one in kept.question.answers] == [FIRST[0], *FIRST[2:]]
     assert (kept.n_dropped, kept.split, kept.qid) == (1, "dev", DEV)
-    assert after[f"{COMPOSITION} P86__P50__Q2"] == _questions()[1]
+    assert after[f"{COMPOSITION} P86__P50__Q2"] == crowd_questions()[1]
     released = read_lines(tmp_path / "judged" / data_path("dev"))
     assert [one["aid"] for one in released[0]["answer_list"]] == [f"{DEV}__{number}" for number in range(5)]
     assert report["answers"] == {"judged": 3, "missing": 15, "overturned": 1, "dropped": 1}
@@ -285,14 +109,14 @@ def test_wrong_answers_tell_who_does_not_read(tmp_path: Path, tasks: Path) -> No
     assert report["workers"] == {
         "ann": {"verdicts": len(wrong), "wrong_judged": len(wrong), "wrong_accepted": len(wrong)}
     }
-    assert [*_after(tmp_path).values()] == _questions()
+    assert [*_after(tmp_path).values()] == crowd_questions()
 
 
 def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(tmp_path: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{qid}__{number}"]) for qid in (DEV, TEST) for number in (0, 5)])
     after = _after(tmp_path)
-    before = {one.question.key: one for one in _questions()}
+    before = {one.question.key: one for one in crowd_questions()}
     gone = sorted(
         [before["P50__Q1"], before["P50__Q3"]], key=lambda one: draw_key(candidate_of(one), FORM.seed, "pool")
     )
@@ -312,10 +136,10 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
 
 
 def test_what_was_written_anew_is_not_kept_with_a_question_that_goes_back(tmp_path: Path) -> None:
-    first = _questions()[0]._replace(paraphrase="What lies at Lake Miravel?")
-    release = write_qampari(tmp_path / "release", [first, *_questions()[1:]], facts={"release": {}})
+    first = crowd_questions()[0]._replace(paraphrase="What lies at Lake Miravel?")
+    release = write_qampari(tmp_path / "release", [first, *crowd_questions()[1:]], facts={"release": {}})
     export_tasks(str(release), str(tmp_path / "tasks"), STORAGE, OPTIONS)
-    ids = _task_ids(tmp_path / "tasks")
+    ids = task_ids(tmp_path / "tasks")
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)])
 
     assert report["questions"]["replaced"] == 1
@@ -323,7 +147,7 @@ def test_what_was_written_anew_is_not_kept_with_a_question_that_goes_back(tmp_pa
 
 
 def test_nothing_is_drawn_from_another_subset_or_relation(tmp_path: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{OTHER}__{number}"]) for number in range(6)])
 
     assert report["questions"] == {"replaced": 0, "not_replaced": 1}
@@ -333,7 +157,7 @@ def test_nothing_is_drawn_from_another_subset_or_relation(tmp_path: Path, tasks:
 
 
 def test_how_many_answers_are_enough_can_be_said(tmp_path: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{OTHER}__{number}"]) for number in range(2)], least=4)
 
     assert report["questions"] == {"replaced": 0, "not_replaced": 0}
@@ -351,13 +175,13 @@ def test_paraphrases_are_released_and_the_text_is_kept(tmp_path: Path, tasks: Pa
     after = _after(tmp_path)[f"{SIMPLE} P50__Q1"]
 
     assert after.paraphrase == "What lies at Lake Miravel?"
-    assert after.question == _questions()[0].question
+    assert after.question == crowd_questions()[0].question
     assert read_lines(tmp_path / "judged" / data_path("dev"))[0]["question_text"] == "What lies at Lake Miravel?"
     assert report["paraphrases"] == {"used": 2, "missing": 2, "of_replaced": 0, "without_entity": 1}
 
 
 def test_the_paraphrase_of_a_question_that_is_replaced_is_not_used(tmp_path: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(
         tmp_path,
         verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)],
@@ -368,7 +192,7 @@ def test_the_paraphrase_of_a_question_that_is_replaced_is_not_used(tmp_path: Pat
 
 
 def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path, tasks: Path) -> None:
-    task_id = _task_ids(tasks)[f"{DEV}__0"]
+    task_id = task_ids(tasks)[f"{DEV}__0"]
     report = _apply(
         tmp_path,
         verdicts=[
@@ -415,7 +239,7 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
 
 
 def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release: Path, tasks: Path) -> None:
-    ids = _task_ids(tasks)
+    ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)])
     manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
 
@@ -437,7 +261,7 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
 
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -> None:
-    other = write_qampari(tmp_path / "other", _questions()[:2])
+    other = write_qampari(tmp_path / "other", crowd_questions()[:2])
     files = CrowdFiles(str(other), str(tasks), None, None)
     with pytest.raises(SetupError, match="tasks of another release"):
         apply_crowd(files, str(tmp_path / "new"), STORAGE)

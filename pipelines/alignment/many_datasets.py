@@ -27,7 +27,7 @@ from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.writer import write_lines
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT, TEXT_REPORT
 from mapping.write.overview import Aligned, overview_text, overview_values, page_values
-from pipelines.alignment.facts import alignment_facts, input_facts
+from pipelines.alignment.dataset_part import alignment_facts, input_facts
 from pipelines.options.map import MapOptions
 from pipelines.progress import Progress
 

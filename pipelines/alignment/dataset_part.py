@@ -23,7 +23,7 @@ InputFacts = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DatasetPart:
     """One dataset of a job.
 
     Attributes:

@@ -58,7 +58,7 @@ class QampariFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class QampariOptions:
+class QampariEvaluation:
     """How it is evaluated.
 
     Attributes:
