@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
 from kbsource.files import LocalStorage
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rows
 from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -58,7 +58,7 @@ def write_corpus(folder: Path, n_passages: int) -> None:
         Passage(passage_id(row // 10, row % 10), row // 10, "", row % 10, PASSAGE_WORDS, text, (PassageSpan(1, 0, 1),))
         for row, text in enumerate(islice(made_up_texts(7, PASSAGE_WORDS), n_passages))
     )
-    with Output(str(folder), storage, kind=PASSAGES_CORPUS):
+    with ReleaseFolder(str(folder), storage, kind=PASSAGES_CORPUS):
         entry = write_rows(rows, "passages", PASSAGES, output=str(folder), storage=storage, group_rows=2_048)
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder), storage)
 

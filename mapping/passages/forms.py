@@ -90,7 +90,7 @@ class LineForm:
     needs_pages: bool = False
 
 
-class Form(NamedTuple):
+class PassageForm(NamedTuple):
     """A form: what reads it, and its files."""
 
     meaning: str
@@ -210,27 +210,27 @@ def _member(number: int, line: bytes) -> bytes:
     return (b",\n" if number else b"") + line[:-1]
 
 
-FORMS: Mapping[str, Form] = {
-    "pyserini": Form(
+FORMS: Mapping[str, PassageForm] = {
+    "pyserini": PassageForm(
         "JSON Lines for Pyserini and Anserini", [LineForm("pyserini", "jsonl", pyserini_line, is_joined=False)]
     ),
-    "dpr": Form(
+    "dpr": PassageForm(
         "a TSV file for DPR and FiD, and which title is which page",
         [
             LineForm("dpr", "tsv", dpr_line, head=tsv_line("id", "text", "title")),
             LineForm("dpr", "json", title_line, "title_to_page_id", head=b"{\n", tail=b"\n}\n", numbered=_member),
         ],
     ),
-    "kilt": Form(
+    "kilt": PassageForm(
         "KILT's chunks, with sources and anchors; not with --unit sentences",
         [LineForm("kilt", "tsv", kilt_line, numbered=_from_one, needs_pages=True)],
     ),
-    "kilt-compat": Form(
+    "kilt-compat": PassageForm(
         "the same with the slips of KILT's released code",
         [LineForm("kilt-compat", "tsv", partial(kilt_line, is_released=True), numbered=_from_one, needs_pages=True)],
     ),
-    "beir": Form("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
-    "colbert": Form(
+    "beir": PassageForm("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
+    "colbert": PassageForm(
         "a collection for ColBERT, and which number is which passage",
         [
             LineForm("colbert", "tsv", colbert_line, "collection", numbered=_from_zero),

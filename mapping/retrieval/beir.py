@@ -27,7 +27,7 @@ from kbsource.files import Storage, join
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_lines
 from mapping.passages.corpus import passages_of
@@ -81,7 +81,7 @@ def make_beir(alignment: str, passages: str, output: str, storage: Storage, *, l
     check_hashes(alignment, aligned.entries(), storage)
     check_hashes(passages, corpus.tables["passages"], storage)
     split = str(aligned.facts["split"])
-    with Output(output, storage, kind=BEIR_DATASET):
+    with ReleaseFolder(output, storage, kind=BEIR_DATASET):
         queries = read_queries(join(alignment, _records_file(aligned)), storage)
         if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
             raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")

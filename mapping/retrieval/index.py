@@ -22,7 +22,7 @@ from kbsource.files import LocalStorage, Storage, is_local, join, sha256_of
 from kbsource.release.intact import check_hashes, check_sizes
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import row_groups
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -107,7 +107,7 @@ def make_index(passages: str, index: str, storage: Storage) -> int:
     entries, words = corpus.tables["passages"], analyser(corpus.facts["lang"])
     check_hashes(passages, entries, storage)
     local = LocalStorage()
-    with Output(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
+    with ReleaseFolder(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
         n_passages = _write([join(passages, one.file) for one in entries], join(out.folder, ENGINE), storage, words)
         files = [
             FileEntry(file, None, local.size(path), sha256_of(local, path))

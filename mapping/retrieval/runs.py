@@ -45,7 +45,7 @@ class Query:
     pages: frozenset[str] = frozenset()
 
 
-class Found(NamedTuple):
+class RankedDocument(NamedTuple):
     """A document of a run.
 
     Attributes:
@@ -61,7 +61,7 @@ class _RunLine(NamedTuple):
     raw: RawRecord
     query_id: str
     rank: int
-    found: Found
+    found: RankedDocument
 
 
 def query_of(record: Json) -> Query:
@@ -139,7 +139,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     )
 
 
-def trec_lines(query_id: str, found: Iterable[Found]) -> bytes:
+def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     """Gives a query's documents, best first, as lines of a run; each document once.
 
     Raises:
@@ -157,7 +157,7 @@ def trec_lines(query_id: str, found: Iterable[Found]) -> bytes:
     return "".join(lines).encode()
 
 
-def found_of(record: Json) -> tuple[str, list[Found]]:
+def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
     """Gives id and documents of a prediction, best first: passages where it names them, else pages.
 
     Raises:
@@ -165,7 +165,10 @@ def found_of(record: Json) -> tuple[str, list[Found]]:
     """
     spans = [one for output in objects_at(record, "output") for one in _provenance(output)]
     name = "passage_id" if spans and all("passage_id" in one for one in spans) else "wikipedia_id"
-    found = [Found(digits_or_text(one, name), _score(one.get("score", 1 / rank))) for rank, one in enumerate(spans, 1)]
+    found = [
+        RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
+        for rank, one in enumerate(spans, 1)
+    ]
     return digits_or_text(record, "id"), found
 
 
@@ -173,10 +176,10 @@ def _run_line(raw: RawRecord) -> _RunLine:
     columns = (line := raw.text()).split()
     if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
         raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
-    return _RunLine(raw, columns[0], int(columns[3]), Found(columns[2], _score(columns[4])))
+    return _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
 
 
-def found_line(query_id: str, found: Iterable[Found], text: str | None) -> bytes:
+def found_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
     """Gives documents of a run, best first, as a prediction of KILT's form.
 
     Raises:

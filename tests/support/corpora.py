@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kbsource.files import LocalStorage
-from kbsource.release.output import Output, commit
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rows
 from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -23,7 +23,7 @@ def write_corpus(folder: Path, passages: Iterable[Passage], *, lang: str = "en")
     """Writes a corpus of passages of nobody's pages and gives its folder."""
     storage = LocalStorage()
     facts = {"options": {}, "counts": {}, "lang": lang, "release": {"manifest_sha256": "0" * 64}}
-    with Output(str(folder), storage, kind=PASSAGES_CORPUS):
+    with ReleaseFolder(str(folder), storage, kind=PASSAGES_CORPUS):
         entry = write_rows(passages, "passages", PASSAGES, output=str(folder), storage=storage, group_rows=512)
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder), storage)
     return folder

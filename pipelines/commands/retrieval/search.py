@@ -45,7 +45,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from kbsource.release.layout import MANIFEST
     from mapping.retrieval.index import PassageIndex, make_index
-    from mapping.retrieval.runs import Found, converted, prediction_line, query_of, training_line, trec_lines
+    from mapping.retrieval.runs import RankedDocument, converted, prediction_line, query_of, training_line, trec_lines
     from pipelines.progress import Progress
     from pipelines.stores.storage import storage_for
 
@@ -75,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
         if trains:
             return training_line(query, hits, n_negatives=args.negatives)
         if args.form == "trec":
-            return trec_lines(query.query_id, (Found(one.passage_id, one.score) for one in hits))
+            return trec_lines(query.query_id, (RankedDocument(one.passage_id, one.score) for one in hits))
         return prediction_line(query, hits)
 
     return write_converted(args.queries, args.output, partial(converted, line_of=line_of))
