@@ -13,8 +13,8 @@ from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from mapping.retrieval.index import Hit
 from mapping.retrieval.runs import (
-    RankedDocument,
     Query,
+    RankedDocument,
     converted,
     found_of,
     prediction_line,
