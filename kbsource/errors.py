@@ -25,6 +25,8 @@ _REMEDIES = {
 _OF_DATA, _OF_SETUP = "data", "set-up"
 # Arrow's functions that read, Reader.open and read_table among them.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
+# Functions that hand Arrow nothing but what they read: mapped files are looked into as they are used.
+_READERS = re.compile(r"(title_index|locations|pages_reader|suggest)\.py |release/columns\.py (batch_to_pages|decode)")
 
 
 class SetupError(Exception):
@@ -52,6 +54,18 @@ class RecordError(Exception):
         self.detail = detail
 
 
+def counted(n: int, things: str) -> str:
+    """Gives a number with what it is a number of, which is given in the plural.
+
+    >>> counted(1, "pairs of classes"), counted(1, "entries"), counted(1200, "files")
+    ('1 pair of classes', '1 entry', '1,200 files')
+    """
+    head, blank, rest = things.partition(" ")
+    if n == 1:
+        head = f"{head[:-3]}y" if head.endswith("ies") else head.removesuffix("s")
+    return f"{n:,} {head}{blank}{rest}"
+
+
 def fault_values(fault: SetupError) -> dict[str, str]:
     """Gives a fault as JSON values, to be told by another process than the one that met it."""
     return {"of": _OF_DATA if isinstance(fault, DataError) else _OF_SETUP, "message": str(fault)}
@@ -75,14 +89,14 @@ def named_faults() -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError, NotImplementedError) as error:
         fault = lasting_fault(error)
         if fault is None:
             raise
         raise fault from error
 
 
-def lasting_fault(error: OSError | ValueError) -> SetupError | None:
+def lasting_fault(error: Exception) -> SetupError | None:
     """Gives what is wrong with the machine, or with a table (a DataError), and how to mend it.
 
     None for any other fault, one that may pass when tried again among them.
@@ -95,9 +109,11 @@ def lasting_fault(error: OSError | ValueError) -> SetupError | None:
     return None if remedy is None else SetupError(f"{error}. {remedy}")
 
 
-def _is_damage(error: OSError | ValueError) -> bool:
+def _is_damage(error: Exception) -> bool:
     """Says whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
     if isinstance(error, OSError) and error.errno is not None:
         return False
-    codes = (frame.f_code for frame, _ in walk_tb(error.__traceback__))
-    return any("pyarrow" in code.co_filename and _READS.search(code.co_name) for code in codes)
+    codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+    in_arrow = [code for code in codes if "pyarrow" in code.co_filename]
+    is_read = any(_READERS.search(f"{code.co_filename} {code.co_name}") for code in codes)
+    return any(is_read or _READS.search(code.co_name) for code in in_arrow)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import posixpath
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
@@ -81,10 +82,15 @@ class LocalStorage:
     """The local file system."""
 
     def open_read(self, path: str) -> BinaryIO:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise SetupError(f"{path} is a folder; name a file.")
+        if stat.S_ISFIFO(mode):  # to open it could take for ever, and it can be read once only
+            raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
         return open(path, "rb")
 
     def open_ranges(self, path: str) -> BinaryIO:
-        return open(path, "rb")
+        return self.open_read(path)
 
     def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
         return folder

@@ -15,6 +15,7 @@ REASONS: dict[str, str] = {
     "entity_redirect": "a merged entity that only names another one",
     "invalid_characters": "characters that XML forbids",
     "invalid_field": "an id, a namespace or a time that is not one, a field of an entity that has another form",
+    "invalid_title": "a page whose title is empty in normal form, or holds control characters",
     "line_cut": "a line of a Wikidata dump is broken off by damage of the file",
     "line_too_large": "a line, of a Wikidata dump or of page views, without an end in sight",
     "malformed_json": "a line of a Wikidata dump that is not JSON, or not an object",

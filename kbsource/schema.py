@@ -155,6 +155,9 @@ TEMPLATES = pa.schema(
         field("outcome", pa.string(), "rendered | dropped | unknown"),
         field("uses", pa.int64(), "uses in all articles"),
         field("pages", pa.int64(), "articles that use it"),
+        field("lost_chars", pa.int64(), "visible characters of its arguments that were not carried over"),
+        field("example_title", pa.string(), "first article that loses some", nullable=True),
+        field("example", pa.string(), "the use there, shortened", nullable=True),
     ]
 )
 

@@ -83,6 +83,27 @@ MISSES = pa.schema(
     ]
 )
 
+RECORDS = pa.schema(
+    [
+        field("ordinal", pa.int64(), "its number in alignments and misses; null where it is no example", nullable=True),
+        field("example_id", pa.string(), "its id; of a merged record that of the whole; null for none", nullable=True),
+        field("file", pa.string(), "base name of the input file"),
+        field("line", pa.int64(), "line of that file, or number of the element in an array"),
+        field("outcome", pa.string(), "written | dropped | excluded | rejected | merged"),
+        field("reason", pa.string(), "why it is not written; null where it is, and for a merged one", nullable=True),
+        field("score", pa.float64(), "highest score of an evidence set: that of its worst span", nullable=True),
+        *(
+            field(name, pa.int32(), f"{meaning}; null where it is no example", nullable=True)
+            for name, meaning in (
+                ("n_outputs", "outputs as read"),
+                ("n_outputs_written", "those of them that are in the file"),
+                ("n_evidences", "pieces of evidence as read, partial evidence too"),
+                ("n_evidences_written", "those of them that are in the file"),
+            )
+        ),
+    ]
+)
+
 CROSSWALK = pa.schema(
     [
         field("example_id", pa.string(), "id of the record"),
@@ -96,13 +117,16 @@ CROSSWALK = pa.schema(
             for column in (
                 field("wikipedia_id", pa.string(), f"page id in the {side} knowledge source"),
                 field("title", pa.string(), f"its title in the {side} knowledge source"),
+                field("section", pa.string(), f"KILT's name of the {side} section, without newline"),
                 *PLACE,
+                field("text", pa.string(), f"text of the {side} span"),
             )
         ),
     ]
 )
 
 TABLES: dict[str, pa.Schema] = {
+    "records": RECORDS,
     "alignments": ALIGNMENTS,
     "misses": MISSES,
     "crosswalk": CROSSWALK,

@@ -25,9 +25,7 @@ from pipelines.commands import (
     locate,
     nli,
     passages,
-    show,
     validate_kilt,
-    verify,
     wikidata,
 )
 from pipelines.commands import map as map_command
@@ -35,6 +33,7 @@ from pipelines.commands.flags.common import Command, CommandParser
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
+from pipelines.commands.release import show, templates, verify
 from pipelines.commands.retrieval import beir, search, trec
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -49,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     wikidata.COMMAND,
     verify.COMMAND,
     show.COMMAND,
+    templates.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,
@@ -145,9 +145,9 @@ def run_and_leave() -> int:
     except SystemExit as leaving:
         ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before a command began, or between its end and this
+        print("\nkbsource: interrupted", file=sys.stderr)
         ending.code = INTERRUPTED
-        raise
     return ending.code
 
 

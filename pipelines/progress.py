@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
+from kbsource.errors import counted
 from kbsource.files import LocalStorage, base_name, is_local, join
 from kbsource.runtime.beat import Beat, Reading
 from pipelines.stores.storage import storage_for
@@ -101,9 +102,9 @@ def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
     """
     if not done.total_bytes or done.n_bytes < done.total_bytes:
         return f"{name}: {clock(elapsed_s)}"
-    if done.unit:
-        return f"{name}: {done.n_bytes:,} {done.unit} in {clock(elapsed_s)}"
-    return f"{name}: {done.n_pages:,} pages in {clock(elapsed_s)}" if done.n_pages else f"{name}: {clock(elapsed_s)}"
+    n_done, unit = (done.n_bytes, done.unit) if done.unit else (done.n_pages, "pages")
+    come = f"{counted(n_done, unit)} in " if done.unit or n_done else ""
+    return f"{name}: {come}{clock(elapsed_s)}"
 
 
 def clock(seconds: float) -> str:

@@ -19,7 +19,7 @@ from kbsource.dump.parts import gaps_and_overlaps, index_names, is_content_expor
 from kbsource.dump.ranges import DumpRange, plan_ranges
 from kbsource.dump.reader import TAIL_BYTES, describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord, RawPage
 
@@ -110,7 +110,7 @@ def check_dump(
         try:
             published = find_published(path, storage)
         except SetupError as error:
-            findings.append(DumpFinding("error", name, "bad_checksum_list", str(error)))
+            findings.append(DumpFinding("error", name, "bad_checksum_list", _said(error, path)))
             hashed = hash_file(path, storage, on_bytes=on_progress)
         else:
             found, hashed = _check_sums(path, published, storage, on_progress)
@@ -120,7 +120,7 @@ def check_dump(
             header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
             dump_range = plan_ranges([path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
         except SetupError as error:
-            findings.append(DumpFinding("error", name, "unreadable", str(error)))
+            findings.append(DumpFinding("error", name, "unreadable", _said(error, path)))
             continue
         headers[name] = header
         findings += _check_head(name, header, dump_range, storage)
@@ -136,6 +136,12 @@ def check_dump(
     findings += _check_agreement(headers)
     findings += _check_parts(paths)
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
+
+
+def _said(error: SetupError, path: str) -> str:
+    """Gives what is wrong with a file that the finding names anyway."""
+    message = str(error)
+    return f"It {message.removeprefix(path).lstrip()}" if message.startswith(f"{path} ") else message
 
 
 def _check_sums(
@@ -239,7 +245,7 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
     except (RecordError, SetupError) as error:
         yield DumpFinding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", remedy)
         return
-    message = f"All {n_entries:,} entries point to streams of {name}."
+    message = f"{counted(n_entries, 'entries')} checked against {name}: a stream begins at each."
     yield DumpFinding("info", index_name, "index_ok", message)
 
 
@@ -268,7 +274,8 @@ def _check_content(
                 comparison.add(int(record.key), None)
     comparison.finish()
     message = (
-        f"{n_pages.total():,} pages: {n_pages['articles']:,} articles, {n_pages['redirects']:,} redirects, "
+        f"{counted(n_pages.total(), 'pages')}: {counted(n_pages['articles'], 'articles')}, "
+        f"{counted(n_pages['redirects'], 'redirects')}, "
         f"{n_pages['other']:,} of other namespaces."
     )
     yield DumpFinding("info", name, "content", message)

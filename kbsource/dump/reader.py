@@ -29,6 +29,7 @@ def read_range(
     as_of: str | None = None,
     text_namespaces: frozenset[int] | None = None,
     on_progress: Callable[[int], None] | None = None,
+    on_damage: Callable[[int], None] | None = None,
     whole_bytes: int = WHOLE_PAGE_BYTES,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
@@ -45,6 +46,7 @@ def read_range(
         text_namespaces: numbers of the namespaces whose texts are wanted, all others come with an empty text; None
             asks for all texts.
         on_progress: told, bit by bit, how many further stored bytes of the range were read; all in all its size.
+        on_damage: told of each damage how many stored bytes it made unreadable.
         whole_bytes: pages larger than this are read revision by revision.
         max_bytes: a revision larger than this is given up.
 
@@ -74,6 +76,8 @@ def read_range(
             if not isinstance(item, Damage):
                 yield from pages.read(item)
             elif item.reason != "truncated":  # that the last range finds out
+                if on_damage is not None:
+                    on_damage(item.n_bytes)
                 yield BadRecord("read", "", item.reason, item.detail[:_DETAIL_CHARS], file_name, item.offset)
         if dump_range.is_last:
             detail = _missing_end(dump_range, file, ending)

@@ -10,8 +10,9 @@ from mwparserfromhell.parser import ParserError
 from kbsource.records import Anchor, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
+from kbsource.wikitext.blocks import RawLink
 from kbsource.wikitext.fallback import extract_fallback
-from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, RawLink, WikitextParser
+from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser
 
 # What one page's content can make the parser raise. Anything else is a defect that must stop the job.
 _PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)

@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.dump.rejects import DUPLICATE
 from kbsource.errors import DataError
 from kbsource.files import Storage, base_name
 from kbsource.index.redirects import redirect_rows
@@ -26,9 +26,9 @@ from kbsource.index.title_index_build import (
 )
 from kbsource.pages.indexes import Indexes
 from kbsource.pages.page_items import write_page_items
-from kbsource.pages.rejects import DUPLICATE
 from kbsource.pages.shards import ShardReport, merge_templates, read_shard
-from kbsource.pages.staging import ScanReport, part_path, read_batches
+from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
+from kbsource.pages.template_counts import TemplateRow
 from kbsource.records import BadRecord
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
@@ -43,16 +43,6 @@ UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateRow:
-    """A row of the ``templates`` table."""
-
-    name: str
-    outcome: str
-    uses: int
-    pages: int
 
 
 def dropped_rows(
@@ -216,7 +206,7 @@ def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], indexes: Indexes) -> dict[str, int]:
-    found = _summed(report.facts for report in shards)
+    found = _summed(report.facts for report in shards) | lost_pages(reports)
     found |= {f"loss_{kind}": count for kind, count in _summed(report.losses for report in shards).items()}
     found |= {f"redirects_{name}": n for name, n in indexes.titles.by_status.items() if name != "article"}
     found["duplicate_titles"] = indexes.titles.n_shadowed

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import DUPLICATE, check_rejects
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
 from kbsource.files import LocalStorage, ReadableStorage, read_json, write_json
@@ -16,7 +17,6 @@ from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, QidConflict,
 from kbsource.index.title_index import TitleIndex
 from kbsource.index.title_index_build import DROPPED_FILE, TitleIndexReport, build_title_index
 from kbsource.pages.page_items import Sitelinks
-from kbsource.pages.rejects import DUPLICATE, check_rejects
 from kbsource.records import BadRecord
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables

@@ -18,16 +18,21 @@ from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.articles import ParsedPage, Properties, TitleResolver, resolve_page
 from kbsource.pages.staging import raw_pages
+from kbsource.pages.template_counts import TemplateCounts
 from kbsource.records import BadRecord, Page, RawPage
 from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site
+from kbsource.wikitext.templates import LostText
 
 PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
 """How the parse statuses begin that are not ``ok``."""
 _DETAIL_CHARS = 1000
+
+Lost = dict[tuple[str, str], LostText]
+"""What is lost of a page, by name and outcome of templates."""
 
 
 class Parser(Protocol):
@@ -110,7 +115,7 @@ class PageChunks:
                     report.counts["skipped"] += 1
                     continue
                 try:
-                    page = self._page(raw, number, work)
+                    page, lost = self._page(raw, number, work)
                     full = groups.add(page, number)
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
@@ -119,15 +124,17 @@ class PageChunks:
                     )
                     continue
                 report.counts["articles"] += 1
-                facts.add(page)
+                facts.add(page, lost)
                 if full is not None:
                     yield full
         if (rest := groups.rest()) is not None:
             yield rest
         report.facts = {"file": name, **facts.values()}
 
-    def _page(self, raw: RawPage, number: int, work: Work) -> Page:
-        """Gives the page, by the simplest extraction where the parser does not come to its end or breaks a law.
+    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, Lost]:
+        """Gives the page and what its templates lose.
+
+        By the simplest extraction where the parser does not come to its end or breaks a law.
 
         Raises:
             RecordError: nothing can be made of the article.
@@ -142,7 +149,7 @@ class PageChunks:
                 how = "error"
         return self._made(raw, number, f"{FALLBACK}{how}", work)
 
-    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> Page:
+    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, Lost]:
         work.beat.enter(number)
         try:
             parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
@@ -152,7 +159,7 @@ class PageChunks:
             work.beat.leave()
             raise
         work.beat.leave()
-        return page
+        return page, parsed.text.lost
 
 
 class _Facts:
@@ -162,16 +169,13 @@ class _Facts:
         self._statuses: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._findings: Counter[str] = Counter()
-        self._uses: Counter[tuple[str, str]] = Counter()
-        self._pages: Counter[tuple[str, str]] = Counter()
+        self._templates = TemplateCounts()
 
-    def add(self, page: Page) -> None:
+    def add(self, page: Page, lost: Lost) -> None:
         self._statuses[page.parse_status] += 1
         for kind, count in page.losses:
             self._losses[kind] += count
-        for name, outcome, count in page.templates:
-            self._uses[name, outcome] += count
-            self._pages[name, outcome] += 1
+        self._templates.add_page(page, lost)
         findings = self._findings
         findings["anchors"] += len(page.anchors)
         findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)
@@ -179,9 +183,11 @@ class _Facts:
         findings["pages_with_item"] += page.qid is not None
 
     def values(self) -> dict[str, Any]:
-        templates = [(*key, uses, self._pages[key]) for key, uses in sorted(self._uses.items())]
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}
-        return {**{name: dict(one) for name, one in counts.items()}, "templates": templates}
+        return {
+            **{name: dict(one) for name, one in counts.items()},
+            "templates": list(map(tuple, self._templates.rows())),
+        }
 
 
 def _utf8_bytes(text: str) -> int:

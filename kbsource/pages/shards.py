@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from kbsource.files import Storage, join
+from kbsource.pages.template_counts import TemplateCounts, TemplateRow
 from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
@@ -127,8 +128,7 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
     articles: Counter[str] = Counter()
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
-    uses: Counter[tuple[str, str]] = Counter()
-    pages: Counter[tuple[str, str]] = Counter()
+    templates = TemplateCounts()
     records: list[BadRecord] = []
     n_skipped = 0
     with TableFile(output, shard_path("pages", shard.number, shard.n_shards), "pages", storage) as target:
@@ -143,9 +143,7 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
             n_skipped += report.counts["skipped"]
             for name, counts in sums.items():
                 counts.update(report.facts[name])
-            for name, outcome, n_uses, n_pages in report.facts["templates"]:
-                uses[name, outcome] += n_uses
-                pages[name, outcome] += n_pages
+            templates.add(map(TemplateRow._make, report.facts["templates"]))
     shard_report = ShardReport(
         number=shard.number,
         entry=target.entry,
@@ -156,7 +154,7 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
         losses=dict(sorted(sums["losses"].items())),
         facts=dict(sorted(sums["findings"].items())),
     )
-    rows = rows_batch(((*key, n_uses, pages[key]) for key, n_uses in sorted(uses.items())), TEMPLATES)
+    rows = rows_batch(templates.rows(), TEMPLATES)
     done = Report(rejected=records, facts=asdict(shard_report))
     write_chunk([rows], TEMPLATES, done, path=shard_file(staging, shard.number), storage=storage)
     return shard_report
@@ -170,11 +168,16 @@ def read_shard(storage: Storage, staging: str, number: int) -> tuple[Stored, lis
 
 
 def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
-    """Gives the sum of the shards' template tables, sorted by name and outcome; holds one sum in memory."""
+    """Gives the sum of the shards' template tables, sorted by name and outcome; holds one sum in memory.
+
+    The tables come in the order of the pages: of the examples the first stays.
+    """
+    sums = [(name, "sum") for name in ("uses", "pages", "lost_chars")]
+    firsts = [(name, "first") for name in ("example_title", "example")]
     merged = TEMPLATES.empty_table()
     for table in tables:
         grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"], use_threads=False)
-        total = grouped.aggregate([("uses", "sum"), ("pages", "sum")])
-        columns = [total[name] for name in ("name", "outcome", "uses_sum", "pages_sum")]
-        merged = pa.Table.from_arrays(columns, schema=TEMPLATES)
+        total = grouped.aggregate([*sums, *firsts])
+        merged = total.rename_columns([name.removesuffix("_sum").removesuffix("_first") for name in total.column_names])
+        merged = merged.select(TEMPLATES.names).cast(TEMPLATES)
     return merged.sort_by([("name", "ascending"), ("outcome", "ascending")])

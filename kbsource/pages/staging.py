@@ -13,6 +13,7 @@ harmless.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import loss_findings
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join, read_json, write_json
 from kbsource.index.redirects import parse_redirect
@@ -39,6 +41,7 @@ PAGE_CHARS = 500
 """What a page weighs in a batch beside its text, in code points: tiny pages must not come in batches of any number."""
 _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
+_NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
 _NOT_YET_WRITTEN = "no_revision_as_of"
 
 ARTICLES = pa.schema(
@@ -53,8 +56,8 @@ ARTICLES = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""Columns of RawPage that differ between articles; the file's name is in the schema's metadata. ``source`` is
-the same as in the titles."""
+"""Columns of RawPage that differ between articles, the title in normal form; the file's name is in the schema's
+metadata. ``source`` is the same as in the titles."""
 
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
 _WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -87,6 +90,7 @@ class ScanReport:
         n_other: pages of other namespaces.
         n_unselected: left out by the selection, or without a revision before the time that was asked for.
         rejected: pages and places of damage, by reason.
+        n_bytes, damaged_bytes: stored bytes of the range, and those that cannot be read.
         chunks: the staged articles, weighed by the bytes of their wikitext.
     """
 
@@ -98,6 +102,8 @@ class ScanReport:
     n_other: int
     n_unselected: int
     rejected: dict[str, int]
+    n_bytes: int
+    damaged_bytes: int
     chunks: tuple[Stored, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -151,6 +157,8 @@ class Scan:
         file: base name of the dump file.
         site: facts of the wiki.
         selection: which articles are wanted.
+        n_bytes: stored bytes of the range.
+        damages: takes, while the records are read, how many of them each damage made unreadable.
         on_page: called for each page.
     """
 
@@ -162,10 +170,13 @@ class Scan:
         file: str,
         site: Site,
         selection: Selection,
+        n_bytes: int = 0,
+        damages: Sequence[int] = (),
         on_page: Callable[[], None] = lambda: None,
     ) -> None:
         self._records, self._part, self._file, self._site = records, part, file, site
         self._selection, self._on_page = selection, on_page
+        self._n_bytes, self._damages = n_bytes, damages
         self._schemas = scan_schemas(file)
         self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self._schemas}
         self._counts: Counter[str] = Counter()
@@ -208,13 +219,16 @@ class Scan:
         """Takes a page of the main namespace; gives its weight where it is an article."""
         page_id, selected = record.page_id, self._selection.titles
         title = normalise_title(record.title, self._site)
+        if _NO_TITLE.search(title):
+            self._reject(_bad_page(record, "invalid_title", repr(record.title)))
+            return 0
         target = redirects.read(record)
         if selected is not None and title not in selected and (target is None or target[0] not in selected):
             self._counts["n_unselected"] += 1
             return 0
         source = self._part << 32 | self._n_sources
         if target is None and record.model != _WIKITEXT:
-            self._reject(BadRecord("scan", str(page_id), "content_model", record.model, record.file, record.offset))
+            self._reject(_bad_page(record, "content_model", record.model))
             return 0
         self._n_sources += 1
         is_redirect = target is not None
@@ -227,7 +241,7 @@ class Scan:
             (
                 source,
                 page_id,
-                record.title,
+                title,
                 record.revision_id,
                 record.parent_revision_id,
                 record.timestamp,
@@ -252,8 +266,24 @@ class Scan:
             n_other=self._counts["n_other"],
             n_unselected=self._counts["n_unselected"],
             rejected=dict(sorted(self._rejected.items())),
+            n_bytes=self._n_bytes,
+            damaged_bytes=sum(self._damages),
             chunks=tuple(chunks),
         )
+
+
+def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
+    """Gives the findings about damaged blocks, from the ranges that were read."""
+    read = [report for report in reports if report.n_pages]
+    return loss_findings(
+        sum(report.n_pages for report in read),
+        n_bytes=sum(report.n_bytes for report in read),
+        damaged_bytes=sum(report.damaged_bytes for report in read),
+    )
+
+
+def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
+    return BadRecord("scan", str(page.page_id), reason, detail, page.file, page.offset)
 
 
 def scan_schemas(file: str) -> dict[str, pa.Schema]:

@@ -89,6 +89,9 @@ class Kind(Generic[M]):
             )
         own = {name: one for name, one in value.items() if name != "manifest_sha256"}
         manifest = self.manifest.from_json(own, where)
+        inside = [*(entry.file for entry in manifest.entries()), *(part.folder for part in manifest.parts)]
+        if odd := [file for file in inside if file.startswith("/") or {"", ".", ".."} & {*file.split("/")}]:
+            raise DataError(f"{where}: {odd[0]!r} is no path in a release; {DAMAGED}")
         if missing := sorted(set(self.required) - set(manifest.tables)):
             raise DataError(f"{where}: table {missing[0]} is missing; {DAMAGED}")
         if manifest.to_bytes() != content:
@@ -142,7 +145,7 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
     """
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON ({error}); {DAMAGED}") from error
     if not isinstance(value, dict) or "format" not in value:
         raise SetupError(f"{where}: not a manifest of kbsource; name the folder of a release")

@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import glob as globbing
+import os
 from collections.abc import Collection
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name, join
+from kbsource.files import Storage, base_name, is_local, join
 
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
@@ -50,6 +51,8 @@ def no_release(output: str, storage: Storage) -> str:
     """Gives why a folder without a manifest is no release, and what to do."""
     if storage.exists(join(output, BUILDING)):
         return "no finished release, what began to write it did not come to its end; run the same command again"
+    if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
+        return "no folder; name the folder of a release"
     if not stored_files(output, storage):
         return "no such folder, or an empty one, so no finished release; check the path"
     return f"no {MANIFEST}, so no finished release; make it, or name another folder"

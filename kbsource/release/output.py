@@ -171,7 +171,7 @@ def _read_mark(path: str, storage: Storage) -> dict[str, Any]:
     """Gives the content of a mark; nothing for one that is none of this form, or that was not written to its end."""
     if not storage.exists(path):
         return {}
-    with storage.open_read(path) as file, suppress(ValueError):
+    with storage.open_read(path) as file, suppress(ValueError, RecursionError):
         value = json.loads(file.read())
         return value if isinstance(value, dict) else {}
     return {}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, ReadableStorage, Storage, join
@@ -44,3 +45,19 @@ def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, 
     for path in storage.glob(join(output, table, f"{table}-*.parquet")):
         for group in row_groups(path, storage):
             yield from group.to_pylist()
+
+
+def rows_with(output: str, table: str, column: str, value: str, storage: Storage) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a table that have a value in a column of text, in order; one row group in memory.
+
+    Row groups whose statistics say that they have no such value are not read.
+    """
+    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
+        with opened_table(path, storage) as file:
+            number = file.schema_arrow.get_field_index(column)
+            for group in range(file.metadata.num_row_groups):
+                known = file.metadata.row_group(group).column(number).statistics
+                if known is not None and known.has_min_max and not known.min <= value <= known.max:
+                    continue
+                rows = file.read_row_group(group, use_threads=False)
+                yield from rows.filter(pc.equal(rows[column], value)).to_pylist()

@@ -6,7 +6,8 @@ what few texts can be, as the rank, is a number until Arrow writes it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.release.columns import encode
 from kbsource.release.writer import parquet_schema
@@ -22,6 +24,8 @@ from kbsource.wikidata.statements import Statement
 from kbsource.wikidata.values import FORMS, OWN_COLUMNS, RANKS, Snak
 
 Columns = Sequence[Sequence[Any]]
+GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
+_TERMS = ("labels", "descriptions", "aliases")
 _SNAKS, _VALUE_TYPES = zip(*FORMS, strict=True)
 _TYPES = {field.name: field.type for field in VALUE}
 _OWN = [(FORMS.index(("value", value_type)), names) for value_type, names in OWN_COLUMNS.items()]
@@ -63,6 +67,59 @@ def statements_batch(columns: Columns) -> pa.RecordBatch:
         _qualifier_array(qualifiers, schema.field("qualifiers").type),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class TableRows:
+    """Columns of one table, given on a row group at a time."""
+
+    def __init__(
+        self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
+    ) -> None:
+        self._name, self._batch_of, self._ready = name, batch_of, ready
+        self._group_rows = GROUP_ROWS[name]
+        self._columns: list[list[Any]] = []
+        self._n_rows = 0
+
+    def extend(self, columns: Columns) -> None:
+        """Takes rows, given as columns of one length."""
+        if not self._columns:
+            self._columns = [[] for _ in columns]
+        for own, more in zip(self._columns, columns, strict=True):
+            own.extend(more)
+        self._n_rows += len(columns[0])
+        while self._n_rows >= self._group_rows:
+            self._give(self._group_rows)
+
+    def flush(self) -> None:
+        """Gives what is pending; call it once after the last row."""
+        if self._n_rows:
+            self._give(self._n_rows)
+
+    def _give(self, n_rows: int) -> None:
+        self._ready.append((self._name, self._batch_of([column[:n_rows] for column in self._columns])))
+        for column in self._columns:
+            del column[:n_rows]
+        self._n_rows -= n_rows
+
+
+def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
+    """Gives how many statements there are of each rank, kind of snak and type of value."""
+    found: Counter[str] = Counter()
+    for name, prefix in (("rank", "rank"), ("snak", "snak"), ("value_type", "value")):
+        for one in pc.value_counts(batch[name].drop_null()).to_pylist():
+            found[f"{prefix}_{one['values']}"] += one["counts"]
+    found["qualifiers"] += len(batch["qualifiers"].flatten())
+    return found
+
+
+def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+    """Gives the columns of a batch that options choose from, with what these are."""
+    if table == "sitelinks":
+        yield "sites", batch["site"]
+    elif table == "statements":
+        yield "qualifiers", batch["qualifiers"].flatten().field("property_id")
+    else:
+        yield from (("languages", batch[one].flatten().field("language")) for one in _TERMS)
 
 
 def _qualifier_array(qualifiers: Sequence[Sequence[tuple[str, Snak]]], type_: pa.DataType) -> pa.ListArray:

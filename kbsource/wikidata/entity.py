@@ -6,7 +6,7 @@ Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -135,6 +135,7 @@ class EntityReader:
             qualifiers: properties of the qualifiers that are wanted; None for all.
         """
         self._order = languages
+        self._wanted = {"languages": languages, "sites": sites or (), "qualifiers": qualifiers or ()}
         self._wanted_of = _Languages(languages).wanted_of
         self._sites = sites
         self._statements = StatementReader(qualifiers)
@@ -187,6 +188,10 @@ class EntityReader:
             len(sitelinks),
             self._statements.read(entity_id, object_of(value, "claims")),
         )
+
+    def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
+        """Gives which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among names, as a variant too."""
+        return {one for one in self._wanted[kind] if any(name == one or name.startswith(f"{one}-") for name in names)}
 
     def _terms(self, value: Mapping[str, Any], name: str) -> tuple[Term, ...]:
         found = object_of(value, name)

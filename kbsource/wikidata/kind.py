@@ -36,7 +36,7 @@ class WikidataManifest(TypedManifest):
         date: of the dump, as in the files' names; None when they have none.
         counts, totals: per input file by base name, and their sum.
         findings: statements by ``rank_…``, ``snak_…`` and ``value_…``, ``qualifiers``, entities ``without_label`` and
-            of other types (``type_…``).
+            of other types (``type_…``); with damage of the dump ``damaged_bytes`` and ``estimated_lost``.
     """
 
     date: str | None

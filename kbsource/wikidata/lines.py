@@ -128,6 +128,7 @@ def read_lines(
     storage: ReadableStorage,
     *,
     on_progress: Callable[[int], None] | None = None,
+    on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[EntityLine | BadRecord]:
     """Yields the entities' lines of a range, and a BadRecord for everything that cannot be read, in order.
@@ -139,6 +140,7 @@ def read_lines(
         line_range: from ``plan_lines``.
         storage: where the file is.
         on_progress: told, bit by bit, how many further stored bytes of the range were read; all in all its size.
+        on_damage: told of each damage how many stored bytes it made unreadable.
         max_bytes: a longer line is given up.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: ``damaged_block``,
@@ -169,7 +171,7 @@ def read_lines(
                 position = item.offset + len(item.data)
             yield item
 
-    splitter = _Splitter(line_range, file_name, max_bytes)
+    splitter = _Splitter(line_range, file_name, max_bytes, on_damage or (lambda n_bytes: None))
     with storage.open_read(line_range.path) as file:
         pieces = iter_pieces(file, compression=line_range.compression, start=line_range.start)
         yield from splitter.split(watch(pieces))
@@ -217,10 +219,10 @@ def _missing_end(tail: bytes, damage: str | None, *, is_array: bool) -> str:
 class _Splitter:
     """Cuts a range into its lines; used for one range."""
 
-    def __init__(self, line_range: LineRange, file_name: str, max_bytes: int) -> None:
+    def __init__(self, line_range: LineRange, file_name: str, max_bytes: int, on_damage: Callable[[int], None]) -> None:
         self._end = _NO_END if line_range.is_last else line_range.end
         self._file_name = file_name
-        self._max_bytes = max_bytes
+        self._max_bytes, self._on_damage = max_bytes, on_damage
         # Parts of the open line; None while there is none of our own to be added to.
         self._parts: list[bytes] | None = [] if line_range.start == 0 else None
         self._n_bytes = 0
@@ -233,6 +235,7 @@ class _Splitter:
                 if item.owner >= self._end:
                     return
                 if item.reason != "truncated":  # that is found out at the end
+                    self._on_damage(item.n_bytes)
                     yield BadRecord("read", "", item.reason, item.detail[:1000], self._file_name, item.offset)
                 continue
             if self._parts is None and item.offset >= self._end:

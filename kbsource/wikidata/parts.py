@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.errors import RecordError
 from kbsource.files import ReadableStorage, Storage, base_name, join
 from kbsource.records import BadRecord
@@ -24,7 +25,16 @@ from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import RollingFiles
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
-from kbsource.wikidata.columns import Columns, plain_batch, row_batch, statement_columns, statements_batch
+from kbsource.wikidata.columns import (
+    Columns,
+    TableRows,
+    names_in,
+    plain_batch,
+    row_batch,
+    statement_columns,
+    statement_facts,
+    statements_batch,
+)
 from kbsource.wikidata.entity import Entity, EntityReader, entity_key
 from kbsource.wikidata.lines import EntityLine, LineRange, read_ahead, read_lines
 from kbsource.wikidata.statements import Statement
@@ -40,7 +50,6 @@ ROWS_PER_FILE = {
     "classes": 1 << 24,
 }
 """Rows of a file, 50 to 200 MB: the ranges of a bzip2 file give less, a gzip file is one range."""
-GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
 _ROWS_AT_ONCE = 1 << 16
 
 ITEM, PROPERTY = 0, 1
@@ -80,6 +89,7 @@ class PartReport:
         n_others: entities of other types, which are not released.
         rejected: lines and places of damage, by reason.
         facts: further counts, see ``manifest.WikidataManifest``.
+        used: of the wanted ``languages``, ``sites`` and ``qualifiers`` those that occur.
         tables: files by table; no rows, no file.
     """
 
@@ -91,6 +101,7 @@ class PartReport:
     n_others: int
     rejected: dict[str, int]
     facts: dict[str, int]
+    used: dict[str, list[str]]
     tables: dict[str, tuple[FileEntry, ...]]
 
     def to_json(self) -> dict[str, Any]:
@@ -102,49 +113,6 @@ class PartReport:
         """Gives back what ``to_json`` gave."""
         tables = {name: tuple(FileEntry(**one) for one in entries) for name, entries in value["tables"].items()}
         return cls(**{**value, "tables": tables})
-
-
-class _Table:
-    """Columns of one table, given on a row group at a time."""
-
-    def __init__(
-        self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
-    ) -> None:
-        self._name, self._batch_of, self._ready = name, batch_of, ready
-        self._group_rows = GROUP_ROWS[name]
-        self._columns: list[list[Any]] = []
-        self._n_rows = 0
-
-    def extend(self, columns: Columns) -> None:
-        """Takes rows, given as columns of one length."""
-        if not self._columns:
-            self._columns = [[] for _ in columns]
-        for own, more in zip(self._columns, columns, strict=True):
-            own.extend(more)
-        self._n_rows += len(columns[0])
-        while self._n_rows >= self._group_rows:
-            self._give(self._group_rows)
-
-    def flush(self) -> None:
-        """Gives what is pending; call it once after the last row."""
-        if self._n_rows:
-            self._give(self._n_rows)
-
-    def _give(self, n_rows: int) -> None:
-        self._ready.append((self._name, self._batch_of([column[:n_rows] for column in self._columns])))
-        for column in self._columns:
-            del column[:n_rows]
-        self._n_rows -= n_rows
-
-
-def _statement_facts(batch: pa.RecordBatch) -> Counter[str]:
-    """Gives how many statements there are of each rank, kind of snak and type of value."""
-    found: Counter[str] = Counter()
-    for name, prefix in (("rank", "rank"), ("snak", "snak"), ("value_type", "value")):
-        for one in pc.value_counts(batch[name].drop_null()).to_pylist():
-            found[f"{prefix}_{one['values']}"] += one["counts"]
-    found["qualifiers"] += len(batch["qualifiers"].flatten())
-    return found
 
 
 class EntityRange:
@@ -183,7 +151,7 @@ class EntityRange:
             "sitelinks": partial(plain_batch, "sitelinks"),
             "statements": self._statements_batch,
         }
-        self._tables = {name: _Table(name, batch_of, self._ready) for name, batch_of in batches.items()}
+        self._tables = {name: TableRows(name, batch_of, self._ready) for name, batch_of in batches.items()}
         self._counts: Counter[str] = Counter()
         self._facts: Counter[str] = Counter()
         self._ids: list[tuple[int, ...]] = []
@@ -253,7 +221,7 @@ class EntityRange:
 
     def _statements_batch(self, columns: Columns) -> pa.RecordBatch:
         batch = statements_batch(columns)
-        self._facts.update(_statement_facts(batch))
+        self._facts.update(statement_facts(batch))
         return batch
 
     def counts(self) -> dict[str, int]:
@@ -261,12 +229,17 @@ class EntityRange:
         names = ("lines", "items", "properties", "others")
         return {**{name: self._counts[name] for name in names}, "rejected": len(self.rejected)}
 
-    def report(self, tables: Mapping[str, tuple[FileEntry, ...]]) -> PartReport:
+    def report(
+        self, tables: Mapping[str, tuple[FileEntry, ...]], *, used: dict[str, list[str]], damaged_bytes: int
+    ) -> PartReport:
         """Gives the report; only after the last batch.
 
         Args:
             tables: files by table.
+            used: as in the report.
+            damaged_bytes: stored bytes of the range that cannot be read.
         """
+        self._facts[DAMAGED_BYTES] = damaged_bytes
         counts, rejected = self._counts, Counter(bad.reason for bad in self.rejected)
         return PartReport(
             part=self._part,
@@ -277,6 +250,7 @@ class EntityRange:
             n_others=counts["others"],
             rejected=dict(sorted(rejected.items())),
             facts=dict(sorted((+self._facts).items())),
+            used=used,
             tables=dict(tables),
         )
 
@@ -311,7 +285,13 @@ class PartFiles:
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         line_range, beat = self._ranges[work.key.part], work.beat
-        lines = read_lines(line_range, self._source, on_progress=lambda n_bytes: beat.done(pages=0, amount=n_bytes))
+        damages: list[int] = []
+        lines = read_lines(
+            line_range,
+            self._source,
+            on_progress=lambda n_bytes: beat.done(pages=0, amount=n_bytes),
+            on_damage=damages.append,
+        )
         if work.alone:
             self._read_alone(lines, work)
             return
@@ -330,6 +310,7 @@ class PartFiles:
                 for name in PARSED_TABLES
             }
             edges = []
+            names: dict[str, set[str]] = {name: set() for name in ("languages", "sites", "qualifiers")}
             for name, batch in part:
                 if name == "ids":
                     yield batch
@@ -337,9 +318,15 @@ class PartFiles:
                     edges.append(batch)
                 else:
                     files[name].write(batch)
+                    for kind, column in names_in(name, batch):
+                        names[kind].update(pc.unique(column).to_pylist())
         edges_path = class_edges_path(self._staging, work.key)
         write_chunk(edges, CLASS_EDGES, Report(), path=edges_path, storage=self._storage)
-        report = part.report({name: one.entries for name, one in files.items()})
+        report = part.report(
+            {name: one.entries for name, one in files.items()},
+            used={name: sorted(self._reader.wanted_in(name, found)) for name, found in names.items()},
+            damaged_bytes=sum(damages),
+        )
         work.report.rejected = part.rejected
         work.report.facts = report.to_json()
 
@@ -369,7 +356,7 @@ def class_edges_path(staging: str, key: Key) -> str:
     return chunk_path(join(staging, "classes"), key)
 
 
-def _add_entity(entity: Entity, tables: Mapping[str, _Table]) -> None:
+def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
     language, text = entity.label or (None, None)
     terms = (
         text,

@@ -1,12 +1,13 @@
-"""Last step: lines of plain text -> title, headings, paragraphs and list items, with links moved along."""
+"""Last step: lines of plain text -> title, headings, paragraphs, list items and cells, with links moved along."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from kbsource.records import Element
 from kbsource.titles import Target
-from kbsource.wikitext.markers import HEADING, LIST, PLACE, PRE
+from kbsource.wikitext.markers import FRAGMENT, HEADING, LIST, PLACE, PRE
 from kbsource.wikitext.walk import Link
 
 
@@ -21,6 +22,21 @@ class RawAnchor(NamedTuple):
     written: str
 
 
+class RawLink(NamedTuple):
+    """A link in a cell or infobox value whose target is not yet looked up."""
+
+    start: int
+    end: int
+    target: Target
+
+
+class TextCell(NamedTuple):
+    """A cell or an infobox value as text with its links."""
+
+    text: str
+    links: tuple[RawLink, ...]
+
+
 class Blocks(NamedTuple):
     """What a page's body holds. ``places`` gives for ``T3`` or ``I0`` the index of the element before it."""
 
@@ -31,6 +47,8 @@ class Blocks(NamedTuple):
 
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
 NO_LINKS: list[Link] = []
+_LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
+_FRAGMENT_LENGTH = len(FRAGMENT)
 _LAST_MARK = "\x08"
 
 
@@ -169,3 +187,56 @@ def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
     else:
         numbering += [[character, 1] for character in marker[same:]]
     return int(numbering[-1][1]) if marker[-1] == "#" else None
+
+
+def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
+    """Gives the fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
+    cells: list[TextCell] = []
+    add = cells.append
+    first = 0
+    n_links = len(links)
+    beyond = len(text) + 1
+    next_start = links[0][0] if links else beyond
+    for piece in text[offset:].split(FRAGMENT):
+        end = offset + len(piece)
+        if next_start < end:
+            last = first + 1
+            while last < n_links and links[last][0] < end:
+                last += 1
+            add(_cell(piece, offset, links[first:last]))
+            first = last
+            next_start = links[first][0] if first < n_links else beyond
+        elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
+            add(_cell(piece, offset, NO_LINKS))
+        else:
+            add(TextCell(piece.strip(), ()))
+        offset = end + _FRAGMENT_LENGTH
+    return cells
+
+
+def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
+    """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
+    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
+        shift = offset + len(text) - len(text.lstrip())
+        return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
+    lines: list[str] = []
+    found: list[RawLink] = []
+    length = next_link = 0
+    for line in text.split("\n"):
+        end = offset + len(line)
+        own: list[Link] = []
+        while next_link < len(links) and links[next_link][0] < end:
+            own.append(links[next_link])
+            next_link += 1
+        prefix = _LINE_PREFIX.match(line)
+        content = line[prefix.end() :] if prefix else line
+        piece = content.strip()
+        if piece:
+            if lines:
+                length += 1
+            shift = offset + len(line) - len(content.lstrip()) - length
+            found += [RawLink(link[0] - shift, link[1] - shift, link[2]) for link in own]
+            lines.append(piece)
+            length += len(piece)
+        offset = end + 1
+    return TextCell("\n".join(lines), tuple(found))

@@ -24,7 +24,7 @@ _BLOCK = frozenset("p div center blockquote ul ol dl section article aside figur
 _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "\n!"}
 _DROPPED_TABLE_PARTS = frozenset({"tbody", "thead", "tfoot", "colgroup", "col"})
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)/?>")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d+)", re.IGNORECASE)
 # What is raised, but for what holds another one; a note of more characters is no exponent.

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
-from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.blocks import NO_LINKS, RawAnchor, build_blocks
+from kbsource.titles import TargetParser
+from kbsource.wikitext.blocks import RawAnchor, TextCell, build_blocks, build_cells
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.brackets import match_brackets
 from kbsource.wikitext.extensions import strip_extensions
@@ -29,45 +29,37 @@ from kbsource.wikitext.markers import (
     CUT,
     EQUALS,
     FRAGMENT,
-    HEADING,
-    LIST,
     PIPE,
     PLACE,
     PRE,
+    SAID,
     holds_controls,
     without_marks,
 )
 from kbsource.wikitext.quotes import strip_quotes
 from kbsource.wikitext.tables import RawTable, cut_tables
-from kbsource.wikitext.templates import TemplateRenderer, split_template
-from kbsource.wikitext.walk import Link, Walker
+from kbsource.wikitext.templates import (
+    WORDS_ALONE,
+    LostText,
+    TemplateRenderer,
+    is_in_sentence,
+    lost_text,
+    normalise_template_name,
+    split_template,
+)
+from kbsource.wikitext.walk import Walker
 
-_FRAGMENT_LENGTH = len(FRAGMENT)
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}]")  # what _settle looks for
-_STRAY_PRE = re.compile(f"(?<=[^\n]){PRE}")
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
-_LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
+_SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
+_UNLABELLED = re.compile(r"\[https?://[^\s\[\]\"<>]+\]")
+_OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
-
-
-class RawLink(NamedTuple):
-    """A link in a cell or infobox value whose target is not yet looked up."""
-
-    start: int
-    end: int
-    target: Target
-
-
-class TextCell(NamedTuple):
-    """A cell or an infobox value as text with its links."""
-
-    text: str
-    links: tuple[RawLink, ...]
 
 
 class ParsedCell(NamedTuple):
@@ -97,7 +89,7 @@ class ParsedInfobox(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What the wikitext of one page says, links not yet looked up."""
+    """What the wikitext of one page says, links not yet looked up; ``lost`` by name and outcome of templates."""
 
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...]
@@ -107,6 +99,7 @@ class ParsedText:
     templates: tuple[TemplateUse, ...]
     losses: tuple[Loss, ...]
     is_disambiguation: bool
+    lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
 
 
 class WikitextParser:
@@ -152,7 +145,7 @@ class WikitextParser:
         if fragments:
             end = shown.index(FRAGMENT)
             n_links = bisect_left(links, (end,))
-            cells = _cells(shown, end + len(FRAGMENT), links[n_links:])
+            cells = build_cells(shown, end + len(FRAGMENT), links[n_links:])
             shown, links = shown[:end], links[:n_links]
         blocks = build_blocks(shown, links, title=title)
         tables, infoboxes = work.assemble(cells, blocks.places)
@@ -167,6 +160,7 @@ class WikitextParser:
             ),
             losses=tuple(Loss(kind, count) for kind, count in sorted(losses.items()) if count),
             is_disambiguation=work.is_disambiguation(),
+            lost=work.lost,
         )
 
 
@@ -178,6 +172,7 @@ class _Page:
         self._facts = facts
         self.losses: Counter[str] = Counter()
         self.templates: Counter[tuple[str, str]] = Counter()
+        self.lost: dict[tuple[str, str], LostText] = {}
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
@@ -200,7 +195,18 @@ class _Page:
         text = expand_braces(
             text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
         )
+        if SAID in text:
+            text = _SAID.sub(self._said, text)
         return self._settle(text)
+
+    def _said(self, use: re.Match[str]) -> str:
+        """Gives the words that an unknown template wraps inside of a sentence, nothing elsewhere."""
+        head, _, words = use[1].partition("|")
+        name = normalise_template_name(head, self._facts.code)
+        if not is_in_sentence(use):
+            return self._leave_out(use[1], name, "unknown")
+        self.templates[name, "unknown"] += 1
+        return words.strip()
 
     def _settle(self, text: str) -> str:
         if PIPE in text:
@@ -209,6 +215,9 @@ class _Page:
             text = text.replace(EQUALS, "=")
         if PLACE in text:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
+        if "[http" in text:
+            text, n_links = _UNLABELLED.subn(CUT, text)
+            self.losses["external_link_unlabelled"] += n_links
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
@@ -217,6 +226,8 @@ class _Page:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
+            if fixed[1] == "unknown" and not depth and WORDS_ALONE.fullmatch(inner):
+                return f"{SAID}{inner}{SAID}"
             return self._leave_out(inner, *fixed)
         template = split_template(inner, self._facts.code)
         if template is None:
@@ -256,8 +267,12 @@ class _Page:
         """
         if "\n==" in inner and _HEADING_IN_TEMPLATE.search(inner):
             self.losses["broken_markup"] += 1
-            return inner
+            return _OPENED_ARGUMENT.sub("", inner)
         self.templates[name, outcome] += 1
+        if "|" in inner:
+            lost = lost_text(inner, self.lost.get((name, outcome)))
+            if lost is not None:
+                self.lost[name, outcome] = lost
         if PLACE in inner:
             return "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner)) or CUT
         return CUT
@@ -325,56 +340,3 @@ def _own_line(place: re.Match[str]) -> str:
 def _as_argument(text: str) -> str:
     """Gives what came out of a template so that one around it takes no pipe or equals sign of it for its own."""
     return text.replace("|", PIPE).replace("=", EQUALS)
-
-
-def _cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
-    """Gives the fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
-    cells: list[TextCell] = []
-    add = cells.append
-    first = 0
-    n_links = len(links)
-    beyond = len(text) + 1
-    next_start = links[0][0] if links else beyond
-    for piece in text[offset:].split(FRAGMENT):
-        end = offset + len(piece)
-        if next_start < end:
-            last = first + 1
-            while last < n_links and links[last][0] < end:
-                last += 1
-            add(_cell(piece, offset, links[first:last]))
-            first = last
-            next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
-            add(_cell(piece, offset, NO_LINKS))
-        else:
-            add(TextCell(piece.strip(), ()))
-        offset = end + _FRAGMENT_LENGTH
-    return cells
-
-
-def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """Gives the text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
-    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
-        shift = offset + len(text) - len(text.lstrip())
-        return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
-    lines: list[str] = []
-    found: list[RawLink] = []
-    length = next_link = 0
-    for line in text.split("\n"):
-        end = offset + len(line)
-        own: list[Link] = []
-        while next_link < len(links) and links[next_link][0] < end:
-            own.append(links[next_link])
-            next_link += 1
-        prefix = _LINE_PREFIX.match(line)
-        content = line[prefix.end() :] if prefix else line
-        piece = content.strip()
-        if piece:
-            if lines:
-                length += 1
-            shift = offset + len(line) - len(content.lstrip()) - length
-            found += [RawLink(link[0] - shift, link[1] - shift, link[2]) for link in own]
-            lines.append(piece)
-            length += len(piece)
-        offset = end + 1
-    return TextCell("\n".join(lines), tuple(found))

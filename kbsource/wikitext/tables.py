@@ -17,6 +17,11 @@ _TABLE_LINE = re.compile(r"\n[ \t:*#\x02]*\{\|[^\n]*|\n[ \t\x02]*\|\}|\n=[^\n]*=
 _CELL_MARKS = frozenset("|!")
 _ORPHAN = re.compile(r"(?:\A|\n)[ \t\x02]*\|[-}+]")
 _LINE_MARKS = frozenset("*#:;=-")
+# Attributes that no pipe parts from the cell's text, as the template behind them would.
+_ATTRIBUTES_ALONE = re.compile(
+    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+",
+    re.IGNORECASE,
+)
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 
 
@@ -172,6 +177,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         line = line.replace("!!", "||")
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
+        if "=" in content and not attributes and (alone := _ATTRIBUTES_ALONE.match(content)):
+            content, attributes = content[alone.end() :], alone[0]
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading

@@ -22,7 +22,18 @@ _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
 _BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
 _NO_TITLE = re.compile(r"[\[\]{}<>\n|]")
 _LONGEST_NAME = 512  # characters with the white space around; titles have at most 255 bytes
+# What of a template's arguments nobody reads: names of arguments, targets of links, addresses, tags, marks and blanks.
+# Written so that every match begins with one of few characters: that is searched twice as fast.
+_UNSEEN = re.compile(
+    r"[|\[<'/\]{}\x00-\x20](?:(?<=\|)[^=|\[\]{}<>]*=|(?<=\[)\[[^\[\]|]*\||(?<=/)/[^][\s|<>]*|(?<=<)/?[A-Za-z][^<>]*>)?"
+)
+_EXAMPLE_CHARS = 80
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
+
+
+WORDS_ALONE = re.compile(r"[^|]*\|(?!\s*(?:[A-Z]+|.)\s*\Z)(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
+"""The inside of a template whose only argument is plain words, and no code or sign."""
+_NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
 class Rendering(NamedTuple):
@@ -37,6 +48,45 @@ class Rendering(NamedTuple):
     outcome: str
     wikitext: str
     is_block: bool = False
+
+
+class LostText(NamedTuple):
+    """What the reader loses of the uses of a template that are left out.
+
+    Attributes:
+        n_chars: visible characters of their arguments, blanks not counted.
+        example: the first of them on one line, shortened; None where nothing is lost.
+    """
+
+    n_chars: int
+    example: str | None
+
+
+def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
+    """Gives what is lost of a use by what stands between its braces, with what was lost before it.
+
+    >>> lost_text("sung by|the [[Choir of Ely|choir]]|year= 1990")
+    LostText(n_chars=12, example='{{sung by|the [[Choir of Ely|choir]]|year= 1990}}')
+    """
+    arguments = inner[inner.find("|") :].replace("https://", "//").replace("http://", "//")
+    n_chars = len(_UNSEEN.sub("", arguments))
+    if not n_chars:
+        return known
+    if known is not None:
+        return LostText(known.n_chars + n_chars, known.example)
+    call = " ".join(without_marks(inner[: 4 * _EXAMPLE_CHARS]).split())
+    if len(call) > _EXAMPLE_CHARS:
+        call = f"{call[: _EXAMPLE_CHARS - 1]}…"
+    return LostText(n_chars, f"{{{{{call}}}}}")
+
+
+def is_in_sentence(use: re.Match[str]) -> bool:
+    """Says whether a use stands inside of a sentence: words and no structure before it on its line, and something that
+    is no structure behind it."""
+    text, start, end = use.string, use.start(), use.end()
+    before = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
+    behind = text[end : end + 2].lstrip(" ")[:1]
+    return bool(behind) and _NO_SENTENCE.isdisjoint(before[-1:] + behind) and any(map(str.isalnum, before))
 
 
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}

@@ -35,7 +35,6 @@ class Policy:
         needs_provenance: a record is dropped when no output with provenance is left.
         keeps_bare: but not one that never had any provenance.
         needs_page: a record is dropped when no page of its evidence is there, even if it needs no provenance.
-        skips_empty: evidence without text is left out of its set, the others stay (annotation noise).
         answer_is_title: the answer is the title of the page in the snapshot (entity linking).
         input_meta: keys of the record's ``meta`` that files without answers keep; the others give answers away.
         highlights: how evidence that annotators highlighted (``meta.evidence_span``) is written. ``offsets``: like
@@ -45,6 +44,7 @@ class Policy:
         prefers_exact: outputs are many names of one answer, each looked for on each page. Where one is found word for
             word, others that are not have no provenance; what one name has on one page of two titles counts once.
             Records that were read from a KILT file keep what they have.
+        has_section_third: ``section`` of a span stands behind its title, as T-REx is published.
         found_first: answers with provenance are written in front of answers alone, provenance alone comes last.
     """
 
@@ -54,12 +54,12 @@ class Policy:
     needs_provenance: bool = True
     keeps_bare: bool = False
     needs_page: bool = False
-    skips_empty: bool = False
     answer_is_title: bool = False
     input_meta: tuple[str, ...] = ()
     highlights: Literal["offsets", "paragraphs"] | None = None
     prefers_exact: bool = False
     found_first: bool = False
+    has_section_third: bool = False
 
 
 def _splits(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
@@ -74,12 +74,12 @@ _ANSWERS_STAY = Policy(True, unplaced="keep_answer", weak="keep_answer")
 POLICIES: dict[str, dict[Split, Policy]] = {
     # A set of sentences counts only as a whole; claims without one left are dropped.
     "fever": _splits(Policy(True)),
-    # One set; a sentence that does not exist is passed over, a missing page drops the question.
-    "hotpotqa": _splits(Policy(True, unplaced="drop_record", weak="drop_record", skips_empty=True)),
+    # One set; a missing page drops the question.
+    "hotpotqa": _splits(Policy(True, unplaced="drop_record", weak="drop_record")),
     "aidayago2": _splits(_LINKING, train=_LINKING),
     "wned": _splits(_LINKING, train=_LINKING),
     "cweb": _splits(_LINKING, train=_LINKING),
-    "trex": _splits(Policy(True, input_meta=("subj_aliases", "sub_surface"))),
+    "trex": _splits(Policy(True, input_meta=("subj_aliases", "sub_surface"), has_section_third=True)),
     "structured_zeroshot": _splits(Policy(True, input_meta=("template_questions",))),
     # Short answers that are not found stay as answers.
     "nq": _splits(
@@ -194,9 +194,9 @@ def decide(
     fates: list[OutputFate] = []
     reason: str | None = None
     for index, output in enumerate(example.outputs):
-        fault, kept = _fault([faults[index, place] for place in range(len(output.evidence))], policy)
+        fault = _worst([faults[index, place] for place in range(len(output.evidence))])
         if fault is None:
-            fates.append(OutputFate("whole", None, kept))
+            fates.append(OutputFate("whole", None, tuple(range(len(output.evidence)))))
             continue
         fate = policy.weak if fault in _WEAK else policy.unplaced
         if fate == "drop_record" and reason is None:
@@ -243,23 +243,10 @@ def _evidence_fault(place: Placed, is_by_paragraph: bool, policy: Policy, thresh
     return "below_threshold" if is_weak else None
 
 
-def _fault(of_set: list[str | None], policy: Policy) -> tuple[str | None, tuple[int, ...]]:
-    """Gives why an evidence set does not stand, None where it does, and the evidence that is written."""
-    faults: list[str] = []
-    kept: list[int] = []
-    skipped: list[str] = []
-    for index, fault in enumerate(of_set):
-        if fault == "empty_evidence" and policy.skips_empty:
-            skipped.append(fault)
-        elif fault is not None:
-            faults.append(fault)
-        else:
-            kept.append(index)
-    if not kept and not faults:
-        faults = skipped
+def _worst(of_set: list[str | None]) -> str | None:
+    """Gives why an evidence set does not stand, None where it does."""
     # What has no place at all is the stronger fault.
-    faults.sort(key=lambda fault: fault in _WEAK)
-    return (faults[0], ()) if faults else (None, tuple(kept))
+    return min((fault for fault in of_set if fault is not None), key=lambda fault: fault in _WEAK, default=None)
 
 
 def _exact_once(example: Example, fates: list[OutputFate], placed: Mapping[EvidenceKey, Placed]) -> list[OutputFate]:

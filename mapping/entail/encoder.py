@@ -20,12 +20,29 @@ _LEAST_PREMISE = 1
 """Tokens of the premise that must be left."""
 
 
+class GraphForm(NamedTuple):
+    """What batches a graph takes.
+
+    Attributes:
+        n_pairs, n_tokens: of every batch; None for any number.
+        is_quantised: as it runs, so that what comes out for a pair depends on the others in the batch.
+    """
+
+    n_pairs: int | None = None
+    n_tokens: int | None = None
+    is_quantised: bool = False
+
+
+_ANY = GraphForm()
+
+
 class Batch(NamedTuple):
     """Pairs that go through a model at once.
 
     Attributes:
         places: of the pairs in the list that they come from.
-        arrays: padded to the longest of them.
+        arrays: padded to the longest of them, or to what the model takes; rows behind those of the places are filled
+            with the last one.
     """
 
     places: tuple[int, ...]
@@ -41,13 +58,25 @@ class PairEncoder:
         batch_pairs: most pairs in a batch.
         batch_tokens: most tokens in a batch, padding among them; None for as many as there are. A pair that has more
             is a batch of its own.
+        form: of the batches that the model takes.
     """
 
-    def __init__(self, tokenizer: Any, *, max_tokens: int, batch_pairs: int, batch_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        max_tokens: int,
+        batch_pairs: int,
+        batch_tokens: int | None = None,
+        form: GraphForm = _ANY,
+    ) -> None:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
-        self._batch_pairs = batch_pairs
+        self._batch_pairs = batch_pairs if form.n_pairs is None else min(batch_pairs, form.n_pairs)
         self._batch_tokens = batch_pairs * max_tokens if batch_tokens is None else batch_tokens
+        if form.is_quantised:
+            self._batch_tokens = 1
+        self._form = form
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
@@ -117,8 +146,11 @@ class PairEncoder:
         row = self._tokenizer(premise, pair.hypothesis, truncation="only_first", max_length=self._max_tokens)
         return dict(row)
 
-    def _padded(self, rows: Sequence[_Tokens]) -> Arrays:
-        padded = self._tokenizer.pad(list(rows), padding=True, return_tensors="np")
+    def _padded(self, rows: list[_Tokens]) -> Arrays:
+        form = self._form
+        filled = [*rows, *rows[-1:] * ((form.n_pairs or 0) - len(rows))]
+        padding = "longest" if form.n_tokens is None else "max_length"
+        padded = self._tokenizer.pad(filled, padding=padding, max_length=form.n_tokens, return_tensors="np")
         return {name: np.asarray(values, dtype=np.int64) for name, values in padded.items()}
 
 

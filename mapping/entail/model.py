@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kbsource.errors import SetupError
-from mapping.entail.backends import Computer, OnnxComputer, Outputs, TorchComputer, load_library
-from mapping.entail.encoder import PairEncoder
-from mapping.entail.model_files import digest_of, model_folder, weight_files
+from mapping.entail.backends import Computer, OnnxComputer, Outputs, TorchComputer, load_library, onnx_path
+from mapping.entail.encoder import GraphForm, PairEncoder
+from mapping.entail.model_files import digest_of, model_folder, read_form, weight_files
 from mapping.entail.model_labels import ModelLabels, read_labels
 from mapping.entail.shortcuts import keep_first_token
 from mapping.entail.signal import DECIMALS, MAX_TOKENS, ModelOptions, Pair, Refused, Verdict
@@ -47,7 +47,7 @@ class CrossEncoder:
         answers: dict[Pair, Verdict | Refused] = {distinct[place]: fault for place, fault in refused.items()}
         outputs = self._computer.outputs([one.arrays for one in batches])
         for batch, found in zip(batches, outputs, strict=True):
-            for place, verdict in zip(batch.places, self._verdicts(found), strict=True):
+            for place, verdict in zip(batch.places, self._verdicts(found[: len(batch.places)]), strict=True):
                 answers[distinct[place]] = verdict
         return [answers[pair] for pair in pairs]
 
@@ -73,6 +73,7 @@ class _Files(NamedTuple):
     tokenizer: Any
     labels: ModelLabels
     max_tokens: int
+    form: GraphForm
 
 
 def open_model(options: ModelOptions) -> CrossEncoder:
@@ -92,6 +93,7 @@ def open_model(options: ModelOptions) -> CrossEncoder:
         max_tokens=files.max_tokens,
         batch_pairs=options.batch_pairs,
         batch_tokens=CPU_BATCH_TOKENS if computer.device == "cpu" else None,
+        form=files.form,
     )
     return CrossEncoder(encoder, computer, files.labels)
 
@@ -105,7 +107,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     Raises:
         SetupError: as ``open_model``, but for the weights and the device.
     """
-    folder, _, labels, max_tokens = _read_files(options)
+    folder, _, labels, max_tokens, _ = _read_files(options)
     library = "torch" if options.backend == "torch" else "onnxruntime"
     is_local = os.path.isdir(options.model)
     return {
@@ -138,11 +140,14 @@ def _read_files(options: ModelOptions) -> _Files:
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token is None:
         raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json) that has a padding token.")
     labels = read_labels(config.id2label, options.labels, model=options.model)
-    return _Files(folder, tokenizer, labels, _max_tokens(options, config, tokenizer))
+    path = onnx_path(folder) if options.backend == "onnx" else None
+    form = GraphForm() if path is None else read_form(path)
+    known = (tokenizer.model_max_length, _positions(config), form.n_tokens)
+    return _Files(folder, tokenizer, labels, _max_tokens(options, known), form)
 
 
-def _max_tokens(options: ModelOptions, config: Any, tokenizer: Any) -> int:
-    limits = [limit for limit in (tokenizer.model_max_length, _positions(config)) if limit and limit < _UNBOUNDED]
+def _max_tokens(options: ModelOptions, known: Iterable[int | None]) -> int:
+    limits = [limit for limit in known if limit and limit < _UNBOUNDED]
     limit = min(limits, default=options.max_tokens)
     if options.max_tokens > limit and options.max_tokens != MAX_TOKENS:
         raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} takes {limit}.")

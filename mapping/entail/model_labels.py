@@ -43,7 +43,7 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
         SetupError: the names do not say which output is entailment, say it twice, or are not as many as outputs.
 
     >>> read_labels({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, None, model="m")
-    Labels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
+    ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
     """
     names = [id2label[number] for number in sorted(id2label)]
     if given is not None:

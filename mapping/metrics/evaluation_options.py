@@ -28,6 +28,8 @@ QUIRKS: Mapping[str, str] = {
     "last_owner": "a name that several answers have belongs to one of them, and answers of one display text are one "
     "with the names of the last",
     "substring": "ARECALL@K finds names inside of words",
+    "partial_runs": "ERECALL@K does not see every run of characters that passage and evidence share: where they are of "
+    "one length, none that stands further on in the passage",
     "evidence_mean": "ERECALL@K is a mean over the pieces of evidence of a question, not over its answers, and a "
     "passage given twice is two",
 }

@@ -173,8 +173,10 @@ class _Evaluation:
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
         """Gives the ranks of the evidence of each answer that has some; under the quirk of all evidence together."""
         evidence = [one.passage for one in question.evidence]
-        find = ranks_by_id if self._options.evidence_match == "id" else ranks_by_text
-        ranks = find(evidence, passages)
+        if self._options.evidence_match == "id":
+            ranks = ranks_by_id(evidence, passages)
+        else:
+            ranks = ranks_by_text(evidence, passages, partial_runs="partial_runs" in self._options.quirks)
         if "evidence_mean" in self._options.quirks:
             return [ranks] if ranks else []
         of_answers: list[list[int | None]] = [[] for _ in question.answers]

@@ -77,12 +77,19 @@ def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[Retriev
     return [first.get(one.passage_id) for one in evidence]
 
 
-def ranks_by_text(evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage]) -> list[int | None]:
+def ranks_by_text(
+    evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage], *, partial_runs: bool = False
+) -> list[int | None]:
     """Gives for each evidence passage the 1-based rank of the passage that holds most of it.
 
     For passages cut in other ways than the evidence. Two passages fit when their titles are equal but for case and
     they share a run of characters longer than 0.7 times the shorter text, but for case. Each retrieved passage, best
     first, is matched with the first piece of evidence that fits and is still open, and with no further one.
+
+    Args:
+        evidence: passages that are evidence.
+        passages: best first.
+        partial_runs: as released, see ``shares_most``.
 
     Source: the released evaluation script of QAMPARI.
     """
@@ -91,7 +98,9 @@ def ranks_by_text(evidence: Sequence[RetrievedPassage], passages: Sequence[Retri
     for rank, passage in enumerate(passages, start=1):
         title, text = title_form(passage.title), passage.text.lower()
         for number, (wanted_title, wanted_text) in enumerate(wanted):
-            if ranks[number] is None and wanted_title == title and shares_most(wanted_text, text):
+            if ranks[number] is not None or wanted_title != title:
+                continue
+            if shares_most(wanted_text, text, partial_runs=partial_runs):
                 ranks[number] = rank
                 break
     return ranks
@@ -109,8 +118,15 @@ def title_form(title: str) -> str:
     return " ".join(name.replace("_", " ").lower().split())
 
 
-def shares_most(one: str, other: str) -> bool:
-    """Says whether two texts share a run of characters longer than 0.7 times the shorter of them."""
+def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
+    """Says whether two texts share a run of characters longer than 0.7 times the shorter of them.
+
+    Args:
+        one: the evidence.
+        other: the passage.
+        partial_runs: as released, where the second half of the search has its two indexes the wrong way round: runs are
+            seen only where ``_is_seen`` says so.
+    """
     shorter, longer = sorted((one, other), key=len)
     if not shorter:
         return False
@@ -124,9 +140,18 @@ def shares_most(one: str, other: str) -> bool:
         behind = at + len(middle)
         n_behind = _shared_start(shorter[n_needed:], longer[behind : behind + n_spare])
         if n_before + len(middle) + n_behind >= n_needed:
-            return True
+            starts = n_spare - n_before, at - n_before
+            in_one, in_other = starts if shorter is one else starts[::-1]
+            if not partial_runs or _is_seen(in_one, in_other, len(one), len(other)):
+                return True
         at = longer.find(middle, at + 1)
     return False
+
+
+def _is_seen(in_one: int, in_other: int, n_one: int, n_other: int) -> bool:
+    """Says whether the released script sees a run that begins there in evidence and passage of these lengths."""
+    ahead = in_other - in_one
+    return ahead <= n_other - n_one or (ahead <= n_one - n_other and in_one < n_other)
 
 
 def _shared_start(one: str, other: str) -> int:

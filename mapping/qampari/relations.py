@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kbsource.errors import SetupError
+from kbsource.files import LocalStorage
 
 _PROPERTY = re.compile(r"P[1-9]\d*")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
@@ -123,12 +124,13 @@ def load_relations(path: str | None = None) -> Relations:
     """
     file = Path(path) if path is not None else resources.files("mapping.qampari") / "relations.toml"
     try:
-        data = tomllib.loads(file.read_text("utf-8-sig"))
+        with file.open("rb") if path is None else LocalStorage().open_read(path) as opened:
+            data = tomllib.loads(opened.read().decode("utf-8-sig"))
     except FileNotFoundError as error:
         raise SetupError(f"{file}: no such file.") from error
     except OSError as error:
         raise SetupError(f"{file} cannot be read: {error.strerror}. Give a file of relations.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SetupError(f"{file} is no TOML: {error}. Compare it with mapping/qampari/relations.toml.") from error
     return _Reader(str(file)).relations(data)
 

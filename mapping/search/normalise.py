@@ -22,10 +22,15 @@ _ON_THE_LINE = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ
 _INVISIBLE = frozenset({"Cc", "Cf"})
 
 
+def on_the_line(text: str) -> str:
+    """Gives a text with raised and lowered signs as those on the line, one for one."""
+    return text.translate(_ON_THE_LINE)
+
+
 @cache
 def is_void(char: str) -> bool:
     """Says whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
-    return all(_is_deleted(part) for part in unicodedata.normalize("NFD", char.translate(_ON_THE_LINE)))
+    return all(_is_deleted(part) for part in unicodedata.normalize("NFD", on_the_line(char)))
 
 
 @cache
@@ -49,6 +54,6 @@ def normal_form(token: str) -> str:
     """
     if token.isascii():
         return token.translate(_ASCII_FORM).lower()
-    token = token.translate(_ON_THE_LINE)
+    token = on_the_line(token)
     kept = [char for char in unicodedata.normalize("NFD", token) if not _is_deleted(char)]
     return unicodedata.normalize("NFC", "".join(kept).casefold())

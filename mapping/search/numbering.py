@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from kbsource.kilt import kilt_texts
+from kbsource.kilt_names import LEAD, section_name
 from kbsource.records import Page
 from mapping.records import Alignment, EvidenceKey
 
@@ -62,6 +63,17 @@ def numbered_elements(page: Page, numbering: Numbering) -> frozenset[int]:
     if numbering == "elements":
         return frozenset(range(len(page.elements)))
     return frozenset(kilt_texts(page)[1])
+
+
+def paragraphs_of(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]:
+    """Gives texts and sections of a page's paragraphs, the title in front."""
+    if numbering == "elements":
+        return [one.text for one in page.elements], [section_name(one.section) for one in page.elements]
+    texts, places = kilt_texts(page)
+    sections = [LEAD] * len(texts)
+    for element, (paragraph, _) in places.items():
+        sections[paragraph] = section_name(page.elements[element].section)
+    return texts, sections
 
 
 def place_alignments(

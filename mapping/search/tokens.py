@@ -17,7 +17,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from mapping.search.normalise import is_void, normal_form
+from mapping.search.normalise import is_void, normal_form, on_the_line
 
 # Languages whose spaCy class does not work by rules or asks for a package of its own (checked with spaCy 3.8), and
 # Wikipedia's codes that spaCy knows under another name.
@@ -57,6 +57,8 @@ _PARTING = "\u2014\u2015\u2e3a\u2e3b\u30fb\uff65\u200b"
 _AS_ASCII = str.maketrans(
     {**dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"), **dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")}
 )
+# Where spaCy cuts 10^18, which is one word as 10¹⁸ is.
+_POWER = re.compile(r"(?<=[0-9])\^(?=[0-9-])")
 # Pieces of more tokens than this stay whole. The check of a split is quadratic; words do not come near.
 _MAX_PARTS = 12
 # Nor are longer pieces asked about: spaCy takes quadratic time on long runs of symbols.
@@ -276,7 +278,10 @@ class Tokeniser:
         if len(piece) > _MAX_ASKED_CHARS:
             return [(0, len(piece))]
         self._n_asked += 1
-        return [(one.idx, one.idx + len(one)) for one in self._rules(piece.translate(_AS_ASCII))]
+        asked = (on_the_line(piece) if "⁻" in piece else piece).translate(_AS_ASCII)
+        if "^" in asked:
+            asked = _POWER.sub("0", asked)
+        return [(one.idx, one.idx + len(one)) for one in self._rules(asked)]
 
 
 @lru_cache(maxsize=1 << 15)

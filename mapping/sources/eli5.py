@@ -14,7 +14,7 @@ from kbsource.files import Storage
 from kbsource.records import BadRecord
 from mapping.records import Example, Output
 from mapping.sources.forms.campaign import CAMPAIGN, CampaignFindings, check_campaign, findings, keep_campaign
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, is_integer, list_at, object_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape
@@ -49,6 +49,7 @@ class Eli5(Source[SourceOptions]):
                 lambda record: {"q_id", "title"} <= record.keys() and (split == "test" or "answers" in record),
                 expected="ELI5 as JSON lines, a JSON array or Parquet, with q_id, title and answers (text and score)",
             )
+        check_names(inputs.records, split)
         if inputs.references and split == "train":
             raise SetupError("train of eli5 has answers alone: a campaign is for dev and test, leave it out.")
         check_campaign(inputs.references, storage)

@@ -16,7 +16,7 @@ from mapping.sources.forms.mentions import LinkingOptions, Mention, aida_split, 
 from mapping.sources.forms.ptb import token_spans
 from mapping.sources.forms.wned_xml import Annotation, XmlDocument, iter_xml_documents, parse_document, read_raw_text
 from mapping.sources.reading.base import Inputs, Source, Split, Tally, references_option
-from mapping.sources.reading.examples import Origin, give, reject
+from mapping.sources.reading.examples import Origin, exclude, give, reject
 from mapping.sources.reading.files_in import RawRecord, iter_lines, opened
 from mapping.sources.reading.scratch import Scratch
 
@@ -103,7 +103,7 @@ class _Reading:
         number = 0
         for mention in document.mentions:
             if mention.url is None:
-                self._exclude()
+                self._exclude(mention.raw)
             elif doc_id is None:
                 yield self._rejected(mention.raw, RecordError("no_document", f"mention {mention.text!r}"), "")
             else:
@@ -135,7 +135,7 @@ class _Reading:
             if isinstance(found, RecordError):
                 yield self._rejected(raw, found, document.name)
             elif found.title is None:
-                self._exclude()
+                self._exclude(raw)
             else:
                 try:
                     mention = _xml_mention(document.name, number, found, text=text, spans=spans)
@@ -150,9 +150,9 @@ class _Reading:
             return wned_split(doc_id, dataset=self._dataset, seed=self._options.seed) == self._split
         return aida_split(doc_id) == self._split
 
-    def _exclude(self) -> None:
+    def _exclude(self, raw: RawRecord) -> None:
         self._tally.records += 1
-        self._tally.excluded["not_in_kb"] += 1
+        exclude(raw, "not_in_kb", self._tally)
 
     def _rejected(self, raw: RawRecord, error: RecordError, key: str) -> BadRecord:
         self._tally.records += 1

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import orjson
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names, references_option
 from mapping.sources.reading.examples import ExclusionError, Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, integer_at, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
@@ -76,6 +76,7 @@ class Fever(Source[FeverOptions]):
                 lambda record: {"id", "claim"} <= record.keys() and (split == "test" or "evidence" in record),
                 expected="claims of FEVER, one JSON object a line with id, claim, label and evidence",
             )
+        check_names(inputs.records, split)
         check_labels(inputs.labels, storage, of="FEVER's test claims", fields=("id", *_LABEL_FIELDS))
         if not inputs.references and split == "test" and not inputs.labels:
             return
@@ -284,6 +285,6 @@ def _wiki_files(inputs: Inputs, storage: Storage) -> list[str]:
     if missing := sorted(set(range(min(numbers), max(numbers))) - numbers):
         names = ", ".join(f"wiki-{number:03}.jsonl" for number in missing[:5])
         raise SetupError(
-            f"wiki-pages is not complete: {len(missing)} files are missing between others, such as {names}."
+            f"wiki-pages is not complete: {counted(len(missing), 'files')} missing between others, such as {names}."
         )
     return paths

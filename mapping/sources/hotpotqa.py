@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ from kbsource.files import Storage, join
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names, references_option
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
 from mapping.sources.reading.fields import Json, is_integer, list_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array, iter_lines
@@ -27,6 +28,7 @@ from mapping.sources.reading.labels import Labels, check_labels, iter_labels
 from mapping.sources.reading.scratch import Scratch
 
 _LABEL_FIELDS = ("answer", "supporting_facts")
+_N_PEEKED = 20
 
 Lookup = Callable[[str], list[str] | None]
 
@@ -43,7 +45,8 @@ class HotpotQa(Source[HotpotOptions]):
 
     References are the folder of ``enwiki-20171001-pages-meta-current-withlinks-abstracts`` as unpacked. Where they are
     not given or do not have the page, the sentence is taken from ``context``, which in the full-wiki files holds
-    only what a search found.
+    only what a search found. A fact whose page is nowhere has empty text, so that its set does not stand without it;
+    one whose sentence does not exist or is no text is left out, as noise of the annotation.
     """
 
     name = "hotpotqa"
@@ -62,6 +65,9 @@ class HotpotQa(Source[HotpotOptions]):
                 lambda record: wanted <= record.keys(),
                 expected=f"questions of HotpotQA, one JSON array of objects with {', '.join(sorted(wanted))}",
             )
+            if not inputs.references and split != "test":
+                _check_contexts(path, storage)
+        check_names(inputs.records, split)
         check_labels(inputs.labels, storage, of="HotpotQA's test questions", fields=("_id", *_LABEL_FIELDS))
         if inputs.references:
             path = _abstract_files(inputs, storage)[0]
@@ -132,8 +138,8 @@ class HotpotQuestions:
             facts = dict.fromkeys(_fact(fact) for fact in list_at(record, "supporting_facts"))
             if not facts:
                 raise RecordError("missing_field", "'supporting_facts' is empty")
-            evidence = tuple(self._evidence(title, sentence, context, origin) for title, sentence in facts)
-            outputs = (Output(text_at(record, "answer"), evidence),)
+            found = (self._evidence(title, sentence, context, origin) for title, sentence in facts)
+            outputs = (Output(text_at(record, "answer"), tuple(one for one in found if one is not None)),)
         meta = {key: text_at(record, key) for key in ("level", "type")} if self._keeps_meta else None
         return Example(
             _id_of(record),
@@ -144,7 +150,7 @@ class HotpotQuestions:
             line=origin.raw.line,
         )
 
-    def _evidence(self, title: str, sentence: int, context: dict[str, list[str]], origin: Origin) -> Evidence:
+    def _evidence(self, title: str, sentence: int, context: dict[str, list[str]], origin: Origin) -> Evidence | None:
         key = _key(title)
         sentences = self._lookup(key)
         if sentences is None:
@@ -154,9 +160,30 @@ class HotpotQuestions:
             origin.lose("unknown_page", f"{title!r} is neither in the abstracts nor in the question's context")
         elif not 0 <= sentence < len(sentences):
             origin.lose("unknown_sentence", f"{title!r} has {len(sentences)} sentences, none with number {sentence}")
+            return None
         else:
             text = sentences[sentence].strip()
+            if not any(map(str.isalnum, text)):
+                origin.lose("unknown_sentence", f"sentence {sentence} of {title!r} is {text!r}")
+                return None
         return Evidence(PageKey("title", html.unescape(title)), text)
+
+
+def _check_contexts(path: str, storage: Storage) -> None:
+    """Raises SetupError where the contexts of the first questions do not hold all their supporting paragraphs."""
+    for raw in islice(iter_array(storage, path), _N_PEEKED):
+        try:
+            record = raw.parse()
+            missing = {_key(title) for title, _ in map(_fact, list_at(record, "supporting_facts"))} - set(
+                _context(record)
+            )
+        except RecordError:
+            continue
+        if missing:
+            raise SetupError(
+                f"{path}: the context of question {record.get('_id')!r} lacks the supporting page {min(missing)!r}: in"
+                " the full-wiki files it holds only what a search found. Give HotpotQA's abstracts (--abstracts)."
+            )
 
 
 def _id_of(record: Json) -> str:

@@ -6,7 +6,8 @@ Source: the record form of section 3 of the KILT paper and of the published file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey, ReleasedExample
 from mapping.search.numbering import Numbering
 from mapping.sources.forms.kilt_texts import (
+    OldPage,
     Paragraphs,
     check_knowledge_source,
     id_and_paragraphs,
@@ -35,6 +37,7 @@ from mapping.sources.reading.base import (
     SourceOptions,
     Split,
     Tally,
+    check_names,
     references_option,
 )
 from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
@@ -59,6 +62,14 @@ class KiltOptions(SourceOptions):
     """Choices of KILT files."""
 
     numbering: Numbering = option("kilt", "how --from-kb counts paragraphs", flag="--from-numbering")
+    max_misfits: float = option(
+        0.05,
+        "highest share of spans that do not fit --from-kb: their title or section is another, or the page is shorter",
+        metavar="SHARE",
+        lowest=0,
+        highest=1,
+        remedy="give a share from 0 to 1",
+    )
 
 
 class Kilt(Source[KiltOptions]):
@@ -90,6 +101,7 @@ class Kilt(Source[KiltOptions]):
                 expected="a KILT file, one JSON object a line with id, input and output, a list of objects with"
                 " answer and provenance",
             )
+            check_names([path], split)
             if not self._reference(inputs):
                 # Raises where the records at the beginning cannot do without.
                 want_texts([islice(iter_lines(storage, path), _N_TRIED)], convert=Records(None).example)
@@ -114,13 +126,15 @@ class Kilt(Source[KiltOptions]):
                 pages = [iter_lines(storage, path)]
                 yield from keep_texts(pages, key_and_text=id_and_paragraphs, scratch=scratch, tally=tally)
                 paragraphs = partial(_from_scratch, scratch)
+            records = Records(paragraphs)
             yield from read_examples(
                 [iter_lines(storage, path) for path in inputs.records],
                 id_of=_id_of,
-                convert=Records(paragraphs).example,
+                convert=records.example,
                 scratch=scratch,
                 tally=tally,
             )
+            records.check_fit(inputs.references, options.max_misfits)
 
     def _reference(self, inputs: Inputs) -> tuple[str, ...]:
         if len(inputs.references) > 1:
@@ -138,6 +152,19 @@ class Records:
 
     def __init__(self, paragraphs: Paragraphs | None) -> None:
         self._paragraphs = paragraphs
+        self._n_looked_up, self._misfits = 0, Counter[str]()
+        self._first_misfit = ""
+
+    def check_fit(self, references: Sequence[str], highest: float) -> None:
+        """Raises SetupError where more than a share of the spans do not fit the old knowledge source."""
+        n_misfits = self._misfits.total()
+        if n_misfits > highest * self._n_looked_up:
+            by_kind = ", ".join(f"{count} {kind}" for kind, count in self._misfits.most_common())
+            raise SetupError(
+                f"{references[0]}: {n_misfits} of {self._n_looked_up} spans do not fit it ({by_kind}); the first is"
+                f" {self._first_misfit}. Give the knowledge source that the file was made for with --from-kb, and how"
+                " it counts paragraphs with --from-numbering; if it is the right one, raise --max-misfits."
+            )
 
     def example(self, record: Json, origin: Origin) -> ReleasedExample:
         """Gives the example; evidence stands in the order of the record's spans.
@@ -176,40 +203,61 @@ class Records:
         if "start_character" in span:
             start = integer_at(span, "start_paragraph_id"), integer_at(span, "start_character")
             end = integer_at(span, "end_paragraph_id"), integer_at(span, "end_character")
-            text = self._between(page, start, end, origin)
+            text = self._between(span, page, start, end, origin)
         elif meta is not None and (highlights := _highlights(meta)):
             text = max(highlights, key=len).strip()
         elif "start_paragraph_id" in span:
             start = integer_at(span, "start_paragraph_id"), 0
-            text = self._between(page, start, (integer_at(span, "end_paragraph_id"), None), origin)
+            text = self._between(span, page, start, (integer_at(span, "end_paragraph_id"), None), origin)
         return Evidence(page, text, meta)
 
-    def _between(self, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin) -> str:
+    def _between(
+        self, span: Json, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin
+    ) -> str:
         """Gives the old text of a span; empty where there is none, which is noted."""
         if self._paragraphs is None:
             raise SetupError(
                 "spans of this KILT file are places in a knowledge source: give the release or the "
                 "kilt_knowledgesource.json that it was made for with --from-kb."
             )
-        texts = self._paragraphs(page.value) if page.kind == "page_id" else None
-        if texts is None:
+        found = self._paragraphs(page.value) if page.kind == "page_id" else None
+        if found is None:
             origin.lose("unknown_page", f"{page.value!r} is not in the old knowledge source")
             return ""
+        texts, sections = found
         (first, start_char), (last, end_char) = start, end
+        outside = ""
         if not (0 <= first <= last < len(texts)):
-            origin.lose("offsets_out_of_range", f"paragraphs {first}-{last} of {page.value}, which has {len(texts)}")
-            return ""
-        if end_char is None:
-            end_char = len(texts[last])
-        is_inside = 0 <= start_char <= len(texts[first]) and 0 <= end_char <= len(texts[last])
-        if not is_inside or (first == last and start_char > end_char):
-            origin.lose("offsets_out_of_range", f"characters {start_char}-{end_char} of {page.value}, {first}-{last}")
+            outside = f"paragraphs {first}-{last} of {page.value}, which has {len(texts)}"
+        else:
+            if end_char is None:
+                end_char = len(texts[last])
+            is_inside = 0 <= start_char <= len(texts[first]) and 0 <= end_char <= len(texts[last])
+            if not is_inside or (first == last and start_char > end_char):
+                outside = f"characters {start_char}-{end_char} of {page.value}, {first}-{last}"
+        self._n_looked_up += 1
+        misfit = ("offsets_out_of_range", outside) if outside else _misfit(span, texts[0], sections[first])
+        if misfit is not None:
+            self._misfits[misfit[0]] += 1
+            self._first_misfit = self._first_misfit or f"{origin.raw.file}, line {origin.raw.line}: {misfit[1]}"
+        if outside:
+            origin.lose("offsets_out_of_range", outside)
             return ""
         if first == last:
             parts = [texts[first][start_char:end_char]]
         else:
             parts = [texts[first][start_char:], *texts[first + 1 : last], texts[last][:end_char]]
         return " ".join(shown for part in parts if (shown := without_marker(part)))
+
+
+def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
+    """Gives how title or section of a span differ from those of its place; None where they do not, or it has none."""
+    for name, old in (("title", old_title), ("section", old_section)):
+        said = span.get(name)
+        # Files are about without the newline, and the chunks that KILT published have no full stop at the end.
+        if isinstance(said, str) and said.rstrip("\n.") != old.rstrip("\n."):
+            return f"another_{name}", f"{name} {said[:80]!r}, where there is {old[:80]!r}"
+    return None
 
 
 _ITEM_MARKER = re.compile(r"BULLET::::(?:-|\d+\.)\s*")
@@ -223,7 +271,7 @@ def without_marker(text: str) -> str:
     return _ITEM_MARKER.sub("", text, count=1).strip() if text.startswith("BULLET::::") else text.strip()
 
 
-def _from_scratch(scratch: Scratch, page_id: str) -> list[str] | None:
+def _from_scratch(scratch: Scratch, page_id: str) -> OldPage | None:
     return stored_paragraphs(scratch.get(page_id))
 
 
@@ -258,7 +306,7 @@ def _id_of(record: Json) -> str:
 
 def _has_outputs(record: Json, split: Split) -> bool:
     if "output" not in record:
-        return split == "test" and "input" in record
+        return split == "test" and ("input" in record or record.keys() <= {"id", "meta"})
     outputs = record["output"]
     return isinstance(outputs, list) and all(
         isinstance(one, dict) and ("provenance" in one or "answer" in one) and "evidence" not in one for one in outputs

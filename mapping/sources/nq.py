@@ -19,7 +19,7 @@ from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.forms.campaign import CAMPAIGN, CampaignFindings, check_campaign, findings, keep_campaign
 from mapping.sources.forms.nq_tokens import NqDocument, NqToken, joined
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, integer_at, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import check_shape, iter_lines
@@ -88,6 +88,7 @@ class NaturalQuestions(Source[NqOptions]):
                 expected="Natural Questions, one JSON object a line with example_id, question_text, document_url,"
                 " document_text or document_tokens, and annotations",
             )
+        check_names(inputs.records, split)
         check_labels(inputs.labels, storage, of="Natural Questions' test split", fields=("example_id", _ANNOTATIONS))
         if inputs.references and split == "train":
             raise SetupError("train of nq has no annotation campaign: it is for dev and test, leave it out.")

@@ -7,7 +7,6 @@ are one record).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,8 +19,8 @@ from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
 from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
 from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
 from mapping.sources.forms.trex_labels import EntityLabels, iter_entities, keep_labels, labels_of
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, references_option
-from mapping.sources.reading.examples import ExclusionError, reject
+from mapping.sources.reading.base import Inputs, LeftOut, Source, SourceOptions, Split, Tally, references_option
+from mapping.sources.reading.examples import ExclusionError, exclude, reject
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
 _FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
@@ -97,14 +96,14 @@ class Trex(Source[TrexOptions]):
             facts.sort()
             pool = None if split == "train" else options.sample_pool
             chosen = _Chosen(facts, min_facts=options.min_facts, pool=pool)
-            for triples, objects in chosen.records(Counter()):
+            for triples, objects in chosen.records():
                 items = (name for name in objects if literal_value(name) is None)
                 for entity in (triples.subject, triples.relation, *items):
                     facts.want(entity)
             files = (iter_entities(storage, path) for path in inputs.references)
             yield from keep_labels(files, scratch=facts, tally=tally)
             records = _Records(facts, has_rel_surface=options.rel_surface)
-            for triples, objects in chosen.records(tally.excluded):
+            for triples, objects in chosen.records(tally):
                 example = records.example(triples, objects, tally)
                 if example is not None:
                     tally.examples += 1
@@ -145,7 +144,7 @@ def _add_document(raw: RawRecord, facts: Facts, tally: Tally) -> Iterator[BadRec
             mention = mention_of(triple)
             document.sentence(mention.sentence)
         except ExclusionError as exclusion:
-            tally.excluded[exclusion.reason] += 1
+            exclude(raw, exclusion.reason, tally, key=f"{document.item}, triple {number}")
         except RecordError as error:
             yield reject(raw, error, tally, key=f"{document.item}, triple {number}")
         else:
@@ -169,21 +168,35 @@ class _Chosen:
         self._min_facts = min_facts
         self._pool = pool
 
-    def records(self, excluded: Counter[str]) -> Iterator[tuple[Triples, frozenset[str]]]:
-        """Gives every record with the objects of its facts, and counts the mentions that are left out."""
+    def records(self, tally: Tally | None = None) -> Iterator[tuple[Triples, frozenset[str]]]:
+        """Gives every record with the objects of its facts, and tells a tally the mentions that are left out."""
         n_records = 0
         for triples in self._facts.triples():
             objects, many = triples.well_founded()
-            if many:
-                excluded["too_many_provenances"] += sum(one.object in many for one in triples.mentions)
-            n_left = sum(one.object in objects for one in triples.mentions)
+            reason = None
             if self._counts[triples.relation] < self._min_facts:
-                excluded["rare_relation"] += n_left
+                reason = "rare_relation"
             elif objects and n_records == self._pool:
-                excluded["other_split"] += n_left
-            elif objects:
+                reason = "other_split"
+            if tally is not None:
+                _exclude(triples, many, "too_many_provenances", self._facts, tally)
+                if reason is not None:
+                    _exclude(triples, objects, reason, self._facts, tally)
+            if objects and reason is None:
                 n_records += 1
                 yield triples, objects
+
+
+def _exclude(triples: Triples, objects: frozenset[str], reason: str, facts: Facts, tally: Tally) -> None:
+    """Counts the mentions of objects as left out."""
+    for one in triples.mentions:
+        if one.object in objects:
+            _, file, line = facts.document(one.document)
+            tally.leave(LeftOut(_id_of(triples), file, line, "excluded", reason))
+
+
+def _id_of(triples: Triples) -> str:
+    return stable_uuid("trex", triples.subject, triples.relation)
 
 
 class _Records:
@@ -203,15 +216,16 @@ class _Records:
         mentions = [one for one in triples.mentions if one.object in objects]
         subject, relation = (labels_of(entity, self._facts) for entity in (triples.subject, triples.relation))
         if subject is None or relation is None:
-            tally.excluded["no_subject_label" if subject is None else "no_relation_label"] += len(mentions)
+            _exclude(triples, objects, f"no_{'relation' if subject else 'subject'}_label", self._facts, tally)
             return None
         labels = self._object_labels(mentions)
         named = [one for one in mentions if one.object in labels]
-        if n_unnamed := len(mentions) - len(named):
-            tally.excluded["no_object_label"] += n_unnamed
+        _exclude(triples, objects - labels.keys(), "no_object_label", self._facts, tally)
         if not named:
             return None
-        tally.merged += len(named) - 1
+        (_, file, line), *others = (self._facts.document(one.document) for one in named)
+        for _, other, number in others:
+            tally.leave(LeftOut(_id_of(triples), other, number, "merged"))
         meta = {
             "subj_aliases": list(subject.aliases),
             "sub_surface": _distinct(one.subject_surface for one in named),
@@ -219,9 +233,8 @@ class _Records:
         }
         if self._has_rel_surface:
             meta["rel_surface"] = _distinct(one.relation_surface for one in named)
-        _, file, line = self._facts.document(named[0].document)
         return Example(
-            stable_uuid("trex", triples.subject, triples.relation),
+            _id_of(triples),
             f"{subject.label} [SEP] {relation.label}",
             self._outputs(named, labels),
             meta,

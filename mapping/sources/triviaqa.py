@@ -6,6 +6,7 @@ answer and each of its aliases are looked for in each of the question's pages).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -13,7 +14,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Storage, base_name, join
 from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names, check_words
 from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
 from mapping.sources.reading.fields import Json, list_at, object_at, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
@@ -27,6 +28,8 @@ _FILES: dict[Split, str] = {
     "dev": "wikipedia-dev.json",
     "test": "wikipedia-test-without-answers.json",
 }
+_SPLIT = re.compile(rb'\],\s*"Domain": *"[^"]*",\s*"Split": *"(\w+)"')
+_TAIL_BYTES = 500
 _PACKED = ("", ".gz", ".bz2")
 
 
@@ -54,6 +57,9 @@ class TriviaQa(Source[SourceOptions]):
                 return wanted <= record.keys()
 
             check_shape(path, _questions(path, split, storage), fits, expected=expected)
+            if not storage.glob(join(path, "*")):
+                check_names([path], split)
+                check_words(path, _said_split(path, storage), split)
         check_labels(inputs.labels, storage, of="TriviaQA's test questions", fields=("QuestionId", _ANSWER), key=_DATA)
 
     def read(
@@ -116,6 +122,13 @@ def _names(answer: Json) -> list[str]:
 
 def _id_of(record: Json) -> str:
     return text_at(record, "QuestionId")
+
+
+def _said_split(path: str, storage: Storage) -> list[str]:
+    """Gives the split that a file says behind its questions, where the published files do; none of a packed one."""
+    with storage.open_read(path) as file:
+        file.seek(max(storage.size(path) - _TAIL_BYTES, 0))
+        return [found.decode() for found in _SPLIT.findall(file.read())]
 
 
 def _questions(path: str, split: Split, storage: Storage) -> Iterator[RawRecord]:

@@ -17,7 +17,7 @@ from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
-from mapping.sources.reading.examples import ExclusionError, Origin, give, reject
+from mapping.sources.reading.examples import ExclusionError, Origin, exclude, give, reject
 from mapping.sources.reading.fields import Json, objects_at, optional_object, text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
 
@@ -82,7 +82,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
                 else:
                     if not dialogue.wizard_turns:
                         tally.records += 1
-                        tally.excluded["no_wizard"] += 1
+                        exclude(raw, "no_wizard", tally, key=f"{split}-{number}")
                     yield from _turns(dialogue, raw, tally)
 
 
@@ -93,7 +93,7 @@ def _turns(dialogue: Dialogue, raw: RawRecord, tally: Tally) -> Iterator[Example
         try:
             example = dialogue.example(turn, origin)
         except ExclusionError as exclusion:
-            tally.excluded[exclusion.reason] += 1
+            exclude(raw, exclusion.reason, tally, key=dialogue.id_of(turn))
         except RecordError as error:
             yield reject(raw, error, tally, key=dialogue.id_of(turn))
         else:

@@ -21,8 +21,8 @@ from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
 from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import SPLITS, Inputs, Source, SourceOptions, Split, Tally
-from mapping.sources.reading.examples import ExclusionError, reject
+from mapping.sources.reading.base import SPLITS, Inputs, LeftOut, Source, SourceOptions, Split, Tally
+from mapping.sources.reading.examples import ExclusionError, exclude, reject
 from mapping.sources.reading.files_in import RawRecord, iter_lines
 from mapping.sources.reading.scratch import ScratchFile
 
@@ -36,10 +36,11 @@ _DEV_SHARE, _TEST_SHARE = 10, 5
 
 _SCHEMA = """
 CREATE TABLE groups (
-    number INTEGER PRIMARY KEY, relation TEXT, subject TEXT, file TEXT, line INTEGER, UNIQUE (relation, subject)
+    number INTEGER PRIMARY KEY, relation TEXT, subject TEXT, UNIQUE (relation, subject)
 );
 CREATE TABLE lines (
-    in_group INTEGER, number INTEGER, sentence TEXT, answers BLOB, PRIMARY KEY (in_group, number)
+    in_group INTEGER, number INTEGER, file TEXT, line INTEGER, sentence TEXT, answers BLOB,
+    PRIMARY KEY (in_group, number)
 ) WITHOUT ROWID;
 CREATE TABLE templates (
     number INTEGER PRIMARY KEY, relation TEXT, template TEXT, UNIQUE (relation, template)
@@ -90,12 +91,15 @@ class ZeroShot(Source[ZeroShotOptions]):
             if options.relation_split == "random":
                 relations = drawn_relations(lines.relations(), split, seed=options.seed)
             for group in lines.groups():
-                if relations is not None and group.relation not in relations:
-                    tally.excluded["other_split"] += len(group.lines)
-                    continue
                 example = example_of(group, lines.templates(group.relation))
+                example_id, places = example.example_id, [(line.file, line.number) for line in group.lines]
+                if relations is not None and group.relation not in relations:
+                    for place in places:
+                        tally.leave(LeftOut(example_id, *place, "excluded", "other_split"))
+                    continue
                 tally.examples += 1
-                tally.merged += len(group.lines) - 1
+                for place in places[1:]:
+                    tally.leave(LeftOut(example_id, *place, "merged"))
                 tally.evidences += len(example.outputs)
                 yield example
 
@@ -110,20 +114,21 @@ class Line(NamedTuple):
     answers: tuple[str, ...]
 
 
-class Group(NamedTuple):
-    """The positive lines of one subject and relation.
+class Stated(NamedTuple):
+    """What a line says of its subject and relation: a sentence and its answers, and where it stands."""
 
-    Attributes:
-        relation, subject: as written.
-        file, number: where the first line stands.
-        lines: sentence and answers of each, in order.
-    """
+    file: str
+    number: int
+    sentence: str
+    answers: list[str]
+
+
+class Group(NamedTuple):
+    """The positive lines of one subject and relation, in order; both as written."""
 
     relation: str
     subject: str
-    file: str
-    number: int
-    lines: list[tuple[str, list[str]]]
+    lines: list[Stated]
 
 
 def parse_line(text: str) -> Line:
@@ -151,7 +156,7 @@ def example_of(group: Group, templates: list[str]) -> Example:
         group: of one subject and relation.
         templates: all questions about the relation, ``XXX`` for the subject.
     """
-    pairs = dict.fromkeys((answer, sentence) for sentence, answers in group.lines for answer in answers)
+    pairs = dict.fromkeys((answer, sentence) for *_, sentence, answers in group.lines for answer in answers)
     page = PageKey("title", group.subject)
     questions = dict.fromkeys(template.replace(_SUBJECT, group.subject) for template in templates)
     return Example(
@@ -159,8 +164,8 @@ def example_of(group: Group, templates: list[str]) -> Example:
         f"{group.subject} [SEP] {group.relation}",
         tuple(Output(answer, (Evidence(page, sentence, {}),)) for answer, sentence in pairs),
         {"template_questions": list(questions)},
-        file=group.file,
-        line=group.number,
+        file=group.lines[0].file,
+        line=group.lines[0].number,
     )
 
 
@@ -215,13 +220,10 @@ class Lines(ScratchFile):
         run = self._database.execute
         self._n_lines += 1
         run("INSERT OR IGNORE INTO templates (relation, template) VALUES (?, ?)", (line.relation, line.template))
+        run("INSERT OR IGNORE INTO groups (relation, subject) VALUES (?, ?)", (line.relation, line.subject))
         run(
-            "INSERT OR IGNORE INTO groups (relation, subject, file, line) VALUES (?, ?, ?, ?)",
-            (line.relation, line.subject, file, number),
-        )
-        run(
-            "INSERT INTO lines SELECT number, ?, ?, ? FROM groups WHERE relation = ? AND subject = ?",
-            (self._n_lines, line.sentence, orjson.dumps(line.answers), line.relation, line.subject),
+            "INSERT INTO lines SELECT number, ?, ?, ?, ?, ? FROM groups WHERE relation = ? AND subject = ?",
+            (self._n_lines, file, number, line.sentence, orjson.dumps(line.answers), line.relation, line.subject),
         )
 
     def relations(self) -> list[str]:
@@ -234,10 +236,9 @@ class Lines(ScratchFile):
             "SELECT in_group, relation, subject, file, line, sentence, answers"
             " FROM lines JOIN groups ON groups.number = in_group ORDER BY in_group, lines.number"
         )
-        for (_, relation, subject, file, line), group in groupby(rows, key=itemgetter(0, 1, 2, 3, 4)):
-            yield Group(
-                relation, subject, file, line, [(sentence, orjson.loads(answers)) for *_, sentence, answers in group]
-            )
+        for (_, relation, subject), group in groupby(rows, key=itemgetter(0, 1, 2)):
+            lines = [Stated(file, line, sentence, orjson.loads(answers)) for *_, file, line, sentence, answers in group]
+            yield Group(relation, subject, lines)
 
     def templates(self, relation: str) -> list[str]:
         """Gives the questions about a relation, in the order they were met."""
@@ -251,7 +252,7 @@ def _add_line(raw: RawRecord, lines: Lines, tally: Tally) -> Iterator[BadRecord]
     try:
         line = parse_line(raw.text())
     except ExclusionError as exclusion:
-        tally.excluded[exclusion.reason] += 1
+        exclude(raw, exclusion.reason, tally)
     except RecordError as error:
         yield reject(raw, error, tally)
     else:

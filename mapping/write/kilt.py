@@ -30,8 +30,8 @@ _SPAN_KEYS = (
 )
 # What the published files say of a passage that annotators chose, in their order.
 _PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
-# And where they say its characters, which they do without ``meta``.
-_HIGHLIGHT_KEYS = (
+# And where they say its characters, which they do without ``meta``; spans of T-REx are so too.
+_SECTION_THIRD = (
     "wikipedia_id",
     "title",
     "section",
@@ -210,8 +210,8 @@ def _span(
     meta = {} if evidence.meta is None else {"meta": evidence.meta}
     if is_by_paragraph:
         return {key: values[key] for key in _PARAGRAPH_KEYS} | meta
-    if policy.highlights is not None and EVIDENCE_SPAN in (evidence.meta or {}):
-        return {key: values[key] for key in _HIGHLIGHT_KEYS if key in values}
+    if policy.has_section_third or (policy.highlights is not None and EVIDENCE_SPAN in (evidence.meta or {})):
+        return {key: values[key] for key in _SECTION_THIRD if key in values}
     # The published order: meta stands in front of section.
     return (
         {key: values[key] for key in _SPAN_KEYS[:-1] if key in values}

@@ -3,7 +3,8 @@
 ::
 
     fever-dev-kilt.jsonl                        the records, as KILT publishes them
-    alignments/  misses/  rejected/             every evidence and every rejected record, Parquet
+    records/                                    what became of every record that was read, Parquet
+    alignments/  misses/  rejected/             the same of every evidence, and what was wrong with rejected records
     crosswalk/                                  for KILT files: old spans and new ones
     report.json                                 counts
     manifest.json                               written last: without it the folder is not finished
@@ -25,6 +26,7 @@ from kbsource.release.manifest import FileEntry, ListingManifest
 from kbsource.release.verify import Checking
 from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
+from mapping.write.check_alignment import RULES, check_alignment, check_alignments
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
 
@@ -35,6 +37,8 @@ ALIGNMENT = ListingKind(
     tables=TABLES,
     further={"alignments": VERIFICATION},
     files=(REPORT,),
+    rules=RULES,
+    check=check_alignment,
 )
 ALIGNMENTS = ListingKind(
     name="folder of alignments",
@@ -43,6 +47,8 @@ ALIGNMENTS = ListingKind(
     tables={},
     files=(REPORT, TEXT_REPORT),
     parts=ALIGNMENT,
+    rules=RULES,
+    check=check_alignments,
 )
 
 

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
 from kbsource.files import Storage
-from kbsource.kilt import kilt_texts
-from kbsource.kilt_names import LEAD, section_name
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.release.reader import read_table
 from mapping.search.bleu import bleu
-from mapping.search.numbering import Numbering
+from mapping.search.numbering import Numbering, paragraphs_of
 from mapping.search.tokens import Tokeniser
 from mapping.sources.reading.base import PARTIAL_EVIDENCE
 from mapping.sources.reading.fields import is_integer
@@ -244,7 +242,7 @@ class _Checker:
             if span.page_id != page_id:
                 page_id = span.page_id
                 page = self._source.by_id(page_id)
-                texts, sections = _paragraphs(page, self._numbering) if page is not None else ([], [])
+                texts, sections = paragraphs_of(page, self._numbering) if page is not None else ([], [])
             for rule, detail in self._faults(span, page, texts, sections):
                 yield KiltFinding(span.line, span.example_id, rule, detail)
 
@@ -299,17 +297,6 @@ class _Checker:
             again = min(scores, key=lambda found: abs(found - score))
             if abs(again - score) > _TOLERANCE:
                 yield "score_differs", f"{score!r}, computed {again!r} for {text[:120]!r}"
-
-
-def _paragraphs(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]:
-    """Gives texts and sections of a page's paragraphs."""
-    if numbering == "elements":
-        return [one.text for one in page.elements], [section_name(one.section) for one in page.elements]
-    texts, places = kilt_texts(page)
-    sections = [LEAD] * len(texts)
-    for element, (paragraph, _) in places.items():
-        sections[paragraph] = section_name(page.elements[element].section)
-    return texts, sections
 
 
 class _Evidences:

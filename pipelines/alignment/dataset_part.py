@@ -63,6 +63,11 @@ def file_stem(options: MapOptions) -> str:
     return known if known != name else policy_name(options)
 
 
+def has_ids_alone(options: MapOptions) -> bool:
+    """Says whether the KILT file that is moved is one without inputs, by its published name."""
+    return options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
+
+
 def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
     """Gives what a model judges spans by; None where none is asked."""
     if options.verify is None:

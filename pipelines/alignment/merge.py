@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from kbsource.files import Storage, atomic_write, join, read_json, write_json
+from kbsource.files import atomic_write, join, read_json, write_json
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import write_rows
-from kbsource.runtime.chunks import Key
+from kbsource.runtime.chunks import Key, Stored
 from mapping.decide.policy import POLICIES, Decision
 from mapping.decide.sample import Cuts
 from mapping.entail.verification import VerificationCounts
 from mapping.outcomes import MISSED
-from mapping.records import PARTIAL, Evidence, EvidenceKey, ReleasedExample, iter_evidence, released_span
+from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, ReleasedExample, iter_evidence, released_span
+from mapping.schema import RECORDS
+from mapping.sources.reading.fields import is_integer
 from mapping.write.kilt import kilt_line, without_answers
 from mapping.write.kind import ALIGNMENT
 from mapping.write.report import AlignmentCounts
 from pipelines.alignment.dataset_part import DatasetPart, filter_options
 from pipelines.alignment.filtering import Filtered, filter_records
+from pipelines.alignment.rows import stored_rows
 from pipelines.alignment.settled import AlignedChunk, Settled, SettledRecord
 from pipelines.stores.storage import storage_for
 
+N_OF_EXAMPLE = len(RECORDS) - RECORDS.get_field_index("score")
+"""Columns of ``records`` that only an example has."""
 LINES, ANSWERED = "kilt", "answers"
 """Endings of a chunk's lines, and of those of a test file with their answers."""
 
+_INT32 = 1 << 31
 _OLD_PLACE = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 
 
@@ -67,7 +73,7 @@ def merge_chunk(
                 if answered is not None:
                     answered.write(kilt_line(one.record))
             merged.add(one)
-    entries = merged.write_tables(key.chunk, n_chunks, storage_for(part.output))
+    entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
     report = {
         "chunk": key.chunk,
         "counts": merged.counts.to_json(),
@@ -98,6 +104,7 @@ class _Merged:
 
     def __init__(self, part: DatasetPart) -> None:
         self._output = part.output
+        self._records: dict[int, tuple[Any, ...]] = {}
         self._threshold = part.options.threshold
         self._is_verified = part.options.verify is not None
         self._has_crosswalk = part.options.dataset == "kilt"
@@ -110,14 +117,31 @@ class _Merged:
     def add(self, filtered: Filtered) -> None:
         """Takes a record and all its evidences."""
         one, decision = filtered.settled, filtered.decision
+        n_written = 0
         for key, evidence in iter_evidence(one.example):
-            self._add_evidence(one, key, evidence, is_written=_is_written(key, decision))
+            is_written = _is_written(key, decision)
+            n_written += is_written
+            self._add_evidence(one, key, evidence, is_written=is_written)
         sets = [
             [one.found[index, place].alignment for place in range(len(output.evidence))]
             for index, output in enumerate(one.example.outputs)
             if output.evidence
         ]
         self.counts.add_record(filtered.written, sets, threshold=self._threshold)
+        n_outputs = sum(fate.form != "dropped" for fate in decision.outputs) if decision.reason is None else 0
+        self._records[one.ordinal] = (
+            one.ordinal,
+            one.example.example_id,
+            one.example.file,
+            one.example.line,
+            "dropped" if decision.reason else "written",
+            decision.reason,
+            _score(sets),
+            len(one.example.outputs),
+            n_outputs,
+            len(one.found),
+            n_written,
+        )
 
     def _add_evidence(self, one: SettledRecord, key: EvidenceKey, evidence: Evidence, *, is_written: bool) -> None:
         settled = one.found[key]
@@ -147,7 +171,7 @@ class _Merged:
             self._alignments.append((*known, *settled.span_columns, is_written, *settled.verified.columns()))
             self._count_verified(one, key, settled)
         if isinstance(one.example, ReleasedExample):
-            self._crosswalk.append(_crossing(one.example, key, settled))
+            self._crosswalk.append(_crossing(one.example, key, evidence, settled))
 
     def _count_verified(self, one: SettledRecord, key: EvidenceKey, settled: Settled) -> None:
         output, place = key
@@ -155,9 +179,13 @@ class _Merged:
         known |= {"title": settled.alignment.title, "text": settled.alignment.text}
         self.verification.add(settled.verified, settled.placed.score, threshold=self._threshold, known=known)
 
-    def write_tables(self, number: int, n_chunks: int, storage: Storage) -> list[FileEntry]:
-        """Writes the chunk's part of every table."""
-        tables = {"alignments": self._alignments, "misses": self._misses}
+    def write_tables(self, examples: Stored, number: int, n_chunks: int) -> list[FileEntry]:
+        """Writes the chunk's part of every table; ``examples`` has its records as they were read."""
+        tables: dict[str, Iterable[tuple[Any, ...]]] = {
+            "records": self._all_records(examples),
+            "alignments": self._alignments,
+            "misses": self._misses,
+        }
         if self._has_crosswalk:
             tables["crosswalk"] = self._crosswalk
         return [
@@ -167,10 +195,17 @@ class _Merged:
                 ALIGNMENT.schemas(table)[-1 if self._is_verified else 0],
                 output=self._output,
                 file=shard_path(table, number, n_chunks),
-                storage=storage,
+                storage=storage_for(self._output),
             )
             for table, rows in tables.items()
         ]
+
+    def _all_records(self, examples: Stored) -> Iterator[tuple[Any, ...]]:
+        for ordinal, left in stored_rows(examples, ("ordinal", "left")):
+            if ordinal is not None:
+                yield self._records[ordinal]
+            else:
+                yield (None, *left.values(), *(None,) * N_OF_EXAMPLE)
 
 
 def _is_written(key: EvidenceKey, decision: Decision) -> bool:
@@ -180,19 +215,29 @@ def _is_written(key: EvidenceKey, decision: Decision) -> bool:
     return place in (decision.partial if index == PARTIAL else decision.outputs[index].kept)
 
 
-def _crossing(example: ReleasedExample, key: EvidenceKey, one: Settled) -> tuple[Any, ...]:
-    old = released_span(example, key)
-    old_id = old.get("wikipedia_id")
+def _score(sets: Iterable[list[Alignment]]) -> float | None:
+    """Gives the highest score of evidence sets that have a span for each piece: the lowest of these."""
+    spans = ([piece.span for piece in one] for one in sets)
+    return max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
+
+
+def _crossing(example: ReleasedExample, key: EvidenceKey, evidence: Evidence, one: Settled) -> tuple[Any, ...]:
+    old, new = released_span(example, key), one.alignment
+    old_id, old_title, old_section = (old.get(name) for name in ("wikipedia_id", "title", "section"))
     place = one.placed.place
     return (
         example.example_id,
         *key,
-        one.alignment.outcome,
+        new.outcome,
         one.placed.score,
         None if old_id is None else str(old_id),
-        old.get("title"),
-        *(old.get(name) for name in _OLD_PLACE),
-        None if one.alignment.page_id is None else str(one.alignment.page_id),
-        one.alignment.title,
+        old_title if isinstance(old_title, str) else None,
+        old_section.rstrip("\n") if isinstance(old_section, str) else None,
+        *(value if is_integer(value := old.get(name)) and abs(value) < _INT32 else None for name in _OLD_PLACE),
+        evidence.text,
+        None if new.page_id is None else str(new.page_id),
+        new.title,
+        new.section,
         *(place if place is not None else (None,) * 4),
+        new.text,
     )

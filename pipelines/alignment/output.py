@@ -18,7 +18,7 @@ from mapping.sources.reading.base import Tally
 from mapping.write.kilt import ID_FILES, file_name, id_file_name, without_input
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, faults, report_values
-from pipelines.alignment.dataset_part import DatasetPart, file_stem, policy_name
+from pipelines.alignment.dataset_part import DatasetPart, file_stem, has_ids_alone, policy_name
 from pipelines.alignment.merge import ANSWERED, LINES, lines_path, sum_reports
 from pipelines.alignment.rows import stored_rows
 from pipelines.options.map import MapOptions
@@ -98,7 +98,7 @@ def _write_records(
     for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
         parts = [lines_path(staging, Key(number, chunk), ending) for chunk in range(n_chunks)]
-        name = file_name(stem, options.split, with_answers=with_answers)
+        name = (id_file_name if has_ids_alone(options) else file_name)(stem, options.split, with_answers=with_answers)
         files.append(write_lines(_blocks(parts), name, output=output, storage=storage, n_rows=n_records))
         if options.dataset in ID_FILES:
             id_name = id_file_name(stem, options.split, with_answers=with_answers)

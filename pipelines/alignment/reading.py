@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kbsource.dump.rejects import rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Storage, join, read_json, write_json
-from kbsource.pages.rejects import rounded_up
 from kbsource.records import BadRecord
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
 from kbsource.schema import REJECTED
@@ -18,13 +19,15 @@ from mapping.entail.hypotheses import HypothesisKind, make_hypothesis
 from mapping.records import Evidence, Example, PageKey, ReleasedExample, iter_evidence, released_span
 from mapping.sources import SOURCES, usual_choices
 from mapping.sources.kilt import fallback_page
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, LeftOut, SourceOptions, Split, Tally
 from mapping.staged import example_to_json
 from pipelines.alignment.rows import EVIDENCE, EXAMPLES, ROWS_AT_ONCE, evidence_row, one_batch
 from pipelines.stores.storage import storage_for
 
 CHUNK_CHARS = 16 << 20
 """Characters of records after which a chunk ends, however few they are."""
+_LEFT_OUT_CHARS = 100
+"""What a record counts as that is no example."""
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
 
@@ -122,10 +125,10 @@ def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
 
 
 def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> ReadDataset:
-    tally = Tally()
     first_bad: BadRecord | None = None
     rejected = _StoredRows(join(folder, "rejected"), part, REJECTED, storage)
     chunks = Chunks(files, part, folder, storage)
+    tally = _TellingTally(chunks.leave)
     for one in SOURCES[files.dataset].read(
         files.paths, files.split, storage=files.storage(), options=files.choices, tally=tally
     ):
@@ -140,13 +143,27 @@ def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> Rea
     return ReadDataset(tuple(chunks.examples.stored), tuple(chunks.evidence.stored), tuple(rejected.stored), tally)
 
 
+class _TellingTally(Tally):
+    """Counts, and hands every record that is no example on."""
+
+    def __init__(self, take: Callable[[LeftOut], None]) -> None:
+        super().__init__()
+        self._take = take
+
+    def leave(self, left: LeftOut) -> None:
+        """See ``Tally.leave``."""
+        super().leave(left)
+        self._take(left)
+
+
 def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> None:
     n_rejected = tally.rejected.total()
     if first is not None and n_rejected / tally.records > ceiling:
         reasons = ", ".join(f"{count} {reason}" for reason, count in tally.rejected.most_common())
+        place = "" if first.detail.startswith(f"{first.key}: ") else f"{first.key}: "
         raise DataError(
             f"{n_rejected} of {tally.records} records rejected, {n_rejected / tally.records:.3%}; the ceiling is "
-            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {first.key}: {first.detail}. If the files "
+            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {place}{first.detail}. If the files "
             f"are as they should be, raise --max-rejects to at least {rounded_up(n_rejected / tally.records)}."
         )
 
@@ -195,7 +212,7 @@ class _StoredRows:
 
 
 class Chunks:
-    """Records on their way into chunks, with their evidences.
+    """Records on their way into chunks, as they are read, with their evidences.
 
     Attributes:
         examples, evidence: files of each; one chunk without records when there are none.
@@ -209,27 +226,36 @@ class Chunks:
 
     def add(self, example: Example) -> None:
         """Takes a record."""
-        if self._n_records == self._chunk_records or self._n_chars >= CHUNK_CHARS:
+        if self._n_records == self._chunk_records:
             self._end_chunk()
         text = example_to_json(example)
-        self.examples.add((self._ordinal, text))
+        self._take((self._ordinal, text, None), len(text))
         key = Key(self._part, len(self.examples.stored))
         for place, evidence in iter_evidence(example):
             said = make_hypothesis(example, place, evidence, self._hypothesis) if self._hypothesis else None
             fallback = _fallback(example, place, evidence)
             self.evidence.add(evidence_row(key, self._ordinal, place, evidence, fallback, said))
-        self._n_chars += len(text)
-        self._n_pending += len(text)
+        self._ordinal += 1
+        self._n_records += 1
+
+    def leave(self, left: LeftOut) -> None:
+        """Takes a record that is no example."""
+        self._take((None, None, left._asdict()), _LEFT_OUT_CHARS)
+
+    def _take(self, row: tuple[Any, ...], n_chars: int) -> None:
+        if self._n_chars >= CHUNK_CHARS:
+            self._end_chunk()
         if self._n_pending >= _BATCH_CHARS:
             self.examples.flush()
             self.evidence.flush()
             self._n_pending = 0
-        self._ordinal += 1
-        self._n_records += 1
+        self.examples.add(row)
+        self._n_chars += n_chars
+        self._n_pending += n_chars
 
     def end(self) -> None:
         """Ends the last chunk."""
-        if self._n_records or not self.examples.stored:
+        if self._n_chars or not self.examples.stored:
             self._end_chunk()
 
     def _end_chunk(self) -> None:

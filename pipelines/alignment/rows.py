@@ -17,6 +17,7 @@ from kbsource.runtime.chunks import Key, Stored, read_stored
 from mapping.entail.hypotheses import Hypothesis
 from mapping.records import Alignment, Evidence, PageKey
 from mapping.search.numbering import Placed
+from mapping.sources.reading.base import LeftOut
 from pipelines.stores.storage import storage_for
 
 ROWS_AT_ONCE = 1_000
@@ -24,10 +25,9 @@ ROWS_AT_ONCE = 1_000
 NOWHERE = -1
 """Position of a page that the release does not have."""
 
-EXAMPLES = pa.schema(
-    [pa.field("ordinal", pa.int64(), nullable=False), pa.field("example", pa.string(), nullable=False)]
-)
-"""Records, as JSON of ``mapping.staged``."""
+_LEFT_OUT = pa.struct([pa.field(name, pa.int64() if name == "line" else pa.string()) for name in LeftOut._fields])
+EXAMPLES = pa.schema([pa.field("ordinal", pa.int64()), pa.field("example", pa.string()), pa.field("left", _LEFT_OUT)])
+"""Records as they are read: examples as JSON of ``mapping.staged``, and, with no number, those that are none."""
 
 KEY = [
     pa.field("part", pa.int32(), nullable=False),

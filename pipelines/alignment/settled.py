@@ -96,7 +96,9 @@ def settled_records(chunk: AlignedChunk, *, is_verified: bool, accept: str | Non
     settled = _settled(chunk.outcomes)
     if is_verified or accept is not None:
         settled = _judged(settled, chunk, is_verified=is_verified, accept=accept)
-    for ordinal, text in stored_rows(chunk.examples):
+    for ordinal, text in stored_rows(chunk.examples, ("ordinal", "example")):
+        if ordinal is None:
+            continue
         example = example_from_json(text)
         found = {}
         for key, _ in iter_evidence(example):

@@ -11,7 +11,6 @@ import orjson
 
 from kbsource.files import atomic_write
 from mapping.campaign.candidates import CandidateOptions
-from mapping.sources.forms.task_files import TASK_FORMS
 from pipelines.commands.evaluation.common import report
 from pipelines.commands.flags.common import Command, command_group, facts_table
 from pipelines.options.fields import add_flags, from_flags
@@ -52,6 +51,8 @@ def _candidates(args: argparse.Namespace) -> int:
 
 
 def _add_tasks(parser: argparse.ArgumentParser) -> None:
+    from mapping.sources.forms.task_files import TASK_FORMS
+
     parser.add_argument("candidates", metavar="CANDIDATES", help="file that kbsource campaign candidates wrote")
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in TASK_FORMS.items())
     parser.add_argument("--form", choices=tuple(TASK_FORMS), default="jsonl", metavar="FORM", help=meanings)

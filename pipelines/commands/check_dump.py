@@ -31,6 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.dump.check import check_dump
     from kbsource.dump.ranges import expand_inputs
+    from kbsource.errors import counted
     from pipelines.progress import Done, Progress
     from pipelines.stores.storage import storage_for
 
@@ -65,7 +66,8 @@ def _run(args: argparse.Namespace) -> int:
     n_errors = sum(one.severity == "error" for one in findings)
     n_warnings = sum(one.severity == "warning" for one in findings)
     verdict = "The dump is in order" if not n_errors else "The dump is not in order"
-    print(f"{verdict}: {len(paths)} files, {n_errors} errors, {n_warnings} warnings.")
+    shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
+    print(f"{verdict}: {', '.join(counted(n, name) for name, n in shown.items())}.")
     return 1 if n_errors else 0
 
 

@@ -21,7 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from kbsource.errors import SetupError
+    from kbsource.errors import SetupError, counted
     from kbsource.files import atomic_write
     from kbsource.kilt import write_kilt
     from kbsource.lookup import KnowledgeSource
@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
             n_written = write_kilt(source, sink, terms=terms, on_progress=see)
     called = "" if has_terms else " Items have their ids alone; a release built with --wikidata has their names too."
     place = "the standard output" if is_piped else args.output
-    print(f"{n_written:,} pages written to {place}.{called}", file=sys.stderr if is_piped else sys.stdout)
+    print(f"{counted(n_written, 'pages')} written to {place}.{called}", file=sys.stderr if is_piped else sys.stdout)
     return 0
 
 

@@ -121,12 +121,13 @@ def _numbering(folder: str | None, storage: Storage) -> Numbering:
 
 def _manifest(folder: str, storage: Storage) -> dict[str, Any]:
     """Gives the manifest of a folder; an empty one where there is none."""
+    from kbsource.release.kind import parse_content
+
     path = f"{folder}/manifest.json"
     if not storage.exists(path):
         return {}
     with storage.open_read(path) as file:
-        manifest: dict[str, Any] = json.load(file)
-    return manifest
+        return parse_content(file.read(), path)
 
 
 COMMAND = Command(

@@ -16,14 +16,14 @@ from typing import Any
 import apache_beam as beam
 
 from kbsource.dump.digests import write_hashes
+from kbsource.dump.rejects import check_rejects
 from kbsource.errors import named_faults
 from kbsource.files import join
 from kbsource.index.title_index import TitleIndex
 from kbsource.pages.assembly import assemble
 from kbsource.pages.indexes import Indexes
-from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
-from kbsource.pages.staging import ScanReport, Selection, part_path, read_report
+from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
 from kbsource.release.layout import INDEX, check_output
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -236,6 +236,7 @@ def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: S
         sum(report.n_pages for report in scans),
         max_share=options.max_rejects,
         allow_truncated=options.allow_truncated,
+        loss=lost_pages(scans),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import Any
 
@@ -19,10 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.dump.digests import CheckedStorage
-from kbsource.errors import named_faults
+from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
+from kbsource.errors import DataError, named_faults
 from kbsource.files import base_name, join
+from kbsource.languages import language_codes
 from kbsource.pages.assembly import dump_date
-from kbsource.pages.rejects import check_rejects
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
@@ -42,6 +43,7 @@ from kbsource.wikidata.lines import LineRange, expand_dumps, plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
 from pipelines.jobs.input_hashes import hash_inputs
 from pipelines.jobs.wikidata_files import MakeFiles, write_plan
+from pipelines.options.fields import nearest
 from pipelines.options.wikidata import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.regroup import Regroup
@@ -202,6 +204,24 @@ def _left_out(part: int, ordinals: Iterable[tuple[int, ...]]) -> tuple[Key, pa.R
     return Key(part, 1), pa.record_batch({"ordinal": sorted(chain.from_iterable(ordinals))}, schema=ORDINALS)
 
 
+def _check_used(options: WikidataOptions, reports: Sequence[PartReport]) -> None:
+    """Raises for a name that was chosen, in other than the default options, and that nothing in the dump has."""
+    codes = language_codes()
+    known = {"languages": codes, "sites": {f"{code.replace('-', '_')}wiki" for code in codes}, "qualifiers": ()}
+    for one in fields(options):
+        chosen = getattr(options, one.name)
+        if one.name not in known or chosen is None or chosen == one.default:
+            continue
+        used = {name for report in reports for name in report.used[one.name]}
+        for name in chosen:
+            if name not in used:
+                near = "" if name in known[one.name] else nearest(name, known[one.name])
+                raise DataError(
+                    f"--{one.name} {name}: nothing in the dump has it, nothing was made.{near} "
+                    "Correct it, or leave it out."
+                )
+
+
 class Commit(WorkerDoFn):
     """Makes the release out of what the ranges gave, the manifest last."""
 
@@ -223,13 +243,27 @@ class Commit(WorkerDoFn):
         reports = [PartReport.from_json(read_chunk_report(chunk.path, storage)[1].facts) for chunk in chunks]
         counts = entity_counts(reports)
         totals = sum_counts(counts.values(), EntityCounts())
+        facts = summed_facts(reports)
+        loss = loss_findings(
+            totals.lines_read,
+            n_bytes=sum(one.bytes for one in self._inputs),
+            damaged_bytes=facts.get(DAMAGED_BYTES, 0),
+        )
         check_rejects(
             Counter(totals.rejected),
             totals.lines_read,
             max_share=options.max_rejects,
             allow_truncated=options.allow_truncated,
             what="lines",
+            loss=loss,
         )
+        _check_used(options, reports)
+        if not totals.items + totals.properties:
+            others = f"{totals.other_entities} other entities and " if totals.other_entities else ""
+            raise DataError(
+                f"The dump has no item and no property, {others}{totals.n_rejected} rejected lines; nothing was made. "
+                "Take wikidata-YYYYMMDD-all.json.bz2."
+            )
         tables = name_tables(reports, storage, **folders)
         tables["classes"] = write_classes(keys, storage, **folders)
         tables["rejected"] = write_rejected(chunks, storage, output=self._output)
@@ -241,6 +275,6 @@ class Commit(WorkerDoFn):
             tables=tables,
             counts=counts,
             totals=totals,
-            findings=summed_facts(reports),
+            findings=dict(sorted((facts | loss).items())),
         )
         commit(WIKIDATA_RELEASE, manifest, self._output, storage)

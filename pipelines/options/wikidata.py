@@ -42,7 +42,7 @@ class WikidataOptions:
         "wikis whose sitelinks are kept, like enwiki,dewiki, or all (default: all)",
         metavar="LIST",
         parse=_all_or_listed,
-        form="[a-z][a-z0-9_]*",
+        form="[a-z][a-z0-9_]*(?:wiki|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage)",
         like="enwiki,dewiki, or all",
     )
     qualifiers: tuple[str, ...] | None = option(

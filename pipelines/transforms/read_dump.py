@@ -155,6 +155,7 @@ class _ScanRange(WorkerDoFn):
         if folder is not None and storage_for(folder).exists(part_path(folder, "scan", part)):
             yield from _outputs(read_report(storage_for(folder), folder, part), folder)
             return
+        damages: list[int] = []
         scan = Scan(
             read_range(
                 dump_range,
@@ -163,11 +164,14 @@ class _ScanRange(WorkerDoFn):
                 as_of=scanning.as_of,
                 text_namespaces=_MAIN_NAMESPACE,
                 on_progress=self._show_bytes,
+                on_damage=damages.append,
             ),
             part=part,
             file=file,
             site=scanning.site,
             selection=Selection(max_pages, scanning.selection.titles),
+            n_bytes=dump_range.end - dump_range.start,
+            damages=damages,
             on_page=self._show_page,
         )
         if folder is not None:

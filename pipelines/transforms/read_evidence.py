@@ -20,8 +20,8 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """Nothing -> the records of datasets, and a row for each piece of evidence in them.
 
     Outputs:
-        ``examples``: (Key, ``Stored``) of the records, schema ``EXAMPLES`` of ``pipelines.alignment.rows``. A key is
-            (number of the dataset, number of the chunk); there is at least one chunk.
+        ``examples``: (Key, ``Stored``) of all records that were read, schema ``EXAMPLES`` of
+            ``pipelines.alignment.rows``. A key is (number of the dataset, number of the chunk); there is at least one.
         ``evidence``: (Key, ``Stored``) under the same keys, schema ``EVIDENCE``.
         ``rejected``: (Key, ``Stored``) of the records that cannot be used, schema ``kbsource.schema.REJECTED``.
         ``datasets``: (number of the dataset, ``ReadDataset``) once all of it has been read.

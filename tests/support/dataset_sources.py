@@ -12,7 +12,7 @@ from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.records import Example
 from mapping.sources import SOURCES, usual_choices
-from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally
+from mapping.sources.reading.base import Inputs, LeftOut, SourceOptions, Split, Tally
 
 DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
 
@@ -24,11 +24,24 @@ class Reading:
     examples: list[Example]
     rejected: list[BadRecord]
     tally: Tally
+    left_out: list[LeftOut]
 
     @property
     def reasons(self) -> list[tuple[str, str, str]]:
         """Stage, key and reason of every rejection."""
         return [(bad.stage, bad.key, bad.reason) for bad in self.rejected]
+
+
+class _NotingTally(Tally):
+    """Counts, and keeps the records that are no examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left_out: list[LeftOut] = []
+
+    def leave(self, left: LeftOut) -> None:
+        super().leave(left)
+        self.left_out.append(left)
 
 
 def is_balanced(tally: Tally) -> bool:
@@ -49,7 +62,7 @@ def read_source(
     paths = [records] if isinstance(records, Path) else records
     inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)), tuple(map(str, labels)))
     options = options or usual_choices(name)
-    tally = Tally()
+    tally = _NotingTally()
     source, storage = SOURCES[name], LocalStorage()
     if is_checked:
         source.check(inputs, split, storage=storage, options=options)
@@ -62,11 +75,13 @@ def read_source(
             rejected.append(row)
     assert is_balanced(tally), tally
     assert tally.examples == len(examples)
+    assert tally.records == len(examples) + len(tally.left_out)
+    assert all(one.line > 0 and one.file for one in tally.left_out)
     assert tally.rejected.total() == sum(bad.stage == "source" for bad in rejected)
     assert tally.lost_evidences.total() == sum(bad.stage == "evidence" for bad in rejected)
     assert tally.rejected_references.total() == sum(bad.stage == "reference" for bad in rejected)
     assert len({example.example_id for example in examples}) == len(examples)
-    return Reading(examples, rejected, tally)
+    return Reading(examples, rejected, tally, tally.left_out)
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:

@@ -115,8 +115,23 @@ def _is_sure(model: Any, rows: Any, labels: Any) -> bool:
     return bool(shares[range(len(labels)), labels].min() > 0.8)
 
 
-def overlap_model(folder: Path, *, texts: Iterable[str] = (), max_tokens: int = 256) -> Path:
-    """Writes an ONNX model that compares words, with its tokenizer and config."""
+def overlap_model(
+    folder: Path,
+    *,
+    texts: Iterable[str] = (),
+    max_tokens: int = 256,
+    shape: Sequence[str | int] = ("pairs", "tokens"),
+    is_quantised: bool = False,
+) -> Path:
+    """Writes an ONNX model that compares words, with its tokenizer and config.
+
+    Args:
+        folder: takes it.
+        texts: whose words the tokenizer has whole.
+        max_tokens: of the tokenizer.
+        shape: of the inputs; a number is a fixed size.
+        is_quantised: the shares of a batch are rounded to 256 numbers between the lowest and the highest of it.
+    """
     import onnx
     from onnx import TensorProto, helper
 
@@ -156,14 +171,17 @@ def overlap_model(folder: Path, *, texts: Iterable[str] = (), max_tokens: int = 
         node("Sub", ["denied", "steep"], ["contradicted"]),
         node("Concat", ["contradicted", "nothing", "entailed"], ["logits"], axis=1),
     ]
-    shape = ["pairs", "tokens"]
+    if is_quantised:
+        nodes.insert(-8, node("DynamicQuantizeLinear", ["above"], ["level", "scale", "zero"]))
+        nodes.insert(-8, node("DequantizeLinear", ["level", "scale", "zero"], ["rounded"]))
+        next(one for one in nodes if "entailed" in one.output).input[0] = "rounded"
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, shape)
         for name in ("input_ids", "token_type_ids", "attention_mask")
     ]
     constants = [helper.make_tensor(name, TensorProto.INT64, [1], value) for name, value in values.items()]
     constants += [helper.make_tensor(name, TensorProto.FLOAT, [1], [value]) for name, value in numbers.items()]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 3])]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [shape[0], 3])]
     graph = helper.make_graph(nodes, "overlap", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     onnx.checker.check_model(model)

@@ -16,7 +16,7 @@ def test_every_outcome_rule_and_table_is_explained() -> None:
 
 
 def test_every_column_is_named() -> None:
-    for table in ("alignments", "misses"):
+    for table in ("records", "alignments", "misses"):
         for name in TABLES[table].names:
             assert f"`{name}`" in PAGE, f"{table}.{name}"
 

@@ -49,12 +49,14 @@ class Damage:
         reason: ``damaged_block``, ``trailing_garbage`` (bytes that are no stream after the end of one) or
             ``truncated`` (the file ends inside a stream).
         detail: what was seen.
+        n_bytes: bytes of the file, between what can be read, that may have held something.
     """
 
     offset: int
     owner: int
     reason: str
     detail: str
+    n_bytes: int = 0
 
 
 class _Magic(NamedTuple):
@@ -256,7 +258,8 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
     if is_synced:
         first = window.magic(0)
         if first is None or first.bit != 8 * len(b"BZh9"):
-            yield Damage(0, 0, "damaged_block", "the first block does not begin where it should")
+            n_bytes = first.byte if first else window.end
+            yield Damage(0, 0, "damaged_block", "the first block does not begin where it should", n_bytes)
     while magic := window.magic(0):
         if magic.is_end:
             if is_synced:
@@ -283,7 +286,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
             yield Damage(window.end, owner, "truncated", "the file ends inside a bzip2 stream")
         elif data is None:
             detail = f"compressed bytes {magic.byte} to {following.byte} could not be decoded"
-            yield Damage(magic.byte, owner, "damaged_block", detail)
+            yield Damage(magic.byte, owner, "damaged_block", detail, following.byte - magic.byte)
         window.advance(count)
 
 
@@ -316,10 +319,12 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
         return None
     if len(rest) < len(b"BZh9") + 6 and _begins_stream(rest):
         return Damage(window.end, owner, "truncated", "the file ends inside a stream header")
+    n_bytes = following.byte - end if following else 0
     if has_header:
-        return Damage(end + 4, owner, "damaged_block", "a stream's first block does not begin where it should")
+        detail = "a stream's first block does not begin where it should"
+        return Damage(end + 4, owner, "damaged_block", detail, n_bytes)
     until = following.byte if following else "the end of the file"
-    return Damage(end, owner, "trailing_garbage", f"bytes {end} to {until} are no bzip2 stream")
+    return Damage(end, owner, "trailing_garbage", f"bytes {end} to {until} are no bzip2 stream", n_bytes)
 
 
 def _begins_stream(rest: bytes) -> bool:

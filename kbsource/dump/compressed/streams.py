@@ -6,7 +6,9 @@ What a file is, its first bytes say, not its name.
 from __future__ import annotations
 
 import codecs
+import os
 import re
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,11 +27,16 @@ _GZIP_READ_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f\x8b"
 
 _UNREADABLE = {
-    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so FILE | bzip2 > FILE.xml.bz2"),
-    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -dc FILE | bzip2 > FILE.xml.bz2"),
-    b"\xfd7zXZ\x00": ("xz", "xz -dc FILE | bzip2 > FILE.xml.bz2"),
-    b"PK\x03\x04": ("zip", "unzip -p FILE | bzip2 > FILE.xml.bz2"),
+    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so"),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -dc"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
+    b"\x5d\x00\x00": ("lzma", "xz -dc --format=lzma"),
+    b"LZIP": ("lzip", "lzip -dc"),
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc"),
+    b"Rar!\x1a\x07": ("rar", "unrar p -inul"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
 }
+"""Beginning of a file -> its kind, and what writes its content to the standard output."""
 _BOMS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -70,7 +77,11 @@ def compression_of(head: bytes, path: str) -> Compression:
         raise SetupError(f"{path} is empty. Download it again.")
     for magic, (name, command) in _UNREADABLE.items():
         if head.startswith(magic):
-            raise SetupError(f"{path} is a {name} file, which is not read. Convert it: {command}")
+            target = f"{os.path.splitext(path)[0]}.bz2"
+            raise SetupError(
+                f"{path}: {name} is not read; gzip and bzip2 are. Convert it: "
+                f"{command} {shlex.quote(path)} | bzip2 > {shlex.quote(target)}"
+            )
     if bzip2.STREAM_HEADER.match(head):
         return "bzip2"
     if head.startswith(_GZIP_MAGIC):

@@ -14,7 +14,7 @@ from kbsource.wikitext.functions.arguments import (
     shown,
     stripped,
 )
-from kbsource.wikitext.functions.measures.numbers import NBSP, lower_text, raise_text
+from kbsource.wikitext.functions.measures.numbers import NBSP, raise_text
 from kbsource.wikitext.markers import literal
 
 _LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
@@ -123,17 +123,12 @@ def raised(template: Template, page: PageFacts) -> str:
     return raise_text(argument(template, 1, "sup"))
 
 
-def lowered(template: Template, page: PageFacts) -> str:
-    """Gives the argument in subscript characters where there are such, else as it is."""
-    return lower_text(argument(template, 1, "sub"))
-
-
 def base_with_scripts(template: Template, page: PageFacts) -> str:
     """Gives ``{{su|p=…|b=…}}``, ``{{subsup|base|low|high}}`` and their kin."""
     values = padded(template, 3)
     low = argument(template, 0, "b", "sub", default=values[1])
     high = argument(template, 0, "p", "sup", default=values[2])
-    return values[0] + raise_text(high) + lower_text(low)
+    return values[0] + raise_text(high) + low
 
 
 def abbreviation(template: Template, page: PageFacts, *, position: int = 1) -> str:

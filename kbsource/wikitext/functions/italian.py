@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, link, padded
 from kbsource.wikitext.functions.measures.numbers import NBSP, parse_number, raise_text
+from kbsource.wikitext.functions.places import country_name
 
 Value = Callable[..., str]
 _VOWELS = "aeiouàèéìòù"
@@ -78,7 +79,10 @@ def _article(word: str, *, is_woman: bool) -> str:
 def measure(template: Template, page: PageFacts) -> str:
     """Gives a number with exponent, prefix and unit: ``{{M|1234.5|k|m}}``, ``{{M|3|e=6|ul=Hz}}``."""
     values = padded(template, 3)
-    number = parse_number(values[0], page.lang)
+    written = values[0]
+    if "," in written:  # the decimal comma, as people write it there
+        written = written.replace(".", "").replace(",", ".")
+    number = parse_number(written, page.lang)
     text = number.shown if number is not None else values[0]
     if exponent := template.named.get("e", ""):
         text = f"{text}×10{raise_text(exponent.replace('-', '−'))}" if text else f"10{raise_text(exponent)}"
@@ -98,7 +102,18 @@ def power_of_ten(template: Template, page: PageFacts) -> str:
 def flag(template: Template, page: PageFacts) -> str | None:
     """Gives the name beside a flag where ``{{bandiera|ITA|nome}}`` asks for one; a flag alone is a picture."""
     values = padded(template, 2)
-    asked = values[1].lower()
-    if not asked and not is_true(template.named.get("nome", "")):
+    if not values[1] and not is_true(template.named.get("nome", "")):
         return None
-    return values[0]
+    return country_name(values[0], page.lang)
+
+
+def national_team(template: Template, page: PageFacts) -> str:
+    """Gives the country of ``{{Naz|CA|ITA}}``, whose first argument is a code of the sport."""
+    values = padded(template, 2)
+    return country_name(values[1] or values[0], page.lang)
+
+
+def twin_town(template: Template, page: PageFacts) -> str:
+    """Gives ``Parigi, dal 1956`` from ``{{Gemellaggio|FRA|Parigi|1956}}``; the country is a flag."""
+    _, town, since = padded(template, 3)[:3]
+    return ", ".join(filter(None, (town, f"dal {since}" if since[:1].isdecimal() else since)))

@@ -18,6 +18,19 @@ def _countries() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     return {**data["codes"], **data["other"]}, data["short"], data["shown"]
 
 
+@cache
+def _country_names() -> dict[str, dict[str, str]]:
+    """Gives names in other languages by English article title and language."""
+    text = resources.files("kbsource.wikitext").joinpath("rules/country_names.toml").read_text("utf-8")
+    return {_countries()[0][code]: names for code, names in tomllib.loads(text).items()}
+
+
+def country_name(code: str, lang: str) -> str:
+    """Gives the name of a country in a language by its code of ISO, the IOC or FIFA; the code where it is not known."""
+    long, short, _ = _countries()
+    return _country_names().get(long.get(code) or short.get(code, ""), {}).get(lang, code)
+
+
 def country_codes() -> frozenset[str]:
     """Gives the three-letter codes that are names of flag templates: ``GBR``."""
     return frozenset(code for code in _countries()[0] if len(code) >= 3)
@@ -35,7 +48,10 @@ def flag(template: Template, page: PageFacts) -> str:
     name = argument(template, 1)
     if not name or "[[" in name:
         return name
-    title, label = _country(name) if page.lang in ("en", "simple") else (name, name)
+    if page.lang not in ("en", "simple"):
+        known = country_name(name, page.lang)
+        return link(name) if known == name else known
+    title, label = _country(name)
     return link(title, template.named.get("name", "") or label)
 
 
@@ -44,14 +60,15 @@ def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
     return argument(template, position) or _country(argument(template, 1))[1]
 
 
-def country_by_name(template: Template, page: PageFacts, *, code: str = "") -> str:
+def country_by_name(template: Template, page: PageFacts, *, code: str = "") -> str | None:
     """Gives the country that the template's own name stands for: ``{{GBR}}``, ``{{BE-VLAG}}``.
 
-    In other languages than English the country's title is not known: the code stands for it.
+    In other languages than English it is the name alone, without a link; ``{{DEU|#}}`` is the flag alone.
     """
     name = code or template.name
     if page.lang not in ("en", "simple"):
-        return argument(template, 1) or name
+        label = argument(template, 1)
+        return None if label == "#" else label or country_name(name, page.lang)
     title, label = _country(name)
     return link(title, template.named.get("name", "") or label)
 

@@ -79,8 +79,12 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
         code, values = values[0], values[1:]
     name = language_names(page.lang).get(code.lower(), "")
     text = " ".join(values[:1])
+    if not name or not text:
+        return text
     separator = f"{NBSP}: " if page.lang == "fr" else " "
-    return f"{word}{name}{separator}''{text}''" if name and text else text
+    meaning = template.named.get("de", "") if page.lang == "de" else ""
+    shown_text = text if "''" in text else f"''{text}''"
+    return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 
 def language_by_own_name(template: Template, page: PageFacts, *, word: str = "", cut: int = 1) -> str:
@@ -124,12 +128,6 @@ def elevation(template: Template, page: PageFacts) -> str:
     number = parse_number(values[0], page.lang)
     text = number.shown if number is not None and len(values[0]) > 4 else values[0]
     return f"{text}{NBSP}m{words.get(level, '')}"
-
-
-def german_country(template: Template, page: PageFacts) -> str | None:
-    """Gives what ``{{DEU|Berlin}}`` shows beside a flag; ``{{DEU|#}}`` is the flag alone, ``{{DEU}}`` its code here."""
-    label = argument(template, 1)
-    return None if label == "#" else label or template.name
 
 
 def arabic_with_transcription(template: Template, page: PageFacts) -> str:

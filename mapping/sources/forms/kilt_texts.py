@@ -9,14 +9,16 @@ import orjson
 
 from kbsource.errors import RecordError
 from kbsource.files import Storage, join
-from kbsource.kilt import kilt_texts
+from kbsource.kilt_names import LEAD
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import MANIFEST
-from mapping.search.numbering import Numbering
+from mapping.search.numbering import Numbering, paragraphs_of
 from mapping.sources.reading.fields import text_at
 from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
 
-Paragraphs = Callable[[str], list[str] | None]
+OldPage = tuple[list[str], list[str]]
+"""Paragraphs of a page, the title in front, and the section of each, without newline."""
+Paragraphs = Callable[[str], OldPage | None]
 """Page id -> paragraphs, None for an unknown page."""
 
 # A record of the released file begins with its id, so that most need not be parsed.
@@ -49,11 +51,9 @@ def check_knowledge_source(path: str, storage: Storage) -> None:
 def release_paragraphs(source: KnowledgeSource, numbering: Numbering) -> Paragraphs:
     """Gives a look-up in a release, whose spans count paragraphs so."""
 
-    def paragraphs(page_id: str) -> list[str] | None:
+    def paragraphs(page_id: str) -> OldPage | None:
         page = source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
-        if page is None:
-            return None
-        return kilt_texts(page)[0] if numbering == "kilt" else [one.text for one in page.elements]
+        return None if page is None else paragraphs_of(page, numbering)
 
     return paragraphs
 
@@ -88,6 +88,11 @@ def _paragraphs(record: dict[str, object]) -> bytes:
     return orjson.dumps(texts)
 
 
-def stored_paragraphs(text: bytes | None) -> list[str] | None:
-    """Gives the paragraphs that ``id_and_paragraphs`` stored."""
-    return None if text is None else orjson.loads(text)
+def stored_paragraphs(text: bytes | None) -> OldPage | None:
+    """Gives the paragraphs that ``id_and_paragraphs`` stored, with their sections."""
+    if text is None:
+        return None
+    texts, sections = orjson.loads(text), [LEAD]
+    for one in texts:
+        sections.append(one.rstrip("\n") if one.startswith("Section::::") else sections[-1])
+    return texts, sections[1:]

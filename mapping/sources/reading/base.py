@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage
+from kbsource.files import Storage, base_name
 from kbsource.records import BadRecord
 from mapping.options import Checked, Option
 from mapping.records import Example
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+_SPLIT_WORDS = {"train": "train", "dev": "dev", "val": "dev", "valid": "dev", "validation": "dev", "test": "test"}
 EVIDENCE_SPAN = "evidence_span"
 """Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
 PARTIAL_EVIDENCE = "partial_evidence"
@@ -77,6 +79,23 @@ LABELS = Option(
 Options = TypeVar("Options", bound=SourceOptions)
 
 
+class LeftOut(NamedTuple):
+    """A record that is no example of its own.
+
+    Attributes:
+        example_id: its id; of a merged record that of the example that it is a part of; None where none can be read.
+        file, line: base name of its file, and its line there or the number of the array's element that holds it.
+        outcome: how it is counted.
+        reason: why; None for a merged one.
+    """
+
+    example_id: str | None
+    file: str
+    line: int
+    outcome: Literal["excluded", "rejected", "merged"]
+    reason: str | None = None
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of one reading.
@@ -103,6 +122,13 @@ class Tally:
     lost_evidences: Counter[str] = field(default_factory=Counter)
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
+
+    def leave(self, left: LeftOut) -> None:
+        """Counts a record that is no example of its own."""
+        if left.reason is None:
+            self.merged += 1
+        else:
+            (self.excluded if left.outcome == "excluded" else self.rejected)[left.reason] += 1
 
 
 class Source(ABC, Generic[Options]):
@@ -138,8 +164,9 @@ class Source(ABC, Generic[Options]):
         """Gives every record once, in the order of the inputs: an example, or the reason why there is none.
 
         A ``BadRecord`` has stage ``source`` for a record; ``evidence`` for one piece of evidence whose id does not
-        exist, in front of its example, where the evidence has empty text; ``reference`` for a record of the
-        references. Excluded records are only counted. ``tally`` is complete when the iterator has ended.
+        exist, in front of its example, where the evidence has empty text or is left out; ``reference`` for a record of
+        the references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator
+        has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.
@@ -149,3 +176,19 @@ class Source(ABC, Generic[Options]):
         """Raises SetupError for a split that the dataset does not have."""
         if split not in self.splits:
             raise SetupError(f"{self.name} has no split {split!r}. Choose one of: {', '.join(self.splits)}.")
+
+
+def check_names(paths: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file whose name has the words of other splits alone."""
+    for path in paths:
+        check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
+
+
+def check_words(path: str, words: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file where words that say of which split it is name other ones alone."""
+    named = sorted({_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS})
+    if named and split not in named:
+        raise SetupError(
+            f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"
+            " of your own that is neither needs another name."
+        )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from mapping.records import Example, iter_evidence
-from mapping.sources.reading.base import Tally
+from mapping.sources.reading.base import LeftOut, Tally
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.files_in import RawRecord
 from mapping.sources.reading.labels import Labels
@@ -72,7 +72,7 @@ def read_examples(
                 example = convert(labels.join(record) if labels else record, origin)
                 example = _with_own_id(example, record, number, scratch, rename)
             except ExclusionError as exclusion:
-                tally.excluded[exclusion.reason] += 1
+                exclude(raw, exclusion.reason, tally, key=key)
             except RecordError as error:
                 yield reject(raw, error, tally, key=key)
             else:
@@ -99,9 +99,14 @@ def give(example: Example, origin: Origin, tally: Tally) -> Iterator[Example | B
     yield example
 
 
+def exclude(raw: RawRecord, reason: str, tally: Tally, *, key: str = "") -> None:
+    """Counts a record that the rules of its dataset leave out."""
+    tally.leave(LeftOut(key or None, raw.file, raw.line, "excluded", reason))
+
+
 def reject(raw: RawRecord, error: RecordError, tally: Tally, *, key: str = "") -> BadRecord:
     """Counts a rejected record and gives its row."""
-    tally.rejected[error.reason] += 1
+    tally.leave(LeftOut(key or None, raw.file, raw.line, "rejected", error.reason))
     return raw.bad(error, key=key)
 
 

@@ -91,8 +91,6 @@ def opened(storage: Storage, path: str, *, member: str | None = None) -> Iterato
     """
     if not storage.exists(path):
         raise SetupError(f"{path}: no such file.")
-    if not storage.size(path):
-        raise SetupError(f"{path} is empty. Download or write it again.")
     try:
         with storage.open_read(path) as stored:
             head = stored.read(_HEAD_BYTES)
@@ -286,5 +284,5 @@ def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], boo
                 return
         except RecordError:
             continue
-    shown = first[:160].decode("utf-8", "replace")
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in first[:160].decode("utf-8", "replace"))
     raise SetupError(f"{path} is not what was expected: {expected}. Its first record is: {shown}")

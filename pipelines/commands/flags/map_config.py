@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import yaml
 
 from kbsource.errors import SetupError
-from kbsource.files import join
+from kbsource.files import LocalStorage, join
 from mapping.sources import DATASETS
 from mapping.sources.reading.base import SPLITS, Split
 from pipelines.commands.flags.map_flags import (
@@ -68,12 +68,14 @@ def read_config(path: str) -> list[Entry]:
             allowed there.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with LocalStorage().open_read(path) as file:
             root = yaml.compose(file, Loader=yaml.SafeLoader)
     except FileNotFoundError as error:
         raise SetupError(f"{path}: no such file.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SetupError(f"{path} is no YAML: {error}") from error
+        raise SetupError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise SetupError(f"{path} is nested too deeply; it needs five levels at most.") from error
     if root is None:
         raise SetupError(f"{path} is empty; it must name datasets.")
     return list(_Reader(path).entries(root))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
@@ -15,6 +17,7 @@ from pipelines.progress import clock
 if TYPE_CHECKING:
     from pipelines.jobs.qampari import QampariSummary
 
+_DEFAULT_NAME = os.path.basename(DEFAULT_MODEL)
 _POOL_FLAGS = {
     SIMPLE: "simple",
     COMPOSITION: "compositions",
@@ -46,6 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from mapping.qampari.facts.validation import LEAST_ENTAILMENT
     from mapping.qampari.selection import SampleSizes
     from pipelines.jobs.qampari import make_qampari
     from pipelines.options.qampari import QampariOptions
@@ -57,6 +61,12 @@ def _run(args: argparse.Namespace) -> int:
         for flag in ("--least-entailment", *(one.flag for one in flags_of(ModelOptions))):
             if given[place(flag)] is not None:
                 raise SetupError(f"{flag} is for a model, and --model is none; leave one out.")
+    elif given["least_entailment"] is None and os.path.basename(os.path.normpath(model.model)) != _DEFAULT_NAME:
+        print(
+            f"kbsource qampari: warning: --model {model.model} is judged by the threshold of {_DEFAULT_NAME}, "
+            f"{LEAST_ENTAILMENT}; choose its own with --least-entailment.",
+            file=sys.stderr,
+        )
     if args.no_tables is not None:
         for flag in ("--key-columns", "--redirect-aliases"):
             if given[place(flag)]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -72,6 +73,7 @@ def read(
     text_namespaces: frozenset[int] | None = None,
     whole_bytes: int = 1 << 20,
     max_bytes: int = 1 << 20,
+    on_damage: Callable[[int], None] | None = None,
 ) -> list[Record]:
     """Reads the data as one file in the ranges that the cuts make."""
     storage = MemoryStorage({PATH: data}, read_bytes=read_bytes)
@@ -89,6 +91,7 @@ def read(
             site,
             as_of=as_of,
             text_namespaces=text_namespaces,
+            on_damage=on_damage,
             whole_bytes=whole_bytes,
             max_bytes=max_bytes,
         )
@@ -289,6 +292,17 @@ def test_members_of_gzip_follow_on_each_other() -> None:
     packed = b"".join(gzip.compress(XML[start : start + 777]) for start in range(0, len(XML), 777))
     assert read(packed + bytes(100), read_bytes=64) == read(gzip.compress(XML))
     assert reasons(read(packed + b"garbage"))[-1] == ("trailing_garbage", "")
+
+
+def test_of_a_damage_the_stored_bytes_are_told_whatever_the_cuts() -> None:
+    packed = [bz2.compress(XML[start : start + 900]) for start in range(0, len(XML), 900)]
+    place = len(packed[0]) + len(packed[1])
+    data = flip(b"".join(packed), place + 60)
+    for cuts in ([], [200, place, place + 100]):
+        told: list[int] = []
+        read(data, cuts, on_damage=told.append)
+        # From the block's magic, behind four bytes of the stream, to that of the stream's end, before ten or eleven.
+        assert told in ([len(packed[2]) - 14], [len(packed[2]) - 15])
 
 
 def test_a_block_lost_inside_a_page_cuts_that_page() -> None:

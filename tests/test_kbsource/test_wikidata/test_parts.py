@@ -13,7 +13,7 @@ import pytest
 from kbsource.files import LocalStorage
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import Key, Work, with_numbers
-from kbsource.wikidata import parts
+from kbsource.wikidata import columns, parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import Entity, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
@@ -112,7 +112,7 @@ def test_an_entity_that_is_tried_alone_is_the_only_one_read_and_leaves_nothing(t
 
 
 def test_long_tables_are_cut_into_files_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(parts.GROUP_ROWS, "statements", 2)
+    monkeypatch.setitem(columns.GROUP_ROWS, "statements", 2)
     monkeypatch.setitem(parts.ROWS_PER_FILE, "statements", 4)
     report, _ = write(tmp_path, [item(f"Q{number}", *[item_snak("P1", "Q9")] * 3) for number in (1, 2, 3)])
     assert [entry.rows for entry in report.tables["statements"]] == [4, 4, 1]

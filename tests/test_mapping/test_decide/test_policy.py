@@ -58,10 +58,10 @@ CASES: list[tuple[str, Split, str, str, str | None]] = [
     ("fever", "train", "S:w S:0", "~ -", None),
     ("fever", "train", "S:e S:xm S:h", "- - +1", None),
     ("fever", "train", "S:n", "~", None),
-    # HotpotQA: one set; sentences that do not exist are passed over, a missing page drops the question.
+    # HotpotQA: one set; a missing page drops the question.
     ("hotpotqa", "dev", "yes:xh", "+2", None),
-    ("hotpotqa", "dev", "yes:xe", "+1", None),
-    ("hotpotqa", "train", "yes:xe", "+1", None),
+    ("hotpotqa", "dev", "yes:xe", "-", "empty_evidence"),
+    ("hotpotqa", "train", "yes:xe", "~", None),
     ("hotpotqa", "train", "yes:ee", "~", None),
     ("hotpotqa", "dev", "yes:xw", "-", "below_threshold"),
     ("hotpotqa", "train", "yes:xw", "~", None),

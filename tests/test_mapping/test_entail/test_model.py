@@ -325,3 +325,34 @@ def test_longer_pairs_than_the_model_takes_cannot_be_asked_for(folder: Path) -> 
 
 def test_labels_of_the_tests_are_those_of_the_model() -> None:
     assert set(LABELS) == set(Verdict._fields)
+
+
+def test_verdicts_of_a_quantised_model_do_not_depend_on_the_others_in_a_list(tmp_path: Path) -> None:
+    model = open_model(ModelOptions(str(overlap_model(tmp_path, is_quantised=True)), backend="onnx"))
+    pairs = [pair for pair, _ in facts()]
+    assert model.judge(pairs) == [model.judge([pair])[0] for pair in pairs]
+
+
+@pytest.mark.parametrize("shape", [(1, 32), (1, "tokens"), (4, 32), (4, "tokens"), ("pairs", 32)])
+def test_a_graph_of_a_fixed_form_says_the_same_as_one_that_takes_any(
+    shape: tuple[str | int, ...], tmp_path: Path
+) -> None:
+    pairs = [*(pair for pair, _ in facts()[:30]), Pair(" ".join(["Ada lives in Corvo."] * 12), "Ada lives in Corvo.")]
+    wanted = open_model(ModelOptions(str(overlap_model(tmp_path / "any")), backend="onnx", max_tokens=32)).judge(pairs)
+    options = ModelOptions(str(overlap_model(tmp_path / "fixed", shape=shape)), backend="onnx", max_tokens=32)
+    assert open_model(options).judge(pairs) == wanted
+
+
+def test_a_graph_of_a_fixed_length_takes_no_longer_pairs(tmp_path: Path) -> None:
+    folder = str(overlap_model(tmp_path, shape=("pairs", 32)))
+    assert model_facts(ModelOptions(folder, backend="onnx"))["max_tokens"] == 32
+    with pytest.raises(SetupError, match=r"--max-tokens is 64; .* takes 32"):
+        open_model(ModelOptions(folder, backend="onnx", max_tokens=64))
+
+
+def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
+    folder = overlap_model(tmp_path)
+    for content in (b"", b"noise" * 20, b"\x3a\xff\xff\x03", (folder / "model.onnx").read_bytes()[:300]):
+        (folder / "model.onnx").write_bytes(content)
+        with pytest.raises(SetupError, match=r"model\.onnx: these are no weights"):
+            open_model(ModelOptions(str(folder), backend="onnx"))

@@ -348,10 +348,12 @@ def test_the_scores_for_reading(tmp_path: Path) -> None:
 
 
 def test_every_quirk_changes_a_score(tmp_path: Path) -> None:
+    late = _answer("r", 0, "Sorn", proofs=(("Sorn", "cdefghijkl"),))
     twins = [{"answer_text": "M", "aliases": ["x"]}, {"answer_text": "M", "aliases": ["y"]}, {"answer_text": "Tey"}]
-    gold = [*GOLD, {"qid": "m", "answer_list": twins}]
+    gold = [*GOLD, {"qid": "m", "answer_list": twins}, {"qid": "r", "answer_list": [late]}]
     predictions = [*PREDICTIONS, {"qid": "m", "predictions": ["x", "y", "X", "Tey"]}]
     retrieved = [*RETRIEVED, {"qid": "m", "ctxs": [{"id": "1", "title": "Teys", "text": "none"}]}]
+    retrieved.append({"qid": "r", "ctxs": [{"id": "2", "title": "Sorn", "text": "abcdefghij"}]})
     plain, _ = _evaluate(tmp_path, gold, predictions, retrieved, ks=(2,))
 
     for quirk in QUIRKS:

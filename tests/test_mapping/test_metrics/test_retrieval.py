@@ -133,3 +133,24 @@ def test_most_of_a_text_is_a_common_run_of_more_than_seven_tenths(one: str, othe
     longest = max((len(run) for run in runs if run in other), default=0)
 
     assert shares_most(one, other) == (10 * longest > 7 * min(len(one), len(other)))
+
+
+def _walked(evidence: str, passage: str) -> int:
+    """Gives the longest run that the released script sees: it goes along diagonals, and in the second half numbers the
+    passage's characters by the evidence's and the other way round."""
+    pairs = ((len(passage), len(evidence)), (len(evidence), len(passage)))
+    firsts = [(k - back, n - 1 - back) for m, n in pairs for k in range(m) for back in range(min(k + 1, n))]
+    return max((_n_same(passage[i:], evidence[j:]) for i, j in firsts), default=0)
+
+
+def _n_same(one: str, other: str) -> int:
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+@given(TEXTS, TEXTS)
+@example("cdefghijkl", "abcdefghij")  # the evidence begins later in the passage, and ends behind it
+@example("abcdefghij", "cdefghijkl")
+def test_as_released_runs_are_seen_at_a_part_of_the_places(evidence: str, passage: str) -> None:
+    seen = 10 * _walked(evidence, passage) > 7 * min(len(evidence), len(passage))
+
+    assert shares_most(evidence, passage, partial_runs=True) == seen

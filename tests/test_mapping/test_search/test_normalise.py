@@ -67,7 +67,23 @@ def test_canonically_equal_texts_have_equal_forms(token: str) -> None:
     assert normal_form(composed) == normal_form(decomposed)
 
 
-@pytest.mark.parametrize(("raised", "plain"), [("10¹⁸", "1018"), ("m⁻²", "m−2"), ("xⁿ⁺¹", "xn+1"), ("H₂O", "H2O")])
+@pytest.mark.parametrize(
+    ("raised", "plain"),
+    [
+        ("10¹⁸", "1018"),
+        ("10^18", "1018"),
+        ("3×10^8", "3×108"),
+        ("10^(18)", "1018"),
+        ("10⁻¹⁸", "10−18"),
+        ("10^-18", "10−18"),
+        ("10^−18", "10−18"),
+        ("x^(k)", "xk"),
+        ("m^2", "m2"),
+        ("m⁻²", "m−2"),
+        ("xⁿ⁺¹", "xn+1"),
+        ("H₂O", "H2O"),
+    ],
+)
 def test_what_is_raised_or_lowered_reads_as_on_the_line(raised: str, plain: str) -> None:
     assert normal_form(raised) == normal_form(plain)
     assert Tokeniser("en").forms(f"about {raised} of") == Tokeniser("en").forms(f"about {plain} of")

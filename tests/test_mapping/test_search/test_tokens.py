@@ -32,6 +32,7 @@ TEXTS = {
     "kana with marks": ("カ\u3099タ・ナ", "カ\u3099|タ|ナ"),
     "Thai letters with their marks": ("ที่ นี้", "ที่|นี้"),
     "combining characters stay with their letter": ("cafe\u0301 x", "cafe\u0301|x"),
+    "powers": ("3x10^8 10^-18 (10^18)", "3x10^8|10^|18|10^18"),
     "emoji": ("🚀🚀 fine", "🚀|🚀|fine"),
     "no-break and ideographic spaces": ("a\u00a0b\u3000c", "a|b|c"),
     "blank": (" \t\u00a0", ""),
@@ -39,6 +40,9 @@ TEXTS = {
 }
 # Pieces that spaCy's rules for several languages split, glue or treat by special case.
 ODD = [
+    "^",
+    "⁻",
+    "¹⁸",
     "U.S.",
     "a.m",
     "don't",

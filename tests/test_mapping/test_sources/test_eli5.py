@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,9 @@ def test_rows_of_the_campaign_that_cannot_be_used_are_reported(dev: Reading) -> 
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_without_a_campaign_every_question_is_given_with_its_answers_alone(split: Split) -> None:
-    reading = read_source("eli5", DEMO / "eli5_dev.jsonl", split=split)
+def test_without_a_campaign_every_question_is_given_with_its_answers_alone(split: Split, tmp_path: Path) -> None:
+    copied = shutil.copy(DEMO / "eli5_dev.jsonl", tmp_path / "eli5.jsonl")
+    reading = read_source("eli5", copied, split=split)
     assert (reading.tally.records, reading.tally.examples, reading.tally.evidences) == (14, 13, 0)
     assert not reading.tally.excluded
 

@@ -183,7 +183,7 @@ def test_the_wrong_input_altogether_stops_at_once(
 def test_a_gap_between_the_files_of_pages_stops_at_once(tmp_path: Path) -> None:
     for name in ("wiki-001.jsonl", "wiki-004.jsonl"):
         (tmp_path / name).write_bytes((WIKI / "wiki-001.jsonl").read_bytes())
-    with pytest.raises(SetupError, match=r"2 files are missing between others, such as wiki-002\.jsonl"):
+    with pytest.raises(SetupError, match=r"2 files missing between others, such as wiki-002\.jsonl"):
         read_source("fever", FOLDER / "dev.jsonl", tmp_path)
 
 

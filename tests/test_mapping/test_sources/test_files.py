@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from kbsource.errors import SetupError
 from kbsource.files import LocalStorage
 from mapping.sources import SOURCES
 from mapping.sources.reading import files_in
-from mapping.sources.reading.base import Inputs, SourceOptions, Tally
+from mapping.sources.reading.base import Inputs, SourceOptions, Split, Tally, check_names
 from mapping.sources.reading.files_in import iter_array, iter_lines
 from mapping.sources.reading.reasons import LOST_EVIDENCE, REJECTED
 from tests.support.dataset_sources import DATA, read_source
@@ -73,7 +75,7 @@ def test_a_broken_element_ends_where_the_next_begins(tmp_path: Path, data: bytes
         (b'[{"a": 1}, {"a": ', "no closing"),
         (b'[{"a": 1}', "no closing"),
         (b"", "is empty"),
-        (b"7z\xbc\xaf\x27\x1c....", "is a 7z file"),
+        (b"7z\xbc\xaf\x27\x1c....", "7z is not read.*7z x -so .* bzip2 > "),
         (b"\0" * 257 + b"ustar" + b"\0" * 250, "is a tar archive"),
         ('[{"a": 1}]'.encode("utf-16"), "UTF-16"),
     ],
@@ -81,6 +83,16 @@ def test_a_broken_element_ends_where_the_next_begins(tmp_path: Path, data: bytes
 def test_what_is_no_whole_array_stops_at_once(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(SetupError, match=message):
         _array(tmp_path / "array.json", data)
+
+
+def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "nq-dev-kilt.jsonl.xz"
+    path.write_bytes(b"\xfd7zXZ\x00....")
+    plain = str(path).removesuffix(".xz")
+    with pytest.raises(
+        SetupError, match=re.escape(f"is a xz file, which is not read. Convert it: xz -dc {path} | bzip2 > {plain}.bz2")
+    ):
+        list(iter_lines(STORAGE, str(path)))
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -214,3 +226,35 @@ def test_the_index_on_disk_is_removed_even_when_reading_stops(tmp_path: Path) ->
     assert list(tmp_path.iterdir())
     rows.close()  # type: ignore[attr-defined]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file", "split", "found"),
+    [
+        ("fever", "fever/dev.jsonl", "train", "dev"),
+        ("hotpotqa", "hotpotqa/dev.json", "test", "dev"),
+        ("kilt", "kilt/nq-dev-kilt.jsonl", "train", "dev"),
+    ],
+)
+def test_a_file_whose_name_is_of_another_split_is_refused(dataset: str, file: str, split: Split, found: str) -> None:
+    with pytest.raises(
+        SetupError, match=f"is of the split {found}, not of {split}: give a file of {split}, or --split"
+    ):
+        read_source(dataset, DATA / file, split=split)
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "is_right"),
+    [
+        ("v1.0-simplified_simplified-nq-train.jsonl.gz", "train", True),
+        ("nq-dev-00.jsonl.gz", "train", False),
+        ("triviaqa-test_id_without_answers-kilt.jsonl", "test", True),
+        ("triviaqa-test_id_without_answers-kilt.jsonl", "dev", False),
+        ("validation_eli5.parquet", "dev", True),
+        ("train_and_dev.jsonl", "dev", True),
+        ("trained.jsonl", "dev", True),
+    ],
+)
+def test_words_of_a_name_tell_its_split(name: str, split: Split, is_right: bool) -> None:
+    with nullcontext() if is_right else pytest.raises(SetupError, match=name):
+        check_names([f"folder/test/{name}"], split)

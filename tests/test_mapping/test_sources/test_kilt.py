@@ -147,6 +147,9 @@ def test_test_files_without_answers_stay_as_they_are(tmp_path: Path) -> None:
     assert without_answers(record, policy) == row
 
 
+ANY_FIT = KiltOptions(max_misfits=1.0)
+
+
 def _span(**fields: object) -> dict[str, Any]:
     span = copy.deepcopy(ROWS[1]["output"][0]["provenance"][0]) | fields
     return {"id": "b", "input": "q", "output": [{"answer": "x", "provenance": [span]}]}
@@ -165,9 +168,29 @@ def _span(**fields: object) -> dict[str, Any]:
 def test_evidence_that_does_not_exist_is_reported_and_stays_with_empty_text(
     tmp_path: Path, bad: dict[str, Any], reason: str
 ) -> None:
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [bad]), OLD)
+    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [bad]), OLD, options=ANY_FIT)
     assert reading.reasons == [("evidence", "b", reason)]
     assert texts_of(reading.examples[0]) == [[""]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (
+            {"title": "Ister Sound"},
+            "another_title.; the first is x.jsonl, line 20: title 'Ister Sound', where there is",
+        ),
+        ({"section": "Section::::Course.\n"}, "another_section.; .* where there is 'Section::::Abstract.'"),
+        ({"end_paragraph_id": 2}, "offsets_out_of_range.; .* paragraphs 1-2 of 15, which has 2"),
+    ],
+)
+def test_spans_that_do_not_fit_the_old_knowledge_source_are_borne_up_to_a_share(
+    tmp_path: Path, bad: dict[str, Any], told: str
+) -> None:
+    rows = [_span() | {"id": str(number)} for number in range(19)]
+    read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad)]), OLD)
+    with pytest.raises(SetupError, match=rf"knowledgesource.jsonl: 2 of 21 spans do not fit it \(2 {told}"):
+        read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad), _span(**bad) | {"id": "c"}]), OLD)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +217,9 @@ def test_a_bad_record_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: dict
 def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -> None:
     page = next(one for one in map(json.loads, OLD.open(encoding="utf-8")) if one["wikipedia_id"] == "30")
     start = page["text"][1].index("sea.")
-    across = _span(wikipedia_id="30", start_paragraph_id=1, start_character=start, end_paragraph_id=2, end_character=9)
-    whole = _span(wikipedia_id="30", start_paragraph_id=4, end_paragraph_id=4) | {"id": "c"}
+    river = {"wikipedia_id": "30", "title": "River Ullane"}
+    across = _span(**river, start_paragraph_id=1, start_character=start, end_paragraph_id=2, end_character=9)
+    whole = _span(**river, start_paragraph_id=4, end_paragraph_id=4, section="Section::::Course.\n") | {"id": "c"}
     for key in ("start_character", "end_character", "bleu_score"):
         del whole["output"][0]["provenance"][0][key]
     reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [across, whole]), OLD)
@@ -222,7 +246,7 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
         texts = kilt_record(page)["text"] if numbering == "kilt" else [one.text for one in page.elements]
         last = len(texts) - 1
         span = {"wikipedia_id": str(page.page_id), "title": page.title, "start_paragraph_id": last}
-        span |= {"start_character": 3, "end_paragraph_id": last, "end_character": 20, "section": "x"}
+        span |= {"start_character": 3, "end_paragraph_id": last, "end_character": 20}
         rows.append({"id": page.title, "input": "q", "output": [{"answer": "x", "provenance": [span]}]})
         expected.append([[texts[last][3:20].strip()]])
     path = write_lines(tmp_path / "x.jsonl", rows)
@@ -258,7 +282,7 @@ def test_real_files_written_back_unmoved_have_the_same_bytes(tmp_path: Path, ste
     ids = {span["wikipedia_id"] for row in rows for one in row["output"] for span in one.get("provenance", [])}
     ids |= {span["wikipedia_id"] for row in rows for span in row.get("meta", {}).get("partial_evidence", [])}
     old = [{"_id": one, "wikipedia_id": one, "text": ["text " * 2000] * 200} for one in sorted(ids)]
-    reading = read_source("kilt", path, write_lines(tmp_path / "old.jsonl", old))
+    reading = read_source("kilt", path, write_lines(tmp_path / "old.jsonl", old), options=ANY_FIT)
     assert not reading.rejected
     dataset = dataset_named(path.name)
     assert dataset == stem

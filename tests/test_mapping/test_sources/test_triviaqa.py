@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -292,3 +293,11 @@ def test_real_sample(split: Split, ids: list[str], tmp_path: Path) -> None:
 def test_real_files_of_the_web_part_are_refused(part: str) -> None:
     with pytest.raises(SetupError, match="web part"):
         read_source("triviaqa", real_path(f"datasets/triviaqa/rc_sample/triviaqa-rc.tar.gz/qa/{part}"))
+
+
+def test_a_file_that_says_it_is_of_another_split_is_refused(tmp_path: Path) -> None:
+    copied = tmp_path / "questions.json"
+    shutil.copy(DEMO / "qa" / "wikipedia-dev.json", copied)
+    assert read_source("triviaqa", copied).examples
+    with pytest.raises(SetupError, match="is of the split dev, not of train"):
+        read_source("triviaqa", copied, split="train")

@@ -65,6 +65,12 @@ def test_a_span_without_meta_has_no_such_key_and_an_empty_one_stays() -> None:
     assert _one_span(FOUND, evidence=Evidence(TITLE, "t", {}))["meta"] == {}
 
 
+def test_a_span_of_trex_has_its_section_behind_the_title() -> None:
+    record = _record(_example(Output("a", (Evidence(TITLE, "t"),))), {(0, 0): FOUND}, "trex")
+    (span,) = record["output"][0]["provenance"]
+    assert list(span) == ["wikipedia_id", "title", "section", *SPAN_KEYS[2:], "bleu_score"]
+
+
 def test_a_page_alone_has_only_id_and_title_and_gives_the_answer_in_entity_linking() -> None:
     example = _example(Output(None, (Evidence(TITLE, None),)), meta={"left_context": ""})
     record = _record(example, {(0, 0): Placed("page_only", 15, "Port Sellick")}, "aidayago2")
@@ -82,12 +88,6 @@ def test_dropped_outputs_are_left_out_and_lost_provenance_leaves_the_answer() ->
     example = _example(*(Output(answer, (Evidence(TITLE, "t"),)) for answer in ("a", "b", None)))
     record = _record(example, {(0, 0): FOUND, (1, 0): lost, (2, 0): lost}, "nq")
     assert [list(output) for output in record["output"]] == [["answer", "provenance"], ["answer"]]
-
-
-def test_a_fact_that_does_not_exist_is_left_out_of_its_set() -> None:
-    example = _example(Output("yes", (Evidence(TITLE, ""), Evidence(TITLE, "t"))))
-    record = _record(example, {(0, 0): Placed("empty_evidence", 30, "T"), (0, 1): FOUND}, "hotpotqa")
-    assert [span["start_character"] for span in record["output"][0]["provenance"]] == [4]
 
 
 @pytest.mark.parametrize(

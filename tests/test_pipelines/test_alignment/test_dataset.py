@@ -9,9 +9,11 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
+from mapping.decide.policy import REASONS
 from mapping.write.report import AlignmentCounts
 from mapping.write.validate import validate_kilt
 from pipelines.alignment import cutting, rows
+from pipelines.cli import main
 from pipelines.jobs.map_dataset import MapSummary
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
@@ -90,6 +92,44 @@ def test_every_record_is_accounted_for(own: MapSummary) -> None:
         ("own.jsonl", "duplicate_id", "line 11"),
         ("own.jsonl", "unknown_field", "line 12"),
     ]
+
+
+def test_every_record_has_its_fate_in_a_table(own: MapSummary) -> None:
+    rows = [tuple(row.values()) for row in table(Path(own.output), "records")]
+
+    assert rows == [
+        (0, "exact", "own.jsonl", 1, "written", None, 1.0, 1, 1, 1, 1),
+        (1, "redirect", "own.jsonl", 2, "written", None, 1.0, 1, 1, 1, 1),
+        (2, "url", "own.jsonl", 3, "written", None, None, 1, 1, 1, 1),
+        (3, "missing", "own.jsonl", 4, "dropped", "page_missing", None, 1, 0, 1, 0),
+        (4, "ambiguous", "own.jsonl", 5, "dropped", "page_ambiguous", None, 1, 0, 1, 0),
+        (5, "empty", "own.jsonl", 6, "dropped", "empty_evidence", None, 1, 0, 1, 0),
+        (6, "weak", "own.jsonl", 7, "dropped", "no_match", None, 1, 0, 1, 0),
+        (7, "two", "own.jsonl", 8, "written", None, 1.0, 2, 1, 2, 1),
+        (8, "no output", "own.jsonl", 9, "written", None, None, 0, 0, 0, 0),
+        (None, None, "own.jsonl", 10, "rejected", "malformed_json", None, None, None, None, None),
+        (None, "exact", "own.jsonl", 11, "rejected", "duplicate_id", None, None, None, None, None),
+        (None, "typo", "own.jsonl", 12, "rejected", "unknown_field", None, None, None, None, None),
+    ]
+
+
+def test_the_fate_of_a_record_is_shown(own: MapSummary, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", own.output, "two"]) == 0
+    shown = capsys.readouterr().out
+    assert "outcome    written\n" in shown
+    assert "output 0, 0  page_missing\n" in shown
+    assert "new place    Lake Miravel, Section::::Abstract., 1, " in shown
+    assert main(["show", own.output, "exact"]) == 0
+    first, second = capsys.readouterr().out.split("\n\nrecord ")
+    assert "read from  own.jsonl, 1\n" in first
+    assert "rejected: duplicate_id" in second
+    assert "line 11: exact" in second
+    assert main(["show", own.output, "weak", "--json"]) == 0
+    (weak,) = json.loads(capsys.readouterr().out)
+    assert weak["meaning"] == REASONS["no_match"]
+    assert [one["evidence_text"] for one in weak["evidences"]] == ["zebra quagga okapi gnu"]
+    assert main(["show", own.output, "nobody"]) == 1
+    assert "no record with id 'nobody'" in capsys.readouterr().err
 
 
 def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kbsource.files import LocalStorage
 from mapping.write.validate import validate_kilt
-from tests.support.alignments import map_mini, read_lines, table
+from tests.support.alignments import map_mini, read_lines, table, write_records
 from tests.support.builds import open_release
 from tests.support.dataset_sources import DATA
 
@@ -57,6 +57,8 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
     assert (first["old_wikipedia_id"], first["old_start_character"]) == ("30", 72)
     assert first["new_wikipedia_id"] == "30"
     assert first["new_title"] == "River Ullane"
+    assert (first["old_section"], first["new_section"]) == ("Section::::Abstract.",) * 2
+    assert first["old_text"] == first["new_text"] != ""
     page = open_release(release).by_id(30)
     assert page is not None
     rows = {(row["example_id"], row["output"], row["evidence"]): row for row in table(tmp_path / "out", "alignments")}
@@ -64,6 +66,23 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
     for row in crosswalk:
         assert rows[row["example_id"], row["output"], row["evidence"]]["start_character"] == row["new_start_character"]
     assert len(read_lines(tmp_path / "out" / "nq-dev-kilt.jsonl")) == 3
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("triviaqa-dev_id-kilt.jsonl", "dev"), ("triviaqa-test_id_without_answers-kilt.jsonl", "test")],
+)
+def test_published_files_without_inputs_are_moved_under_their_names(
+    release: Path, tmp_path: Path, name: str, split: str
+) -> None:
+    span = {"wikipedia_id": "30", "title": "River Ullane"}
+    row = {"id": "tc_1", "output": [{"answer": "Miravel", "provenance": [span]}]} if split == "dev" else {"id": "tc_1"}
+    source = write_records(tmp_path / name, [row])
+    summary = map_mini(tmp_path / "out", release, "kilt", source, split=split)
+
+    assert (summary.manifest.facts["policy"], read_lines(tmp_path / "out" / name)) == ("triviaqa", [row])
+    assert validate_kilt(str(tmp_path / "out" / name), open_release(release), LocalStorage()).is_valid
 
 
 @pytest.mark.usefixtures("in_this_process")

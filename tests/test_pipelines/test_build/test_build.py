@@ -19,6 +19,7 @@ from pipelines.jobs.build_inputs import BadDumpError
 from pipelines.stores.dump_files import range_size
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.dumps import dump_xml, page_xml
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.real_data import ROOT
 
@@ -223,6 +224,36 @@ def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
 
     assert [page.title for page in open_release(tmp_path / "release")] == ["A"]
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
+
+
+def test_titles_out_of_normal_form_are_released_in_it_and_what_is_none_is_rejected(tmp_path: Path) -> None:
+    dump = tmp_path / "wiki.xml"
+    titles = [
+        "Alpha",
+        " beta ",
+        "Gamma_delta",
+        "Cafe\u0301",
+        "\u200eEps  ilon",
+        "alpha",
+        "_",
+        "A\tB",
+        ":zeta",
+        "A#b",
+        "x" * 300,
+    ]
+    pages = [page_xml(n, title, "See [[beta]], [[alpha]].") for n, title in enumerate(titles, 1)]
+    pages += [page_xml(20, "eta ", redirect="beta"), page_xml(21, " ", redirect="beta")]
+    dump.write_bytes(dump_xml(pages))
+
+    build_mini(tmp_path / "release", dump=dump, page_props=None, max_rejects=0.5)
+
+    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
+    source = open_release(tmp_path / "release")
+    released = ["Alpha", "Beta", "Gamma delta", "Caf\xe9", "Eps ilon", "Alpha", "Zeta", "A#b", "X" + "x" * 299]
+    assert [(page.title, page.elements[0].text) for page in source] == [(title, title) for title in released]
+    assert [(row["title"], row["target_title"]) for row in rows(tmp_path / "release", "redirects")] == [("Eta", "Beta")]
+    assert source.manifest.totals.rejected == {"invalid_title": 3}
+    assert {row["detail"] for row in rows(tmp_path / "release", "rejected")} == {"'_'", "'A\\tB'", "' '"}
 
 
 def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) -> None:

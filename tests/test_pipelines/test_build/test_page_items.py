@@ -22,7 +22,7 @@ from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import read_lines
 from tests.support.builds import build_mini, contents, open_release, rows
-from tests.support.entities import make
+from tests.support.entities import array, item, make
 
 Row = dict[str, Any]
 
@@ -180,7 +180,8 @@ def test_verify_finds_a_table_of_other_items(release: Path, by_sitelink: Path, t
 
 
 def test_a_release_of_wikidata_without_the_wikis_sitelinks_is_refused(tmp_path: Path) -> None:
-    make(mini_wikidata.DUMP, output=tmp_path / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS, sites=("enwiki",))
+    (tmp_path / "dump.json").write_bytes(array([item("Q1", sitelinks={"enwiki": {"title": "One"}})]))
+    make(tmp_path / "dump.json", output=tmp_path / "wikidata", sites=("enwiki",))
     with pytest.raises(SetupError, match="--sites miniwiki"):
         build_mini(tmp_path / "release", wikidata=str(tmp_path / "wikidata"))
     assert not (tmp_path / "release").exists()

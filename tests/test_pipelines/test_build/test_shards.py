@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.errors import DataError
 from kbsource.pages.assembly import dump_date
-from kbsource.pages.rejects import check_rejects
 from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, merge_templates, plan_shards
-from kbsource.runtime.chunks import Key, Stored
+from kbsource.pages.template_counts import TemplateCounts, TemplateRow
+from kbsource.runtime.chunks import Key, Stored, rows_batch
 from kbsource.schema import TEMPLATES
 
 MB = 1 << 20
@@ -47,16 +48,24 @@ def test_every_chunk_is_in_one_shard_in_order_and_shards_are_about_as_large_as_e
     )
 
 
-def test_template_tables_are_summed_up_and_sorted() -> None:
-    def table(*rows: tuple[str, str, int, int]) -> pa.Table:
-        return pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=TEMPLATES.names).cast(TEMPLATES)
+def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> None:
+    rows = [
+        [TemplateRow("b", "unknown", 2, 1, 0, None, None), TemplateRow("a", "rendered", 1, 1, 0, None, None)],
+        [TemplateRow("b", "unknown", 3, 2, 7, "First", "{{b|one two}}")],
+        [TemplateRow("b", "unknown", 1, 1, 4, "Second", "{{b|four}}")],
+    ]
+    counts = TemplateCounts()
 
-    merged = merge_templates(
-        iter([table(("b", "unknown", 2, 1), ("a", "rendered", 1, 1)), table(("b", "unknown", 3, 2))])
-    )
+    merged = merge_templates(pa.Table.from_batches([rows_batch(part, TEMPLATES)]) for part in rows)
 
-    assert [tuple(row.values()) for row in merged.to_pylist()] == [("a", "rendered", 1, 1), ("b", "unknown", 5, 3)]
+    assert [tuple(row.values()) for row in merged.to_pylist()] == [
+        ("a", "rendered", 1, 1, 0, None, None),
+        ("b", "unknown", 6, 4, 11, "First", "{{b|one two}}"),
+    ]
     assert merged.schema == TEMPLATES
+    for part in rows:
+        counts.add(part)
+    assert list(map(tuple, counts.rows())) == [tuple(row.values()) for row in merged.to_pylist()]
     assert merge_templates(iter([])).num_rows == 0
 
 
@@ -78,6 +87,14 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
 def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_rejects(Counter(rejected), 1000, max_share=0.001, allow_truncated=False)
+
+
+def test_what_damaged_blocks_may_have_held_counts_for_the_ceiling() -> None:
+    loss = loss_findings(1000, n_bytes=11_000, damaged_bytes=1000)
+    assert loss_findings(1000, n_bytes=11_000, damaged_bytes=0) == {}
+    with pytest.raises(DataError, match=r"1 of 1000 pages .* about 100 more lost in 1000 damaged bytes, 9\."):
+        check_rejects(Counter({"damaged_block": 1}), 1000, max_share=0.05, allow_truncated=False, loss=loss)
+    check_rejects(Counter({"damaged_block": 1}), 1000, max_share=0.1, allow_truncated=False, loss=loss)
 
 
 @pytest.mark.parametrize(

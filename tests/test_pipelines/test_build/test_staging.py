@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kbsource.pages.staging import (
     Scan,
     ScanReport,
     Selection,
+    lost_pages,
     part_path,
     raw_pages,
     read_batches,
@@ -86,6 +88,13 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
     assert report.rejected == {"content_model": 1, "damaged_block": 1, "malformed_xml": 1}
     assert report.n_pages == len(RECORDS)
     assert read_report(STORAGE, str(tmp_path), 3) == report
+
+
+def test_what_went_with_damaged_blocks_is_estimated_from_the_ranges_that_were_read(tmp_path: Path) -> None:
+    pages = Scan(RECORDS, part=3, file="dump.xml", site=SITE, selection=Selection(), n_bytes=500, damages=[60, 40])
+    report = stage_scan(pages, STORAGE, staging=str(tmp_path), part=3, file="dump.xml")
+    unread = replace(report, n_pages=0, n_bytes=1 << 30)
+    assert lost_pages([report, unread]) == {"damaged_bytes": 100, "estimated_lost": 2}
 
 
 def test_articles_come_back_as_they_were_read(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from pipelines.cli import COMMANDS, main
 from pipelines.commands.build import summary_text
 from pipelines.jobs.build import BuildSummary
 from tests.support import mini_wiki
+from tests.support.builds import build_mini
+from tests.support.dumps import dump_xml, page_xml
 from tests.support.real_data import ROOT
 
 NAMES = [command.name for command in COMMANDS]
@@ -96,8 +98,8 @@ def test_a_wrong_command_line_exits_with_2(argv: list[str], capsys: pytest.Captu
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--max-rejects", "2"], "--max-rejects is 2"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--runner", "abacus"], "--runner abacus"),
         (["build", "--dump", DUMP, "--output", "{tmp}/x", "--limit-page", "5"], "option --limit-page"),
-        (["check-dump", "{tmp}"], "A folder lies where a file should be"),
-        (["build", "--dump", "{tmp}", "--output", "{tmp}/x"], "A folder lies where a file should be"),
+        (["check-dump", "{tmp}"], "is a folder; name a file"),
+        (["build", "--dump", "{tmp}", "--output", "{tmp}/x"], "is a folder; name a file"),
     ],
 )
 def test_wrong_set_up_exits_with_2_and_one_message(
@@ -142,7 +144,7 @@ def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.Capt
 
 def test_check_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-dump", DUMP]) == 0
-    assert "The dump is in order: 1 files, 0 errors" in capsys.readouterr().out
+    assert "The dump is in order: 1 file, 0 errors" in capsys.readouterr().out
 
     truncated = tmp_path / "wiki.xml.bz2"
     truncated.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
@@ -175,7 +177,7 @@ def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["n_pages"] == mini_wiki.N_ARTICLES
 
     assert main(["verify", damaged]) == 1
-    assert "a file's content changed (sha256, 1 cases)" in capsys.readouterr().out
+    assert "a file's content changed (sha256, 1 case)" in capsys.readouterr().out
 
     assert main(["verify", damaged, "--json"]) == 1
     assert not json.loads(capsys.readouterr().out)["ok"]
@@ -253,6 +255,31 @@ def test_show_keeps_to_the_width_of_the_terminal(
     widest = max(map(len, text.splitlines()))
     width = max(40, min(columns, 100))
     assert width - 20 < widest <= width
+
+
+def test_templates_lists_what_loses_most_text_with_the_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["{{Sung}} {{sung|[[B|one]] two}}", "{{sung|three|x=4}} {{Gone|five}} {{nowrap|six}}", "{{Void}}"]
+    (dump := tmp_path / "wiki.xml").write_bytes(
+        dump_xml([page_xml(n, f"P{n}", text) for n, text in enumerate(texts, 1)])
+    )
+    build_mini(tmp_path / "release", dump=dump, page_props=None)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    assert main(["templates", str(tmp_path / "release")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "lost  uses  pages  outcome  template  example",
+        "  12     3      2  unknown  Sung      P1: {{sung|[[B|one]] two}}",
+        "   4     1      1  unknown  Gone      P2: {{Gone|five}}",
+    ]
+    monkeypatch.setenv("COLUMNS", "30")
+    assert main(["templates", str(tmp_path / "release"), "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["  12     3      2  unknown  Su"]
+    assert main(["templates", str(tmp_path / "release"), "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["name"], first["lost_chars"], first["example"]) == ("Sung", 12, "{{sung|[[B|one]] two}}")
+    assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -73,6 +73,14 @@ def test_how_libraries_end_changes_no_exit_code(
     assert inside == code
 
 
+@pytest.mark.parametrize("place", ["pipelines.commands", "pyarrow"])
+def test_an_interrupt_while_it_loads_leaves_no_traceback(place: str, tmp_path: Path) -> None:
+    interrupts = f"if name == {place!r}:\n            raise KeyboardInterrupt"
+    finder = f"class Finder:\n    def find_spec(self, name, *rest):\n        {interrupts}\n"
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\n{finder}sys.meta_path.insert(0, Finder())\n")
+    assert run([*script(), "show", "nowhere", "12"], tmp_path)[::2] == (130, "\nkbsource: interrupted\n")
+
+
 def test_all_that_was_printed_arrives() -> None:
     code, printed, _ = run(replaced("    print('0123456789' * 100_000)\n    return 1"))
 
@@ -158,7 +166,7 @@ def test_output_that_finds_no_room_is_a_fault_of_the_set_up(release: Path, argum
         ("raise RuntimeError('a defect')", 1, "RuntimeError: a defect"),
         ("raise SystemExit('said at last')", 1, "said at last"),
         ("raise SystemExit", 0, ""),
-        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
+        ("raise KeyboardInterrupt", 130, "kbsource: interrupted"),
     ],
 )
 def test_what_else_ends_a_process_has_its_exit_code_too(tmp_path: Path, fault: str, code: int, said: str) -> None:

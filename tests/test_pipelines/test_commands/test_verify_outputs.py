@@ -20,9 +20,10 @@ from mapping.qampari.questions import COMPOSITION
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
 from mapping.qampari.schema import QUESTIONS
+from mapping.schema import RECORDS
 from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main
-from tests.support.alignments import evidence, map_mini, record, write_records
+from tests.support.alignments import evidence, map_mini, record, table, write_records
 from tests.support.pages import title_of
 from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
 from tests.support.releases import TitleRow, write_release
@@ -335,7 +336,7 @@ def test_the_command_says_what_was_checked(
     _edit_lines(qampari, DEV, lambda records: records.pop())
     assert main(["verify", str(qampari)]) == 1
     out = capsys.readouterr().out
-    assert f"{DEV}: {QAMPARI_RELEASE.rules['not_released']} (not_released, 1 cases): 1__wikidata_comp__dev\n" in out
+    assert f"{DEV}: {QAMPARI_RELEASE.rules['not_released']} (not_released, 1 case): 1__wikidata_comp__dev\n" in out
     assert "NOT sound: 5 files, " in out
     assert "30 proofs checked" in out
     assert main(["verify", str(qampari), "--json"]) == 1
@@ -370,6 +371,42 @@ def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.Ca
     assert _broken(aligned) == {(file, "schema")}
 
 
+def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    rows = table(folder, "records")
+    change(rows)
+    values = [tuple(row.values()) for row in rows]
+    write_rows(values, "records", RECORDS, output=str(folder), storage=LocalStorage())
+    entries = json.loads((folder / "manifest.json").read_text())["files"]
+    for entry in entries:
+        if entry["file"] == shard_path("records", 0, 1):
+            entry["rows"] = len(rows)
+    _seal(folder, files=entries)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "detail"),
+    [
+        (lambda rows: rows.pop(), "record_differs", "dropped: page_missing: 0 rows, not 1"),
+        (lambda rows: rows.reverse(), "record_order", "from number 0"),
+        (
+            lambda rows: rows[0].update(outcome="excluded", reason="negative"),
+            "record_differs",
+            "excluded: negative: 1 rows, not 0",
+        ),
+        (lambda rows: rows[1].update(reason="no_match"), "record_differs", "dropped: no_match: 1 rows, not 0"),
+        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "n_evidences: 3 rows, not 2"),
+        (lambda rows: rows[1].update(n_evidences_written=1), "record_differs", "n_evidences_written: 2 rows, not 1"),
+    ],
+)
+def test_the_records_of_an_alignment_say_what_counts_and_tables_say(
+    aligned: Path, change: Callable[[list[dict[str, Any]]], object], rule: str, detail: str
+) -> None:
+    _rewrite_records(aligned, change)
+    report = verified(aligned)
+    assert rule in {one.rule for one in report.findings}
+    assert detail in {one.example for one in report.findings}
+
+
 def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path) -> None:
     folder = aligned.parents[1]
     (folder / "report.txt").write_text("done\n")
@@ -385,6 +422,7 @@ def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path)
 
     assert report.findings == inner.findings == ()
     assert (report.n_files, report.n_rows) == (inner.n_files + 2, inner.n_rows)
+    assert report.counts == inner.counts == {"records": 2}
     (aligned / "report.json").write_text("{}")
     (aligned / "stray").write_text("x")
     assert _broken(folder) == {("own/dev/report.json", "size"), ("own/dev/stray", "unlisted")}

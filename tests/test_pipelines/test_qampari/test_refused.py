@@ -12,11 +12,11 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.layout import BUILDING
-from mapping.entail.signal import ModelOptions
+from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from mapping.qampari.selection import AnswerFilter
 from pipelines.cli import main
 from tests.support.builds import contents
-from tests.support.entities import array, item, make
+from tests.support.entities import array, item, item_snak, make, statement, terms
 from tests.support.qampari_worlds import Maker, World, options_for, run_job
 from tests.support.releases import TitleRow, write_release
 
@@ -119,6 +119,22 @@ def test_the_command_says_on_the_standard_error_what_is_wrong(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_warned"),
+    [
+        (["--model", "./other"], True),
+        (["--model", "./other", "--least-entailment", "0.5"], False),
+        (["--model", f"./models/{DEFAULT_MODEL}/"], False),
+    ],
+)
+def test_the_threshold_of_the_default_model_for_another_one_is_warned_of(
+    flags: list[str], is_warned: bool, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--kb", str(world.kb), "--wikidata", str(world.wikidata), "--output", str(tmp_path / "out")]
+    assert main(["qampari", *given, *flags]) == 2
+    assert ("warning: --model ./other" in capsys.readouterr().err) == is_warned
+
+
 def test_a_release_of_wikidata_that_is_none(world: World, tmp_path: Path) -> None:
     options = options_for(world._replace(wikidata=tmp_path), tmp_path / "out")
     with pytest.raises(SetupError, match=str(tmp_path)):
@@ -136,7 +152,8 @@ def test_a_release_of_wikidata_that_is_none(world: World, tmp_path: Path) -> Non
 def test_a_release_of_wikidata_that_lacks_what_is_needed(
     options: dict[str, Any], match: str, world: World, tmp_path: Path
 ) -> None:
-    (tmp_path / "dump.json").write_bytes(array([item("Q1")]))
+    begun = statement(item_snak("P1", "Q2"), qualifiers={"P580": [item_snak("P580", "Q3")]})
+    (tmp_path / "dump.json").write_bytes(array([item("Q1", claims={"P1": [begun]}, labels=terms(de="eins"))]))
     make(tmp_path / "dump.json", output=tmp_path / "wikidata", **options)
 
     _refused(world._replace(wikidata=tmp_path / "wikidata"), tmp_path / "out", match)

@@ -114,6 +114,7 @@ COMMANDS = {
     "show": "show {0}/mini 'Lake Miravel' --full",
     "show as json": "show {0}/mini Q9000001 --json",
     "show nothing": "show {0}/mini 'Lake Miravell'",
+    "templates": "templates {0}/mini",
     "locate": "locate {0}/mini --title 'Lake Miravel' --evidence 'the Halvane Isles'",
     "locate many": "locate {0}/mini --input {0}/asked.jsonl",
     "export-kilt": "export-kilt {0}/mini --output -",

@@ -93,7 +93,8 @@ def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_da
         with TestPipeline(runner="FnApiRunner") as pipeline:
             read = pipeline | ReadEvidence([strict, own], str(tmp_path / "staging"))
             chunks = [(Key(1, 0), 1), (Key(1, 1), 1)]
-            assert_that(read.examples | "examples" >> beam.Map(n_rows), equal_to(chunks), label="are examples")
+            with_rejected = [(Key(1, 0), 2), (Key(1, 1), 1)]
+            assert_that(read.examples | "examples" >> beam.Map(n_rows), equal_to(with_rejected), label="are examples")
             assert_that(read.evidence | "evidence" >> beam.Map(n_rows), equal_to(chunks), label="are evidence")
             assert_that(
                 read.rejected | "rejected" >> beam.Map(n_rows), equal_to([(Key(1, 0), 1)]), label="are rejected"

@@ -251,12 +251,50 @@ def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
     assert verify(str(tmp_path / "r"), [WIKIDATA_RELEASE]).findings == ()
 
 
-def test_a_dump_without_entities_makes_a_sound_release(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [[], [{"type": "lexeme", "id": "L1"}]])
+def test_a_dump_without_items_and_properties_makes_no_release(lines: list[Any], tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
-    dump.write_bytes(b"[\n]\n")
-    make(dump, output=tmp_path / "release")
+    dump.write_bytes(array(lines))
+    with pytest.raises(DataError, match="no item and no property"):
+        make(dump, output=tmp_path / "release")
+    assert not (tmp_path / "release" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sites": ("enwiki", "dewikt_wiki")}, "--sites dewikt_wiki: nothing .*Did you mean"),
+        ({"sites": ("frwiki",)}, "--sites frwiki: nothing in the dump has it"),
+        ({"languages": ("en", "de")}, "--languages de: nothing"),
+        ({"qualifiers": ("P580",)}, "--qualifiers P580: nothing"),
+    ],
+)
+def test_names_that_nothing_in_the_dump_has_make_no_release(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    dump = tmp_path / "dump.json"
+    qualified = statement(item_snak("P1", "Q2"), qualifiers={"P582": [item_snak("P582", "Q3")]})
+    labels = {"labels": terms(**{"en-gb": "one"}), "sitelinks": {"enwiki": {"title": "One"}}}
+    dump.write_bytes(array([item("Q1", claims={"P1": [qualified]}, **labels)]))
+    make(dump, output=tmp_path / "fine", sites=("enwiki",), qualifiers=("P582",))
+    with pytest.raises(DataError, match=message):
+        make(dump, output=tmp_path / "release", **options)
+    assert not (tmp_path / "release" / "manifest.json").exists()
+
+
+def test_what_a_damaged_block_may_have_held_counts_for_the_ceiling(tmp_path: Path) -> None:
+    content = array(item(f"Q{number}") for number in range(1, 1001))
+    streams = [bytearray(bz2.compress(content[start : start + 8000])) for start in range(0, len(content), 8000)]
+    streams[5][60] ^= 0xFF
+    dump = tmp_path / "dump.json.bz2"
+    dump.write_bytes(b"".join(streams))
+    with pytest.raises(DataError, match=r"rejected, and about \d+ more lost in \d+ damaged bytes"):
+        make(dump, output=tmp_path / "none", max_rejects=0.01)
+    findings = make(dump, output=tmp_path / "release", max_rejects=0.2, range_bytes=1000).manifest.findings
+    lost = 1000 - len(rows(tmp_path / "release", "items"))
+    assert lost > 50
+    assert abs(findings["estimated_lost"] - lost) < lost / 5
     assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()
-    assert rows(tmp_path / "release", "items") == []
 
 
 @pytest.mark.parametrize(
@@ -265,6 +303,7 @@ def test_a_dump_without_entities_makes_a_sound_release(tmp_path: Path) -> None:
         ({"languages": ("EN",)}, "--languages"),
         ({"languages": ()}, "--languages"),
         ({"sites": ("en wiki",)}, "--sites"),
+        ({"sites": ("en",)}, "--sites has 'en'; write it like enwiki"),
         ({"qualifiers": ("580",)}, "--qualifiers"),
         ({"max_rejects": 2.0}, "--max-rejects"),
         ({"worker_memory_bytes": 1}, "--worker-memory"),

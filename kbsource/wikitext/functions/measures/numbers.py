@@ -25,9 +25,7 @@ _FORMATS: dict[str, tuple[str, str, int]] = {
 }
 
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()nixy", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱˣʸ")
-_SUBSCRIPTS = str.maketrans("0123456789+-−=()aeox", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₒₓ")
 _RAISABLE = frozenset("0123456789+-−=()nixy")
-_LOWERABLE = frozenset("0123456789+-−=()aeox")
 
 _VULGAR = {
     text[0]: (int(text[1]), int(text[3]))
@@ -169,11 +167,6 @@ def round_significant(value: float, digits: int) -> str:
 def raise_text(text: str) -> str:
     """Gives a text in superscript characters where all of it has them, else the text itself."""
     return text.translate(_SUPERSCRIPTS) if text and _RAISABLE.issuperset(text) else text
-
-
-def lower_text(text: str) -> str:
-    """Gives a text in subscript characters where all of it has them, else the text itself."""
-    return text.translate(_SUBSCRIPTS) if text and _LOWERABLE.issuperset(text) else text
 
 
 def power_of_ten(exponent: str) -> str:

@@ -8,10 +8,9 @@ from functools import cache
 from importlib import resources
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
-from kbsource.wikitext.functions.measures.numbers import NBSP, lower_text, plain_minus, raise_text
+from kbsource.wikitext.functions.measures.numbers import NBSP, plain_minus, raise_text
 
 _CHARGE = re.compile(r"([0-9]*)([+\-−–])")
-_CHEM2_NUMBER = re.compile(r"(?<=[A-Za-z\])])(\d+)")
 _CHEM2_CHARGE = re.compile(r"(?:\((\d*[+-])\)|(?<=[A-Za-z\d\])])(\d?[+-]))(?=$|[\s\])])")
 
 
@@ -34,7 +33,7 @@ def _element(name: str) -> str:
 
 
 def formula(template: Template, page: PageFacts) -> str:
-    """Gives a formula of ``{{chem|H|2|O}}``: plain numbers lowered, charges raised, one argument after the other.
+    """Gives a formula of ``{{chem|H|2|O}}``: charges raised, numbers on the line (H2O), one argument after the other.
 
     Source: https://en.wikipedia.org/wiki/Template:Chem
     """
@@ -45,19 +44,11 @@ def formula(template: Template, page: PageFacts) -> str:
     for position, value in enumerate(values):
         plain = plain_minus(value)
         charge = _CHARGE.fullmatch(plain)
-        if charge is not None and position:
-            pieces.append(raise_text(plain))
-        elif position and (plain.isdecimal() or _is_count(plain)):
-            pieces.append(lower_text(plain))
-        elif plain.isdecimal() and len(values) > 1:
+        if (charge is not None and position) or (plain.isdecimal() and not position and len(values) > 1):
             pieces.append(raise_text(plain))
         else:
             pieces.append(value)
     return "".join(pieces)
-
-
-def _is_count(text: str) -> bool:
-    return bool(text) and set(text) <= set("0123456789n+-x.") and text not in ("x", "n", ".")
 
 
 def linear_formula(template: Template, page: PageFacts) -> str:
@@ -66,12 +57,11 @@ def linear_formula(template: Template, page: PageFacts) -> str:
     text = plain_minus(text).replace("*", "·").replace("->", "→")
     if "[[" in text:
         return text
-    text = _CHEM2_CHARGE.sub(lambda found: raise_text(found.group(1) or found.group(2)), text)
-    return _CHEM2_NUMBER.sub(lambda found: lower_text(found.group(1)), text)
+    return _CHEM2_CHARGE.sub(lambda found: raise_text(found.group(1) or found.group(2)), text)
 
 
 def isotope(template: Template, page: PageFacts, *, order: str = "name") -> str:
-    """Gives ``⁷Li`` or ``⁷₃Li`` of an element by name or symbol and its mass number."""
+    """Gives ``⁷Li`` of an element by name or symbol and its mass number."""
     values = filled(template)
     if not values:
         return ""
@@ -86,7 +76,7 @@ def isotope(template: Template, page: PageFacts, *, order: str = "name") -> str:
 
 
 def element_symbol(template: Template, page: PageFacts) -> str:
-    """Gives ``²³⁸₉₂U`` of mass number, atomic number and symbol in that or the other order."""
+    """Gives ``²³⁸92U`` of mass number, atomic number and symbol in that or the other order."""
     values = filled(template)
     numbers = [value for value in values if value.isdecimal()]
     symbols = [value for value in values if not value.isdecimal()]
@@ -95,7 +85,7 @@ def element_symbol(template: Template, page: PageFacts) -> str:
     symbol = _element(symbols[0])
     numbers.sort(key=int, reverse=True)
     low = numbers[1] if len(numbers) > 1 else str(_atomic_numbers().get(symbol, ""))
-    return f"{raise_text(numbers[0]) if numbers else ''}{lower_text(low)}{symbol}"
+    return f"{raise_text(numbers[0]) if numbers else ''}{low}{symbol}"
 
 
 def particle(template: Template, page: PageFacts) -> str:
@@ -163,7 +153,7 @@ def function_limits(template: Template, page: PageFacts, *, sign: str) -> str:
     values = padded(template, 3)
     low = template.named.get("from", "") or template.named.get("sub", "")
     high = template.named.get("to", "") or template.named.get("sup", "")
-    bounds = f"{lower_text(low)}{raise_text(high)}"
+    bounds = f"{low}{raise_text(high)}"
     return f"{sign}{bounds}{values[0]}"
 
 

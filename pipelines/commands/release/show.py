@@ -7,7 +7,8 @@ import dataclasses
 import json
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, facts_table, text_width
 from pipelines.progress import size
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from kbsource.files import Storage
     from kbsource.lookup import Found
     from kbsource.records import Element, Page
+    from kbsource.release.kind import Kind
+    from kbsource.release.manifest import Manifest
 
 Row = tuple[str, object]
 _LABEL = 18
@@ -34,19 +37,28 @@ _MISSES = {
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", metavar="RELEASE", help="folder of a release of any kind")
     parser.add_argument(
-        "page", metavar="PAGE", nargs="?", help="of a release of pages: title, page id, URL or Wikidata item"
+        "page",
+        metavar="PAGE",
+        nargs="?",
+        help="of a release of pages: title, page id, URL or Wikidata item; of an alignment: id of a record",
     )
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
-    parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as JSON")
 
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
+    from kbsource.release.kind import kind_of, read_content
+    from mapping.kinds import KINDS
+    from mapping.write.kind import ALIGNMENT, ALIGNMENTS
     from pipelines.stores.storage import storage_for
 
     storage = storage_for(args.release)
+    kind = kind_of(read_content(args.release, storage), args.release, KINDS)
     if args.page is None:
-        return _show_release(args.release, storage, as_json=args.json)
+        return _show_release(args.release, kind, storage, as_json=args.json)
+    if kind in (ALIGNMENT, ALIGNMENTS):
+        return _show_record(args.release, args.page, kind.read(args.release, storage), storage, as_json=args.json)
     with KnowledgeSource.open(args.release, storage) as source:
         found = source.resolve(args.page)
         page = source.by_id(found.page_id) if found.page_id is not None else None
@@ -65,11 +77,53 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
-    from kbsource.release.kind import kind_of, read_content
-    from mapping.kinds import KINDS
+def _show_record(path: str, record_id: str, manifest: Manifest, storage: Storage, *, as_json: bool) -> int:
+    from kbsource.files import join
+    from mapping.write.fates import record_fates
 
-    kind = kind_of(read_content(path, storage), path, KINDS)
+    folders = [join(path, part.folder) for part in manifest.parts] or [path]
+    fates = [fate for folder in folders for fate in record_fates(folder, record_id, storage)]
+    if as_json:
+        print(json.dumps(fates, ensure_ascii=False, indent=2))
+    elif fates:
+        print("\n\n".join(map(record_text, fates)))
+    else:
+        print(f"kbsource show: no record with id {record_id!r} was read for {path}.", file=sys.stderr)
+    return 0 if fates else 1
+
+
+def record_text(fate: Mapping[str, Any]) -> str:
+    """Gives what became of a record and of its evidence, for reading."""
+    why = f": {fate['reason']}" if fate["reason"] else ""
+    rows: list[Row] = [
+        ("record", fate["example_id"]),
+        ("read from", f"{fate['file']}, {fate['line']}"),
+        ("outcome", fate["outcome"] + why),
+    ]
+    rows += [("", one) for one in (fate["meaning"], *fate["details"]) if one]
+    if fate["ordinal"] is not None:
+        rows.append(("outputs", f"{fate['n_outputs']}, {fate['n_outputs_written']} written"))
+        rows.append(("evidence", f"{fate['n_evidences']}, {fate['n_evidences_written']} written"))
+    return "\n\n".join((facts_table(rows), *(facts_table(list(_evidence_facts(one))) for one in fate["evidences"])))
+
+
+def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
+    score = "" if row.get("score") is None else f", BLEU {row['score']:.4f}"
+    yield f"output {row['output']}, {row['evidence']}", f"{row['outcome']}{score}"
+    for side, where in (("old", row.get("crossing") or {}), ("new", row)):
+        prefix = "old_" if side == "old" else ""
+        place = [where.get(f"{prefix}{name}") for name in ("title", "section", "start_paragraph_id", "start_character")]
+        if shown := ", ".join(str(one) for one in place if one is not None):
+            yield f"{side} place", shown
+    yield "asked for", row["page_value"]
+    for name, text in (("old text", row["evidence_text"]), ("new text", row.get("text"))):
+        if text is not None:
+            yield name, textwrap.shorten(text, text_width() - _LABEL)
+
+
+def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool) -> int:
+    from kbsource.errors import counted
+
     manifest = kind.read(path, storage)
     if as_json:
         print(manifest.to_bytes().decode(), end="")
@@ -77,7 +131,9 @@ def _show_release(path: str, storage: Storage, *, as_json: bool) -> int:
     rows: list[Row] = [("kind", kind.name), ("format", manifest.format), ("made by", kind.made_by)]
     for table, entries in manifest.tables.items():
         n_bytes = size(sum(entry.bytes for entry in entries))
-        rows.append((table, f"{manifest.n_rows(table):,} rows, {n_bytes} in {len(entries)} files"))
+        rows.append(
+            (table, f"{counted(manifest.n_rows(table), 'rows')}, {n_bytes} in {counted(len(entries), 'files')}")
+        )
     rows += [(entry.file, size(entry.bytes)) for entry in manifest.files]
     rows += [(part.folder, f"release {part.manifest_sha256[:12]}") for part in manifest.parts]
     print(facts_table(rows))
@@ -167,11 +223,12 @@ COMMAND = Command(
     description="Shows what a release of any kind holds: its tables and other files. Of a release of pages shows one\n"
     "page: facts, the beginning of the text, the sections, infoboxes. The page is named by its title\n"
     "(redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is none;\n"
-    "titles like the one asked for are then named.",
+    "titles like the one asked for are then named. Of an alignment shows what became of a record, by its id.",
     examples=(
         'kbsource show releases/enwiki-20261001 "Alan Turing"',
         "kbsource show releases/enwiki-20261001",
         "kbsource show releases/enwiki-20261001 1208 --full",
+        "kbsource show aligned/fever 75397",
         "kbsource show releases/enwiki-20261001 Q7251",
         "kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json",
     ),

@@ -24,6 +24,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from kbsource.errors import counted
     from kbsource.release.findings import RULES
     from kbsource.release.verify import verify
     from mapping.kinds import KINDS
@@ -48,11 +49,12 @@ def _run(args: argparse.Namespace) -> int:
         return 0 if report.is_sound else 1
     rules = {slug: meaning for known in (RULES, *(kind.rules for kind in KINDS)) for slug, meaning in known.items()}
     for finding in report.findings:
-        print(f"{finding.file}: {rules[finding.rule]} ({finding.rule}, {finding.n_cases} cases): {finding.example}")
-    counted = ", ".join(f"{n:,} {name}" for name, n in {"rows": report.n_rows, **report.counts}.items())
+        n_cases = counted(finding.n_cases, "cases")
+        print(f"{finding.file}: {rules[finding.rule]} ({finding.rule}, {n_cases}): {finding.example}")
+    sizes = {"files": report.n_files, "bytes": report.n_bytes, "rows": report.n_rows, **report.counts}
     against = " with their texts" if report.has_texts else ""
     verdict = "Sound" if report.is_sound else "NOT sound"
-    print(f"{verdict}: {report.n_files} files, {report.n_bytes:,} bytes, {counted}{against} checked.")
+    print(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
     if report.extra:
         print(f"Added by people, not checked: {', '.join(report.extra)}.")
     return 0 if report.is_sound else 1

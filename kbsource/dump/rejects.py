@@ -1,0 +1,76 @@
+"""The ceiling on what of a dump may be unusable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from kbsource.errors import DataError
+
+TRUNCATED = "truncated_dump"
+DUPLICATE = "duplicate_page_id"
+DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
+"""Findings: stored bytes of a dump that cannot be read, and about how many records they held."""
+
+
+def loss_findings(n_read: int, *, n_bytes: int, damaged_bytes: int) -> dict[str, int]:
+    """Gives the findings about damaged blocks, with about how many records went with them; nothing without damage.
+
+    >>> loss_findings(980, n_bytes=10_000, damaged_bytes=200)
+    {'damaged_bytes': 200, 'estimated_lost': 20}
+    """
+    if not damaged_bytes:
+        return {}
+    lost = round(n_read * damaged_bytes / max(1, n_bytes - damaged_bytes))
+    return {DAMAGED_BYTES: damaged_bytes, ESTIMATED_LOST: lost}
+
+
+def check_rejects(
+    n_rejected: Counter[str],
+    n_pages: int,
+    *,
+    max_share: float,
+    allow_truncated: bool,
+    what: str = "pages",
+    loss: Mapping[str, int] | None = None,
+) -> None:
+    """Raises where too much of a dump could not be used.
+
+    Args:
+        n_rejected: pages and places of damage, by reason.
+        n_pages: pages read.
+        max_share: highest share of the pages that may be rejected.
+        allow_truncated: a dump that breaks off is no fault.
+        what: what is counted, for the message.
+        loss: from ``loss_findings``.
+
+    Raises:
+        DataError: names the reasons and the option that lets them pass.
+    """
+    if n_rejected[TRUNCATED] and not allow_truncated:
+        raise DataError(
+            f"Files of the dump that break off before their end: {n_rejected[TRUNCATED]}. Fetch them again, or give "
+            "--allow-truncated to build from what can be read."
+        )
+    total = sum(n_rejected.values()) - (n_rejected[TRUNCATED] if allow_truncated else 0)
+    n_lost = loss[ESTIMATED_LOST] if loss else 0
+    share = (total + n_lost) / max(1, n_pages + n_lost)
+    if share > max_share:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in n_rejected.most_common())
+        lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
+        raise DataError(
+            f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
+            f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
+            f"{rounded_up(share)}."
+        )
+
+
+def rounded_up(share: float) -> str:
+    """Gives the next share above, at most 1, with as many digits as it needs.
+
+    >>> rounded_up(0.25), rounded_up(0.00123), rounded_up(1.0)
+    ('0.3', '0.002', '1.0')
+    """
+    digits = next(digits for digits in range(1, 12) if round(share, digits) > 0)
+    step = 10.0**-digits
+    return f"{min((int(share / step) + 1) * step, 1):.{digits}f}"
