@@ -20,6 +20,7 @@ def write_converted(source: str, output: str, convert: Callable[[Iterable[RawRec
         output: file, which appears when it is complete.
         convert: gives what is written, and tells what it leaves out.
     """
+    from kbsource.errors import counted
     from kbsource.files import atomic_write
     from mapping.sources.reading.files_in import iter_lines
     from pipelines.stores.storage import storage_for
@@ -32,5 +33,5 @@ def write_converted(source: str, output: str, convert: Callable[[Iterable[RawRec
             n_records += 1
     for bad in rejected:
         print(f"{bad.file}, {bad.detail} ({bad.reason})", file=sys.stderr)
-    print(f"{n_records:,} queries written to {output}; {len(rejected):,} lines could not be used.")
+    print(f"{counted(n_records, 'queries')} written to {output}; {counted(len(rejected), 'lines')} could not be used.")
     return 1 if rejected else 0

@@ -125,7 +125,7 @@ def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, caps
     assert main([*flags, "--output", str(tmp_path / "out.jsonl")]) == 1
     said = capsys.readouterr()
     assert "queries.jsonl, line 1: 'input'" in said.err
-    assert "1 queries written" in said.out
+    assert "1 query written" in said.out
     flags[-1] = str(tmp_path / "out.jsonl")
     assert main(["trec", flags[-1], "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
     (tmp_path / "run.trec").write_text("b Q0 5__0 1 1.0 x\n")
