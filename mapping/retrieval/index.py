@@ -185,13 +185,13 @@ class PassageIndex:
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
 
-    def search(self, query: str, n_passages: int) -> list[Hit]:
+    def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
         """Gives the best passages for a query, best first; those of one score in the order of the corpus.
 
-        Passages that have none of the words are not among them.
+        Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
         """
         words = self._words.analyze(query)
-        return list(map(self._hit, self._ranked(words, n_passages))) if words else []
+        return [self._hit(one, with_texts) for one in self._ranked(words, n_passages)] if words else []
 
     def _ranked(self, words: Sequence[str], n_passages: int) -> list[_Scored]:
         from tantivy import Occur, Query
@@ -211,8 +211,8 @@ class PassageIndex:
         )
         return in_order(scored)[:n_passages]
 
-    def _hit(self, found: _Scored) -> Hit:
-        title, _, text = self._searcher.doc(found.address)[_TEXT][0].partition("\n")
+    def _hit(self, found: _Scored, with_texts: bool) -> Hit:
+        title, _, text = (self._searcher.doc(found.address)[_TEXT][0] if with_texts else "").partition("\n")
         return Hit(passage_id(found.page_id, found.number), found.page_id, title, text, found.score)
 
 

@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
 
     def line_of(record: Json) -> bytes:
         query = query_of(record)
-        hits = index.search(query.text, n_asked)
+        hits = index.search(query.text, n_asked, with_texts=args.form != "trec")
         if trains:
             return training_line(query, hits, n_negatives=args.negatives)
         if args.form == "trec":

@@ -115,6 +115,12 @@ def test_a_hit_is_its_passage(passages: list[Passage], corpus: Path, index: Path
         assert (hit.page_id, hit.title, hit.text) == (one.page_id, one.title, one.text)
 
 
+def test_the_ranking_is_the_same_without_texts(corpus: Path, index: Path) -> None:
+    searched = PassageIndex(str(corpus), str(index), LocalStorage())
+    bare = [one._replace(title="", text="") for one in searched.search("w1 w2 w3", 20)]
+    assert searched.search("w1 w2 w3", 20, with_texts=False) == bare
+
+
 def test_passages_of_one_score_stand_in_the_order_of_the_corpus_wherever_the_cut_is(tmp_path: Path) -> None:
     same = [passage(9 - row, 0, "Same", "river") for row in range(9)] * 1 + [passage(100, 0, "Other", "river brook")]
     corpus = write_corpus(tmp_path / "corpus", same)
