@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from benchmarks import (
+    bm25,
     build_speed,
     leaks,
     lookup_speed,
@@ -27,6 +28,7 @@ SOURCES_MB = {"quick": (2, 10), "full": (20, 100)}
 LOOKUP_PAGES = {"quick": 10_000, "full": 100_000}
 EVIDENCES = {"quick": (1_000, 10_000), "full": (10_000, 100_000)}
 QAMPARI_PAGES = {"quick": (1_000, 5_000), "full": (2_000, 20_000, 100_000)}
+PASSAGES = {"quick": 100_000, "full": 1_000_000}
 QUERIES = {"quick": (200, 2, 5), "full": (1_000, 5, 20)}
 
 
@@ -48,6 +50,9 @@ def main() -> None:
     build_speed.show(results["build"])
     results["lookup"] = lookup_speed.measure(n_pages=LOOKUP_PAGES[size])
     lookup_speed.show(results["lookup"])
+
+    results["bm25"] = bm25.measure(n_passages=PASSAGES[size])
+    bm25.show(results["bm25"])
 
     n_queries, n_nltk, n_everywhere = QUERIES[size]
     results["span_search"] = span_search.measure(

@@ -34,7 +34,10 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
         The paragraphs, and for each kept element its paragraph and the number of code points before its text there.
     """
     elements = page.elements
-    kept = [index == 0 or element.kind == "heading" or _is_shown(element) for index, element in enumerate(elements)]
+    kept = [
+        index == 0 or element.kind == "heading" or is_in_kilt(element.text, element.marker)
+        for index, element in enumerate(elements)
+    ]
     _drop_empty_sections(elements, kept)
     texts: list[str] = []
     places: dict[int, tuple[int, int]] = {}
@@ -55,9 +58,9 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
     return texts, places
 
 
-def _is_shown(element: Element) -> bool:
-    text = element.text
-    if element.marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
+def is_in_kilt(text: str, marker: str) -> bool:
+    """Says whether a paragraph or list item has a paragraph in KILT's form."""
+    if marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
         return False
     return not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1)
 

@@ -15,6 +15,7 @@ from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.crowd.tasks import CROWD_TASKS
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.kind import BEIR_DATASET, PASSAGES_INDEX
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
@@ -23,6 +24,7 @@ _MADE: tuple[Kind[Any], ...] = (
     WIKIDATA_RELEASE,
     PAGEVIEWS_RELEASE,
     PASSAGES_CORPUS,
+    PASSAGES_INDEX,
     ALIGNMENT,
     ALIGNMENTS,
     QAMPARI_RELEASE,
@@ -30,6 +32,7 @@ _MADE: tuple[Kind[Any], ...] = (
     CONTEXTS,
     AMBER_SETS,
     ENTITY_LINKING,
+    BEIR_DATASET,
     CAMPAIGN_TASKS,
     CAMPAIGN,
 )

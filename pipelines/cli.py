@@ -36,6 +36,7 @@ from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
 from pipelines.commands.release import show, templates, verify
+from pipelines.commands.retrieval import beir, search, trec
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
@@ -57,6 +58,9 @@ COMMANDS: tuple[Command, ...] = (
     nli.COMMAND,
     validate_kilt.COMMAND,
     passages.COMMAND,
+    search.COMMAND,
+    beir.COMMAND,
+    trec.COMMAND,
     qampari.COMMAND,
     qampari_tasks.COMMAND,
     qampari_contexts.COMMAND,

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 
+from kbsource.errors import SetupError
 from kbsource.files import join
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.verify import Checking
-from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_passages
-from mapping.passages.cut import CutOptions, Passage, passage_id
-from mapping.passages.forms import FORMS
+from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_pages, read_passages
+from mapping.passages.cut import CutOptions, PageText, Passage, passage_id
+from mapping.passages.forms import KiltPages, LineForm, line_forms
 from mapping.write.kind import source_of
 
 RULES = {
@@ -31,21 +33,24 @@ RULES = {
 """Every law and what it means that it is broken."""
 
 
-class _Lines(NamedTuple):
-    name: str
+@dataclass(slots=True)
+class _Lines:
+    form: LineForm
     file: str
     opened: BinaryIO
+    n_lines: int = 0
 
 
 def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     """Checks every law of a corpus and gives the number of passages; None where its files do not allow it."""
-    pages = None
+    pages, lang = None, ""
     if (kb := checking.sources.get("kb")) is not None:
         with source_of(checking) as source:
-            given = source.manifest.tables["pages"] if source is not None else ()
+            assert source is not None
+            given, lang = source.manifest.tables["pages"], source.manifest.site.lang
         check_hashes(kb, given, checking.storage)
         pages = [join(kb, entry.file) for entry in given]
-    return _CorpusChecks(checking, pages).run()
+    return _CorpusChecks(checking, pages, lang).run()
 
 
 class _CorpusChecks:
@@ -54,10 +59,11 @@ class _CorpusChecks:
     Args:
         checking: of the corpus.
         pages: paths of the files of pages that it was made from, in order; None cuts no page again.
+        lang: language of them.
     """
 
-    def __init__(self, checking: Checking[ListingManifest], pages: Sequence[str] | None) -> None:
-        self._checking, self._found, self._pages = checking, checking.found, pages
+    def __init__(self, checking: Checking[ListingManifest], pages: Sequence[str] | None, lang: str) -> None:
+        self._checking, self._found, self._pages, self._lang = checking, checking.found, pages, lang
         self._path, self._storage = checking.path, checking.storage
         self._counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
         self._page_ids = array("q")
@@ -68,42 +74,52 @@ class _CorpusChecks:
         facts = self._checking.manifest.facts
         files = [entry.file for entry in self._checking.manifest.tables.get(TABLE, ())]
         try:
-            options = CutOptions(facts["options"]["max_words"], facts["options"]["split_long"])
-            formats = [str(name) for name in facts["options"]["formats"]]
-            joins = {name: FORMS[name].is_joined for name in formats}
+            options = CutOptions(*(facts["options"][name] for name in ("max_words", "split_long", "unit")))
+            forms = line_forms(facts["options"]["formats"])
             claimed = {name: int(facts["counts"][name]) for name in COUNTS}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, SetupError):
             self._found.add(MANIFEST, "manifest", "options and counts are not those of a corpus of passages")
             return None
-        if not self._checking.has_files(self._needed(files, formats), exactly=True):
+        if not self._checking.has_files(self._needed(files, forms), exactly=True):
             return None
+        cut = None if self._pages is None else options.cutter(self._lang)
+        compared = [form for form in forms if self._pages is not None or not form.needs_pages]
         with ExitStack() as stack:
-            joined = [self._open(name, 0, 1, stack) for name in formats if joins[name]]
+            joined = [self._open(form, 0, 1, stack) for form in compared if form.is_joined]
             for lines in joined:
-                self._compare(lines, FORMS[lines.name].head)
+                self._compare(lines, lines.form.head)
             for number, file in enumerate(files):
                 with ExitStack() as inner:
-                    own = [self._open(name, number, len(files), inner) for name in formats if not joins[name]]
-                    self._check_table(file, None if self._pages is None else self._pages[number], options, own + joined)
+                    own = [self._open(form, number, len(files), inner) for form in compared if not form.is_joined]
+                    pages = "" if self._pages is None else self._pages[number]
+                    wanted = None if cut is None else self._cut_again(pages, options, cut)
+                    records = KiltPages(read_pages(pages, self._storage), pages)
+                    self._check_table(file, wanted, records, options, own + joined)
                     self._close(own)
                 self._checking.done(file)
             self._close(joined)
         self._check_counts(claimed)
         return {"passages": self._counts["passages"]}
 
-    def _needed(self, files: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
+    def _needed(self, files: Sequence[str], forms: Sequence[LineForm]) -> Iterator[str]:
         numbers = range(max(len(files) if self._pages is None else len(self._pages), 1))
         yield from (shard_path(TABLE, number, len(numbers)) for number in numbers)
-        for name in formats:
-            parts = range(1) if FORMS[name].is_joined else numbers
-            yield from (line_path(FORMS[name], number, len(numbers)) for number in parts)
+        for form in forms:
+            parts = range(1) if form.is_joined else numbers
+            yield from (line_path(form, number, len(numbers)) for number in parts)
 
-    def _open(self, name: str, number: int, n_files: int, stack: ExitStack) -> _Lines:
-        file = line_path(FORMS[name], number, n_files)
-        return _Lines(name, file, stack.enter_context(self._storage.open_read(join(self._path, file))))
+    def _open(self, form: LineForm, number: int, n_files: int, stack: ExitStack) -> _Lines:
+        file = line_path(form, number, n_files)
+        return _Lines(form, file, stack.enter_context(self._storage.open_read(join(self._path, file))))
 
-    def _check_table(self, file: str, pages: str | None, options: CutOptions, forms: Sequence[_Lines]) -> None:
-        wanted = None if pages is None else self._cut_again(pages, options)
+    def _check_table(
+        self,
+        file: str,
+        wanted: Iterator[Passage] | None,
+        pages: KiltPages,
+        options: CutOptions,
+        forms: Sequence[_Lines],
+    ) -> None:
         before: Passage | None = None
         for one in read_passages(join(self._path, file), self._storage):
             for fault in _faults(one, before, options):
@@ -111,7 +127,9 @@ class _CorpusChecks:
             if before is None or before.page_id != one.page_id:
                 self._page_ids.append(one.page_id)
             for lines in forms:
-                self._compare(lines, FORMS[lines.name].line(one))
+                if lines.file not in self._broken and (line := lines.form.line(one, pages)):
+                    self._compare(lines, lines.form.numbered(lines.n_lines, line) if lines.form.numbered else line)
+                    lines.n_lines += 1
             if wanted is not None and (given := next(wanted, None)) != one:
                 cut = "nothing" if given is None else given.passage_id
                 self._found.add(
@@ -119,14 +137,14 @@ class _CorpusChecks:
                 )
             self._counts["passages"] += 1
             self._counts["words"] += one.n_words
-            self._counts["long_passages"] += one.n_words > options.max_words
+            self._counts["long_passages"] += one.n_words > options.limit
             before = one
         for one in wanted or ():
             self._found.add(file, "passage_differs", f"{one.passage_id} of the pages is not there")
 
-    def _cut_again(self, path: str, options: CutOptions) -> Iterator[Passage]:
-        for page in read_page_texts(path, self._storage):
-            passages = options.cut(page)
+    def _cut_again(self, path: str, options: CutOptions, cut: Callable[[PageText], list[Passage]]) -> Iterator[Passage]:
+        for page in read_page_texts(path, self._storage, options):
+            passages = cut(page)
             self._counts["pages"] += 1
             self._counts["pages_without_text"] += not passages
             yield from passages
@@ -139,6 +157,7 @@ class _CorpusChecks:
 
     def _close(self, forms: Sequence[_Lines]) -> None:
         for lines in forms:
+            self._compare(lines, lines.form.tail)
             if lines.file not in self._broken and lines.opened.read(1):
                 self._found.add(lines.file, "line_differs", "lines behind the last passage")
             self._checking.done(lines.file)
@@ -169,5 +188,5 @@ def _faults(one: Passage, before: Passage | None, options: CutOptions) -> Iterat
     last = () if before is None else before.spans[-1:]
     if any(earlier[::2] > later[:2] for earlier, later in pairwise((*last, *one.spans))):
         yield "its spans are out of order"
-    if one.n_words > options.max_words and (options.split_long or len(one.spans) > 1):
+    if one.n_words > options.limit and not options.may_be_longer(len(one.spans)):
         yield f"{one.n_words} words"

@@ -4,7 +4,7 @@
 
     passages/passages-00000-of-00012.parquet    the passages of the pages file with that number, in its order
     pyserini/passages-00000-of-00012.jsonl      the same as lines, where asked for
-    dpr/passages.tsv                            the same in one file, where asked for
+    dpr/passages.tsv                            the same in one file, where asked for; so kilt/, beir/, colbert/
     manifest.json                               written last
 """
 
@@ -12,19 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import starmap
 
 import pyarrow as pa
 
 from kbsource.dump.digests import CheckedStorage, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
-from kbsource.files import CHUNK_BYTES, ReadableStorage, Storage, join
+from kbsource.files import ReadableStorage, Storage, join
+from kbsource.kilt import is_in_kilt
+from kbsource.records import Page
+from kbsource.release.columns import batch_to_pages
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
 from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, PassageSpan, check_passages
-from mapping.passages.forms import FORMS, LineForm
+from mapping.passages.forms import KiltPages, LineForm, line_forms
 from mapping.passages.schema import PASSAGES
 
 TABLE = "passages"
@@ -33,7 +37,11 @@ COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
 GROUP_ROWS = 2048
 """Passages in a row group: about a megabyte and a half."""
 
-PAGE_COLUMNS = ("page_id", "title", "elements.list.element.kind", "elements.list.element.text")
+PAGE_COLUMNS = (
+    "page_id",
+    "title",
+    *(f"elements.list.element.{name}" for name in ("kind", "marker", "section", "text")),
+)
 """What of the table ``pages`` is needed."""
 CHUNK_WEIGHT = 4 << 20
 """Bytes of pages that are cut together, at least."""
@@ -51,21 +59,36 @@ def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordB
         yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
-def read_page_texts(path: str, storage: ReadableStorage) -> Iterator[PageText]:
-    """Gives the running text of the pages of a file of a release, in its order."""
+def read_page_texts(path: str, storage: ReadableStorage, options: CutOptions) -> Iterator[PageText]:
+    """Gives what of the pages of a file of a release is cut, in its order."""
     for batch in read_page_chunks(path, storage):
-        yield from _page_texts(batch)
+        yield from _page_texts(batch, options)
 
 
-def _page_texts(batch: pa.RecordBatch) -> Iterator[PageText]:
+def read_pages(path: str, storage: ReadableStorage) -> Iterator[Page]:
+    """Gives the pages of a file of a release, in its order."""
+    for group in row_groups(path, storage):
+        for batch in group.to_batches():
+            yield from batch_to_pages(batch)
+
+
+def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText]:
     elements = batch["elements"]
     offsets, items = elements.offsets.to_pylist(), elements.flatten()
-    kinds, texts = (items.field(name).to_pylist() for name in ("kind", "text"))
+    kinds, markers, sections, texts = (items.field(name).to_pylist() for name in ("kind", "marker", "section", "text"))
+    left_out = TITLE_KINDS if options.has_lists else TITLE_KINDS | {"list_item"}
+
+    def is_running(place: int) -> bool:
+        if kinds[place] in left_out:
+            return False
+        return options.is_by_sentence or is_in_kilt(texts[place], markers[place])
+
     first = offsets[0]
     for row, (page_id, title) in enumerate(zip(batch["page_id"].to_pylist(), batch["title"].to_pylist(), strict=True)):
         start, end = offsets[row] - first, offsets[row + 1] - first
-        running = (place for place in range(start, end) if kinds[place] not in TITLE_KINDS)
-        yield PageText(page_id, title, tuple((place - start, texts[place]) for place in running))
+        running = list(filter(is_running, range(start, end)))
+        numbered = tuple((place - start, texts[place]) for place in running)
+        yield PageText(page_id, title, numbered, tuple(tuple(sections[place]) for place in running))
 
 
 def read_passages(path: str, storage: Storage) -> Iterator[Passage]:
@@ -77,14 +100,15 @@ def read_passages(path: str, storage: Storage) -> Iterator[Passage]:
 def passages_of(table: pa.Table) -> Iterator[Passage]:
     """Gives the passages of a table of theirs."""
     for batch in table.to_batches():
-        *plain, spans = (batch[name] for name in PASSAGES.names)
+        *plain, spans, sections = (batch[name] for name in PASSAGES.names)
         items = spans.flatten()
         places = list(map(PassageSpan._make, zip(*(column.to_pylist() for column in items.flatten()), strict=True)))
         offsets = spans.offsets.to_pylist()
         first = offsets[0]
-        for row, values in enumerate(zip(*(column.to_pylist() for column in plain), strict=True)):
+        rows = zip(*(column.to_pylist() for column in (*plain, sections)), strict=True)
+        for row, (*values, section) in enumerate(rows):
             spans_here = tuple(places[offsets[row] - first : offsets[row + 1] - first])
-            yield Passage._make((*values, spans_here))
+            yield Passage._make((*values, spans_here, tuple(section)))
 
 
 def checked_pages(kb: str, entry: FileEntry, storage: ReadableStorage) -> CheckedStorage:
@@ -107,12 +131,13 @@ class PassageChunks:
 
     Args:
         options: how pages are cut.
+        lang: language of the wiki.
     """
 
     schema = PASSAGES
 
-    def __init__(self, options: CutOptions) -> None:
-        self._options = options
+    def __init__(self, options: CutOptions, lang: str) -> None:
+        self._options, self._cut_page = options, options.cutter(lang)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         """Gives a batch for each one.
@@ -127,14 +152,15 @@ class PassageChunks:
 
     def _cut(self, batch: pa.RecordBatch, work: Work) -> Iterator[Passage]:
         counts = work.report.counts
-        for page in _page_texts(batch):
-            passages = _checked(page, self._options)
+        for page in _page_texts(batch, self._options):
+            passages = self._cut_page(page)
+            _check(page, passages)
             counts["pages"] += 1
             counts["pages_without_text"] += not passages
             for one in passages:
                 counts["passages"] += 1
                 counts["words"] += one.n_words
-                counts["long_passages"] += one.n_words > self._options.max_words
+                counts["long_passages"] += one.n_words > self._options.limit
             yield from passages
             work.beat.done(pages=1, amount=1)
 
@@ -147,10 +173,11 @@ def write_shard(
     output: str,
     parts: str,
     formats: Sequence[str],
+    pages: KiltPages,
     storage: Storage,
-) -> dict[str, FileEntry]:
-    """Writes the passages of one file of pages, and gives the entries of the files: that of the table under its name,
-    those of lines by form. Memory: a chunk.
+) -> list[FileEntry]:
+    """Writes the passages of one file of pages, and gives the entries of the files: of the table, and of lines in the
+    order of ``line_forms``. Memory: a chunk.
 
     Args:
         chunks: of schema ``PASSAGES``, in order.
@@ -158,24 +185,26 @@ def write_shard(
         output: folder of the corpus.
         parts: folder for the parts of files that are joined.
         formats: keys of ``FORMS``.
+        pages: of the file of pages, for forms that need them.
         storage: of everything.
     """
     with ExitStack() as stack:
-        lines = {
-            name: stack.enter_context(LinesFile(*_line_place(FORMS[name], number, n_shards, output, parts), storage))
-            for name in formats
-        }
+        lines = [
+            (form.line, stack.enter_context(LinesFile(*_line_place(form, number, n_shards, output, parts), storage)))
+            for form in line_forms(formats)
+        ]
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in (batch for chunk in chunks for batch in read_stored(chunk, storage)):
                 for one in passages_of(pa.Table.from_batches([batch])) if lines else ():
-                    for name, target in lines.items():
-                        target.write(FORMS[name].line(one))
+                    for line_of, target in lines:
+                        if line := line_of(one, pages):
+                            target.write(line)
                 yield batch
 
         groups, file = _regrouped(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
         table = write_batches(groups, TABLE, PASSAGES, output=output, storage=storage, file=file)
-    return {TABLE: table, **{name: target.entry for name, target in lines.items()}}
+    return [table, *(target.entry for _, target in lines)]
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
@@ -190,8 +219,7 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Re
         yield from held.combine_chunks().to_batches()
 
 
-def _checked(page: PageText, options: CutOptions) -> list[Passage]:
-    passages = options.cut(page)
+def _check(page: PageText, passages: Sequence[Passage]) -> None:
     try:
         check_passages(page, passages)
     except RecordError as error:
@@ -199,30 +227,32 @@ def _checked(page: PageText, options: CutOptions) -> list[Passage]:
             f"page {page.page_id} ({page.title}) cannot be cut ({error.reason}: {error.detail}); "
             "is the release sound? kbsource verify says."
         ) from error
-    return passages
 
 
 def line_path(form: LineForm, number: int, n_shards: int) -> str:
     """Gives the path of a form's file in the corpus."""
-    name = TABLE if form.is_joined else f"{TABLE}-{number:05d}-of-{n_shards:05d}"
+    name = form.name if form.is_joined else f"{form.name}-{number:05d}-of-{n_shards:05d}"
     return f"{form.folder}/{name}.{form.suffix}"
 
 
 def _line_place(form: LineForm, number: int, n_shards: int, output: str, parts: str) -> tuple[str, str]:
     if form.is_joined:
-        return parts, f"{form.folder}/{number:05d}.{form.suffix}"
+        return parts, f"{form.folder}/{form.name}-{number:05d}.{form.suffix}"
     return output, line_path(form, number, n_shards)
 
 
-def join_lines(name: str, entries: Sequence[FileEntry], *, output: str, parts: str, storage: Storage) -> FileEntry:
+def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str, storage: Storage) -> FileEntry:
     """Writes the one file of a form out of its parts, in order, and gives the manifest's entry."""
-    form = FORMS[name]
+
+    def lines() -> Iterator[bytes]:
+        for entry in entries:
+            with storage.open_read(join(parts, entry.file)) as part:
+                yield from part
 
     def blocks() -> Iterator[bytes]:
         yield form.head
-        for entry in entries:
-            with storage.open_read(join(parts, entry.file)) as part:
-                yield from iter(lambda: part.read(CHUNK_BYTES), b"")
+        yield from lines() if form.numbered is None else starmap(form.numbered, enumerate(lines()))
+        yield form.tail
 
-    n_lines = sum(entry.rows or 0 for entry in entries) + form.head.count(b"\n")
+    n_lines = sum(entry.rows or 0 for entry in entries) + (form.head + form.tail).count(b"\n")
     return write_lines(blocks(), line_path(form, 0, 1), output=output, storage=storage, n_rows=n_lines)

@@ -3,21 +3,24 @@
 What counts is running text: paragraphs and list items, of whatever marker. The title goes beside each passage and is no
 part of it; headings are left out, since they are no sentences; cells of tables and infoboxes are no running text.
 
-Source: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code loses the rest of a page from the
-first sentence on that is longer than that; nothing is lost here.
+Sources: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code loses the rest of a page from the
+first sentence on that is longer than that; nothing is lost here. DPR (2020) and section 3 of KILT (2021): 100 words
+each, without lists. KILT's ``create_kilt_data_paragraphs``: sentences of one section, fewer than 100 tokens.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from kbsource.errors import RecordError
-from mapping.options import Checked, option
+from kbsource.errors import RecordError, SetupError
+from mapping.options import check_options, option
 from mapping.search.sentences import sentence_spans
+from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100
 TITLE_KINDS = frozenset(("title", "heading"))
@@ -43,11 +46,13 @@ class PageText(NamedTuple):
     Attributes:
         page_id, title: of the page.
         elements: number and text of its paragraphs and list items, in order.
+        sections: headings that each of them stands under, outermost first; nothing where there are no headings.
     """
 
     page_id: int
     title: str
     elements: tuple[tuple[int, str], ...]
+    sections: tuple[tuple[str, ...], ...] = ()
 
 
 class PassageSpan(NamedTuple):
@@ -65,9 +70,10 @@ class Passage(NamedTuple):
         passage_id: ``<page id>__<number>``.
         page_id, title: of its page.
         number: place among the passages of the page, from 0.
-        n_words: words in it, counted sentence by sentence.
+        n_words: words in it, counted sentence by sentence; tokens where tokens are the unit.
         text: the pieces of ``spans`` with one blank between two of them.
         spans: where it stands, in order; of each element one at most.
+        section: headings that the first of them stands under, outermost first.
     """
 
     passage_id: str
@@ -77,6 +83,7 @@ class Passage(NamedTuple):
     n_words: int
     text: str
     spans: tuple[PassageSpan, ...]
+    section: tuple[str, ...] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
         """Says whether all of a piece of an element is in it."""
@@ -93,7 +100,7 @@ class Passage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CutOptions(Checked):
+class CutOptions:
     """How pages are cut; stands in the manifest under ``options``."""
 
     max_words: int = option(MAX_WORDS, "most words of a passage", lowest=1)
@@ -102,10 +109,49 @@ class CutOptions(Checked):
         "cut a sentence of more words behind each N of them; else it is a passage by itself",
         flag="--split-long-sentences",
     )
+    unit: str = option(
+        "sentences",
+        "what passages are made of: sentences; words-N: N words each, as DPR and KILT's passages, without lists; "
+        "tokens-N: sentences of one section with fewer than N tokens, as KILT's chunks",
+        metavar="UNIT",
+        form=r"sentences|(words|tokens)-[1-9]\d{0,5}",
+        like="sentences, words-100 or tokens-100",
+    )
 
-    def cut(self, page: PageText) -> list[Passage]:
-        """Gives the passages of a page."""
-        return cut_page(page, max_words=self.max_words, split_long=self.split_long)
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for options that the unit leaves nothing to say."""
+        check_options(self)
+        if not self.is_by_sentence and (self.max_words != MAX_WORDS or self.split_long):
+            raise SetupError(
+                f"--unit {self.unit} says how long passages are; leave --max-words and --split-long-sentences out."
+            )
+
+    @property
+    def is_by_sentence(self) -> bool:
+        """Whether whole sentences of all running text are packed."""
+        return self.unit == "sentences"
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether list items count as running text."""
+        return not self.unit.startswith("words")
+
+    @property
+    def limit(self) -> int:
+        """Most words, or tokens, of a passage."""
+        return self.max_words if self.is_by_sentence else int(self.unit.partition("-")[2])
+
+    def may_be_longer(self, n_spans: int) -> bool:
+        """Says whether a passage of so many pieces may have more words than ``limit``: it is one sentence then."""
+        return self.has_lists and not self.split_long and n_spans == 1
+
+    def cutter(self, lang: str) -> Callable[[PageText], list[Passage]]:
+        """Gives the function from a page of a wiki in that language to its passages."""
+        if self.is_by_sentence:
+            return partial(cut_page, max_words=self.max_words, split_long=self.split_long)
+        if self.has_lists:
+            return partial(cut_chunks, n_tokens=self.limit, count=Tokeniser(lang).count)
+        return partial(cut_words, n_words=self.limit)
 
 
 class _Sentence(NamedTuple):
@@ -142,9 +188,27 @@ def cut_page(page: PageText, *, max_words: int = MAX_WORDS, split_long: bool = F
         max_words: most words of a passage.
         split_long: a sentence with more words is cut behind each ``max_words`` of them; else it is a passage by itself.
     """
-    texts = dict(page.elements)
-    groups = _groups(_sentences(page, max_words, split_long), max_words)
-    return [_passage(page, texts, number, group) for number, group in enumerate(groups)]
+    return _passages(page, _groups(_sentences(page, max_words, split_long), max_words))
+
+
+def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
+    """Gives the passages of a page, in order: each has ``n_words`` words, the last one what is left."""
+    return _passages(page, _groups(_word_runs(page, n_words), n_words))
+
+
+def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) -> list[Passage]:
+    """Gives the passages of a page, in order, as KILT chunks it: whole sentences of one section.
+
+    A paragraph or item is filled up sentence by sentence to fewer than ``n_tokens``; what is left at its end goes into
+    the passage before it, where both stand in one section and have fewer together. A longer sentence is a passage by
+    itself.
+
+    Args:
+        page: its running text.
+        n_tokens: a passage has fewer.
+        count: gives the number of tokens of a text.
+    """
+    return _passages(page, _chunks(page, n_tokens, count))
 
 
 def check_passages(page: PageText, passages: Sequence[Passage]) -> None:
@@ -194,6 +258,44 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
                 yield _Sentence(PassageSpan(element, start, end), n_words)
 
 
+def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
+    """Gives runs of words that fill one passage of ``n_words`` after the other, each run in one element."""
+    room = n_words
+    for element, text in page.elements:
+        words = [found.span() for found in _WORD.finditer(text)]
+        first = 0
+        while first < len(words):
+            run = words[first : first + room]
+            yield _Sentence(PassageSpan(element, run[0][0], run[-1][1]), len(run))
+            first += len(run)
+            room = room - len(run) or n_words
+
+
+def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Iterator[list[_Sentence]]:
+    last: list[_Sentence] = []
+    length, last_section = 0, None
+    for (element, text), section in zip(page.elements, page.sections or [()] * len(page.elements), strict=True):
+        held: list[_Sentence] = []
+        n_held = 0
+        for start, end in sentence_spans(text):
+            one = _Sentence(PassageSpan(element, start, end), count(text[start:end]))
+            if held and n_held + one.n_words >= n_tokens:
+                if last:
+                    yield last
+                last, length, last_section = held, n_held, section
+                held, n_held = [], 0
+            held.append(one)
+            n_held += one.n_words
+        if held and last and section == last_section and n_held + length < n_tokens:
+            last, length = last + held, length + n_held + 1  # KILT counts the blank between two texts
+        elif held:
+            if last:
+                yield last
+            last, length, last_section = held, n_held, section
+    if last:
+        yield last
+
+
 def _split(element: int, text: str, start: int, end: int, max_words: int) -> Iterator[_Sentence]:
     words = [found.span() for found in _WORD.finditer(text, start, end)]
     for first in range(0, len(words), max_words):
@@ -214,7 +316,19 @@ def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Se
         yield group
 
 
-def _passage(page: PageText, texts: Mapping[int, str], number: int, group: Sequence[_Sentence]) -> Passage:
+def _passages(page: PageText, groups: Iterator[list[_Sentence]]) -> list[Passage]:
+    texts = dict(page.elements)
+    sections = dict(zip(texts, page.sections, strict=False))
+    return [_passage(page, texts, number, group, sections) for number, group in enumerate(groups)]
+
+
+def _passage(
+    page: PageText,
+    texts: Mapping[int, str],
+    number: int,
+    group: Sequence[_Sentence],
+    sections: Mapping[int, tuple[str, ...]],
+) -> Passage:
     spans: list[PassageSpan] = []
     for span, _ in group:
         if spans and spans[-1].element == span.element:
@@ -229,4 +343,5 @@ def _passage(page: PageText, texts: Mapping[int, str], number: int, group: Seque
         n_words=sum(one.n_words for one in group),
         text=" ".join(texts[element][start:end] for element, start, end in spans),
         spans=tuple(spans),
+        section=sections.get(spans[0].element, ()),
     )

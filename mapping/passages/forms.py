@@ -1,50 +1,184 @@
 """A passage as a line of what retrievers read.
 
-Source: Pyserini's JsonCollection (``id``, ``contents``; its encoders part ``contents`` at the newline into title and
-text) and DPR's ``psgs_w100.tsv`` (columns ``id``, ``text``, ``title``, as Python's csv reads them with a tab).
+Sources: Pyserini's JsonCollection (``id``, ``contents``; its encoders part ``contents`` at the newline into title and
+text); DPR's ``psgs_w100.tsv`` (columns ``id``, ``text``, ``title``, as Python's csv reads them with a tab); KILT's
+``create_kilt_data_paragraphs`` (a number, a tab, a JSON object); BEIR's ``corpus.jsonl`` (``_id``, ``title``, ``text``,
+``metadata``); ColBERT's collection (``pid``, text, title; the pid is the number of the line, from 0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
 
+from kbsource.errors import DataError
+from kbsource.kilt import kilt_record, kilt_texts
+from kbsource.kilt_names import LEAD, section_name
+from kbsource.records import Page
 from mapping.passages.cut import Passage
 
 _ODD_IN_TSV = frozenset('"\t\r\n')
+_BREAKS = re.compile(r"[\t\r\n]")
+
+
+class KiltPage(NamedTuple):
+    """A page as KILT has it: its record, and paragraph and characters before the text of each element."""
+
+    record: dict[str, Any]
+    places: Mapping[int, tuple[int, int]]
+
+
+class KiltPages:
+    """The pages of a file in KILT's form, asked for in their order. Memory: one page.
+
+    Args:
+        pages: of the file; read once one is asked for.
+        path: of it, for errors.
+    """
+
+    def __init__(self, pages: Iterable[Page], path: str) -> None:
+        self._pages, self._path = iter(pages), path
+        self._page_id, self._page = -1, KiltPage({}, {})
+
+    def page(self, page_id: int) -> KiltPage:
+        """Gives a page.
+
+        Raises:
+            DataError: the file does not have it, or not behind the one that was asked for last.
+        """
+        while self._page_id != page_id:
+            page = next(self._pages, None)
+            if page is None:
+                raise DataError(f"{self._path} has no page {page_id}, which passages are cut from; verify the release.")
+            if page.page_id == page_id:
+                self._page = KiltPage(kilt_record(page), kilt_texts(page)[1])
+            self._page_id = page.page_id
+        return self._page
+
+
+Line = Callable[[Passage, KiltPages], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """A form of lines.
+    """A file of lines of a form.
 
     Attributes:
-        meaning: what reads it.
         folder: in the corpus.
-        suffix: of its files.
-        head: first line of a file, with its newline; empty without one.
+        suffix: of the file.
+        line: gives a passage's line, with its newline; nothing for a passage that has none.
+        name: of the file; with a number where there are as many as the table has.
         is_joined: all lines stand in one file, since its readers take one.
-        line: gives a passage's line, with its newline.
+        head, tail: what a joined file begins and ends with.
+        numbered: gives the line of a joined file for its number, from 0, and the line by itself; None leaves it.
+        needs_pages: lines say more than the table does.
     """
 
-    meaning: str
     folder: str
     suffix: str
-    head: bytes
-    is_joined: bool
-    line: Callable[[Passage], bytes]
+    line: Line
+    name: str = "passages"
+    is_joined: bool = True
+    head: bytes = b""
+    tail: bytes = b""
+    numbered: Callable[[int, bytes], bytes] | None = None
+    needs_pages: bool = False
 
 
-def pyserini_line(passage: Passage) -> bytes:
-    """Gives ``id`` and ``contents``: the title, a newline, the text."""
-    return orjson.dumps({"id": passage.passage_id, "contents": f"{passage.title}\n{passage.text}"}) + b"\n"
+class PassageForm(NamedTuple):
+    """A form: what reads it, and its files."""
+
+    meaning: str
+    files: Sequence[LineForm]
 
 
-def dpr_line(passage: Passage) -> bytes:
+def section_text(section: Sequence[str]) -> str:
+    """Gives the headings that a passage stands under as one text.
+
+    >>> section_text(["Course", "Mouth"])
+    'Course > Mouth'
+    """
+    return " > ".join(section)
+
+
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """Gives an object as a line."""
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def pyserini_line(passage: Passage, _: KiltPages) -> bytes:
+    """Gives ``id``, ``contents`` (the title, a newline, the text) and ``section``."""
+    contents = f"{passage.title}\n{passage.text}"
+    return json_line({"id": passage.passage_id, "contents": contents, "section": section_text(passage.section)})
+
+
+def beir_line(passage: Passage, _: KiltPages) -> bytes:
+    """Gives ``_id``, ``title``, ``text``, and page and section as ``metadata``."""
+    metadata = {"wikipedia_id": str(passage.page_id), "section": section_text(passage.section)}
+    return json_line({"_id": passage.passage_id, "title": passage.title, "text": passage.text, "metadata": metadata})
+
+
+def dpr_line(passage: Passage, _: KiltPages) -> bytes:
     """Gives id, text and title with tabs between; in quotes what has quotes or tabs in it."""
     return tsv_line(passage.passage_id, passage.text, passage.title)
+
+
+def title_line(passage: Passage, _: KiltPages) -> bytes:
+    """Gives title and page id as a member of a JSON object, for the first passage of a page."""
+    return orjson.dumps(passage.title) + b": %d\n" % passage.page_id if passage.number == 0 else b""
+
+
+def colbert_line(passage: Passage, _: KiltPages) -> bytes:
+    """Gives text and title with a tab between; ColBERT knows no quotes, so what breaks lines is a blank."""
+    return "\t".join(_BREAKS.sub(" ", one) for one in (passage.text, passage.title)).encode() + b"\n"
+
+
+def id_line(passage: Passage, _: KiltPages) -> bytes:
+    """Gives the id."""
+    return passage.passage_id.encode() + b"\n"
+
+
+def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
+    """Gives KILT's JSON of a chunk: text, sources and anchors of one passage.
+
+    Args:
+        passage: whose elements all have a paragraph in KILT.
+        pages: has its page.
+        is_released: as the released code writes it: texts are one character too long before white space at their ends
+            goes, the lead is called ``Section::::Abstract``, and there is no ``chunk_id``.
+    """
+    record, places = pages.page(passage.page_id)
+    texts, sources, anchors = [], [], []
+    at = 0
+    for element, start_char, end_char in passage.spans:
+        paragraph, before = places[element]
+        start, end = start_char + before, end_char + before
+        text = record["text"][paragraph][start : end + is_released].rstrip()
+        sources.append({"paragraph_id": paragraph, "start": start, "end": end})
+        for anchor in record["anchors"]:
+            source = {name: anchor[name] for name in ("paragraph_id", "start", "end")}
+            if source["paragraph_id"] == paragraph and start <= source["start"] and source["end"] <= start + len(text):
+                moved = {name: source[name] - start + at for name in ("start", "end")}
+                rest = {name: value for name, value in anchor.items() if name not in source}
+                anchors.append({**rest, "source": source, **moved})
+        texts.append(text)
+        at += len(text) + 1
+    section = section_name(passage.section)
+    value = {
+        **{name: record[name] for name in ("_id", "wikipedia_id", "wikipedia_title")},
+        "text": " ".join(texts),
+        "anchors": anchors,
+        "categories": record["categories"],
+        "history": record["history"],
+        "sources": sources,
+        "section": section.removesuffix(".") if is_released and section == LEAD else section,
+    }
+    return json_line(value if is_released else {**value, "chunk_id": passage.passage_id})
 
 
 def tsv_line(*values: str) -> bytes:
@@ -64,10 +198,49 @@ def _quoted(value: str) -> str:
     return f'"{doubled}"'
 
 
-FORMS: Mapping[str, LineForm] = {
-    "pyserini": LineForm("JSON Lines for Pyserini and Anserini", "pyserini", "jsonl", b"", False, pyserini_line),
-    "dpr": LineForm(
-        "a TSV file for DPR and FiD", "dpr", "tsv", tsv_line("id", "text", "title"), is_joined=True, line=dpr_line
+def _from_zero(number: int, line: bytes) -> bytes:
+    return b"%d\t%s" % (number, line)
+
+
+def _from_one(number: int, line: bytes) -> bytes:
+    return b"%d\t%s" % (number + 1, line)
+
+
+def _member(number: int, line: bytes) -> bytes:
+    return (b",\n" if number else b"") + line[:-1]
+
+
+FORMS: Mapping[str, PassageForm] = {
+    "pyserini": PassageForm(
+        "JSON Lines for Pyserini and Anserini", [LineForm("pyserini", "jsonl", pyserini_line, is_joined=False)]
+    ),
+    "dpr": PassageForm(
+        "a TSV file for DPR and FiD, and which title is which page",
+        [
+            LineForm("dpr", "tsv", dpr_line, head=tsv_line("id", "text", "title")),
+            LineForm("dpr", "json", title_line, "title_to_page_id", head=b"{\n", tail=b"\n}\n", numbered=_member),
+        ],
+    ),
+    "kilt": PassageForm(
+        "KILT's chunks, with sources and anchors; not with --unit sentences",
+        [LineForm("kilt", "tsv", kilt_line, numbered=_from_one, needs_pages=True)],
+    ),
+    "kilt-compat": PassageForm(
+        "the same with the slips of KILT's released code",
+        [LineForm("kilt-compat", "tsv", partial(kilt_line, is_released=True), numbered=_from_one, needs_pages=True)],
+    ),
+    "beir": PassageForm("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
+    "colbert": PassageForm(
+        "a collection for ColBERT, and which number is which passage",
+        [
+            LineForm("colbert", "tsv", colbert_line, "collection", numbered=_from_zero),
+            LineForm("colbert", "tsv", id_line, "passage_ids", numbered=_from_zero),
+        ],
     ),
 }
 """Forms by name."""
+
+
+def line_forms(formats: Iterable[str]) -> list[LineForm]:
+    """Gives the files of forms, by their names."""
+    return [form for name in formats for form in FORMS[name].files]

@@ -20,9 +20,10 @@ PASSAGES = pa.schema(
         field("page_id", pa.int64(), "page of the knowledge source that it is cut from"),
         field("title", pa.string(), "title of that page"),
         field("number", pa.int32(), "place among the passages of its page, from 0"),
-        field("n_words", pa.int32(), "words in it"),
+        field("n_words", pa.int32(), "words in it; with `--unit tokens-N` tokens"),
         field("text", pa.string(), "the pieces that `spans` names, with one blank between two of them"),
         field("spans", pa.list_(_SPAN), "where it stands in the page, in order; of each element one span at most"),
+        field("section", pa.list_(pa.string()), "headings that its beginning stands under, outermost first"),
     ]
 )
 

@@ -158,6 +158,7 @@ class Tokeniser:
         self.name = tokeniser_name(lang)
         self._chunks = _Chunks(self._chunk_forms)
         self._splits: dict[str, _Split] = {}
+        self._counts: dict[str, int] = {}
         self._n_asked = 0
         # Where it is used alone: it takes a second, and loads PyTorch where that is installed.
         import spacy
@@ -166,13 +167,32 @@ class Tokeniser:
 
     def forms(self, text: str) -> list[str]:
         """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
-        if max(len(self._chunks), self._n_asked) > _CACHE_SIZE:
+        self._forget()
+        return [form for chunk in text.split() for form in self._chunks[chunk]]
+
+    def count(self, text: str) -> int:
+        """Gives the number of tokens that spaCy finds, marks by themselves counted too; letters of scripts without
+        spaces one by one."""
+        self._forget()
+        n_tokens = 0
+        for chunk in text.split():
+            known = self._counts.get(chunk)
+            if known is None:
+                pieces = _piece_pattern().finditer(chunk)
+                known = sum(1 if piece["letter"] else len(self._ask(piece[0])) for piece in pieces) or 1
+                if len(chunk) <= _CACHED_CHARS:
+                    self._counts[chunk] = known
+            n_tokens += known
+        return n_tokens
+
+    def _forget(self) -> None:
+        if max(len(self._chunks), len(self._counts), self._n_asked) > _CACHE_SIZE:
             # spaCy keeps every string it has met, so that goes as well.
             self._chunks.clear()
             self._splits.clear()
+            self._counts.clear()
             self._rules = _renewed(self._rules)
             self._n_asked = 0
-        return [form for chunk in text.split() for form in self._chunks[chunk]]
 
     def tokens(self, text: str) -> list[Token]:
         """Gives the text's tokens in order; those of punctuation alone are left out."""

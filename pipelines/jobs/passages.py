@@ -1,4 +1,4 @@
-"""The corpus of passages: every page of a release cut into passages of whole sentences, by one pipeline.
+"""The corpus of passages: every page of a release cut into passages, by one pipeline.
 
 Pages are cut chunk by chunk; the passages of each file of pages become files of their own; one worker joins what
 belongs into one file and writes the manifest, last of all.
@@ -26,14 +26,15 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import Key, Stored
 from mapping.passages.corpus import (
     COUNTS,
-    TABLE,
     checked_pages,
     join_lines,
     read_page_chunks,
+    read_pages,
     write_shard,
 )
-from mapping.passages.forms import FORMS
+from mapping.passages.forms import KiltPages, line_forms
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.search.tokens import tokeniser_name
 from pipelines.options.passages import PassagesOptions
 from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
@@ -106,7 +107,7 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def __init__(self, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str) -> None:
         super().__init__()
         self._options, self._release, self._kb, self._staging = options, release, kb, staging
-        self._write = _Write(options.formats, output, staging)
+        self._write = _Write(options.formats, release, kb=kb, output=output, staging=staging)
         self._commit = _Commit(options, release, output, staging)
 
     def expand(self, pipeline: Any) -> Any:
@@ -119,6 +120,7 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             | "cut"
             >> CutPassages(
                 options.cut,
+                lang=self._release.site.lang,
                 folder=_chunks(self._staging),
                 memory_bytes=options.worker_memory_bytes,
                 beats=join(self._staging, "beats"),
@@ -169,12 +171,14 @@ def _parts_folder(staging: str) -> str:
 class _Write(WorkerDoFn):
     """The passages of a file of pages -> (Key, entries of the files written)."""
 
-    def __init__(self, formats: Sequence[str], output: str, staging: str) -> None:
+    def __init__(self, formats: Sequence[str], release: PagesManifest, *, kb: str, output: str, staging: str) -> None:
         super().__init__()
-        self._formats, self._output, self._staging = tuple(formats), output, staging
+        self._formats, self._kb, self._output, self._staging = tuple(formats), kb, output, staging
+        self._files = tuple(entry.file for entry in release.tables["pages"])
 
-    def process(self, element: tuple[int, int, list[Stored]]) -> Iterator[tuple[Key, dict[str, FileEntry]]]:
+    def process(self, element: tuple[int, int, list[Stored]]) -> Iterator[tuple[Key, list[FileEntry]]]:
         number, n_files, chunks = element
+        path = join(self._kb, self._files[number])
         with named_faults():
             entries = write_shard(
                 (Stored(*chunk) for chunk in chunks),
@@ -183,6 +187,7 @@ class _Write(WorkerDoFn):
                 output=self._output,
                 parts=_parts_folder(self._staging),
                 formats=self._formats,
+                pages=KiltPages(read_pages(path, storage_for(self._kb)), path),
                 storage=storage_for(self._output),
             )
         yield Key(number, 0), entries
@@ -194,16 +199,16 @@ class _Commit(WorkerDoFn):
     def __init__(self, options: PassagesOptions, release: PagesManifest, output: str, staging: str) -> None:
         super().__init__()
         self._options, self._output, self._staging = options, output, staging
-        self._release, self._n_pages = release.facts(), release.totals.articles
+        self._release, self._n_pages, self._lang = release.facts(), release.totals.articles, release.site.lang
 
     def process(
-        self, element: list[tuple[Key, dict[str, FileEntry]]], counted: list[tuple[Key, dict[str, int]]]
+        self, element: list[tuple[Key, list[FileEntry]]], counted: list[tuple[Key, dict[str, int]]]
     ) -> Iterator[str]:
         shards = [entries for _, entries in element]
         total = sum((Counter(counts) for _, counts in counted), Counter(dict.fromkeys(COUNTS, 0)))
         counts = {name: total[name] for name in COUNTS}
         with named_faults():
-            self._check(counts, sum(entries[TABLE].rows or 0 for entries in shards))
+            self._check(counts, sum(table.rows or 0 for table, *_ in shards))
             self._commit(shards, counts)
         yield self._output
 
@@ -214,18 +219,19 @@ class _Commit(WorkerDoFn):
                 f"{n_rows} rows of {counts['passages']} passages."
             )
 
-    def _commit(self, shards: Sequence[dict[str, FileEntry]], counts: dict[str, int]) -> None:
+    def _commit(self, shards: Sequence[list[FileEntry]], counts: dict[str, int]) -> None:
         storage, output = storage_for(self._output), self._output
-        files = [entries[TABLE] for entries in shards]
-        for name in self._options.formats:
-            own = [entries[name] for entries in shards]
-            if FORMS[name].is_joined:
-                own = [join_lines(name, own, output=output, parts=_parts_folder(self._staging), storage=storage)]
+        files = [table for table, *_ in shards]
+        for number, form in enumerate(line_forms(self._options.formats), start=1):
+            own = [entries[number] for entries in shards]
+            if form.is_joined:
+                own = [join_lines(form, own, output=output, parts=_parts_folder(self._staging), storage=storage)]
             files += own
         facts = {
             "release": self._release,
             "options": self._options.data_options(),
+            "lang": self._lang,
             "counts": counts,
-            "code": asdict(code_facts()),
+            "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(self._lang)},
         }
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing(files, facts), output, storage)

@@ -8,7 +8,7 @@ from typing import Any
 from kbsource.errors import SetupError
 from mapping.options import check_options, option
 from mapping.passages.cut import CutOptions
-from mapping.passages.forms import FORMS
+from mapping.passages.forms import FORMS, line_forms
 from pipelines.options.fields import memory_option, output_option
 
 
@@ -30,10 +30,15 @@ class PassagesOptions:
     worker_memory_bytes: int = memory_option()
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options`` and for a form that is given twice."""
+        """Raises SetupError, as ``check_options``, for a form that is given twice and one that the unit rules out."""
         check_options(self)
         if len(set(self.formats)) < len(self.formats):
             raise SetupError(f"--format is {', '.join(self.formats)}; give each form once.")
+        if self.cut.is_by_sentence and any(form.needs_pages for form in line_forms(self.formats)):
+            raise SetupError(
+                "--format kilt names paragraphs of KILT, which not all running text has; cut with --unit tokens-100 "
+                "or words-100."
+            )
 
     def data_options(self) -> dict[str, Any]:
         """Gives the options that decide the bytes of the corpus, as JSON values for the manifest."""

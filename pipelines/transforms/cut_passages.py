@@ -13,11 +13,11 @@ from pipelines.primitives.guarded_map import GuardedMap
 
 
 class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, pages) -> passages of consecutive whole sentences, each with its exact place.
+    """(Key, pages) -> passages, each with its exact place: consecutive whole sentences, or what the unit says.
 
     Pages are a ``Stored`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
-    ``pages``; of elements ``kind`` and ``text`` are needed. ``mapping.passages.corpus.PAGE_COLUMNS`` names them for
-    ``ReadPages``.
+    ``pages``; of elements ``kind``, ``marker``, ``section`` and ``text`` are needed.
+    ``mapping.passages.corpus.PAGE_COLUMNS`` names them for ``ReadPages``.
 
     Outputs, as those of ``GuardedMap``:
         ``chunks``: (Key, ``Stored``) with a folder, else (Key, record batch), of schema
@@ -27,6 +27,7 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         options: how pages are cut.
+        lang: language of the wiki, by whose rules tokens are counted.
         folder: takes a file for each chunk; None for none.
         memory_bytes: memory that a working process may allocate; None for no limit.
         beats: local folder where the processes show how far they are; None for none.
@@ -39,12 +40,13 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self,
         options: CutOptions | None = None,
         *,
+        lang: str = "en",
         folder: str | None = None,
         memory_bytes: int | None = None,
         beats: str | None = None,
     ) -> None:
         super().__init__()
-        make = partial(PassageChunks, options or CutOptions())
+        make = partial(PassageChunks, options or CutOptions(), lang)
         self._cut = GuardedMap(make, folder=folder, memory_bytes=memory_bytes, beats=beats)
 
     def expand(self, pages: Any) -> Any:

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from kbsource.errors import RecordError, SetupError
 from mapping.contexts import negatives
-from mapping.passages import cut, forms
+from mapping.passages import cut
 from mapping.passages.cut import CutOptions, PageText, Passage, PassageSpan, check_passages, count_words, cut_page
-from mapping.passages.forms import FORMS
+from mapping.passages.forms import FORMS, KiltPages
 from mapping.search.sentences import sentence_spans
 
+NO_PAGES = KiltPages((), "pages")
 PAGE = PageText(
     12,
     "Sorn",
@@ -200,21 +201,26 @@ def test_scripts_without_blanks_are_cut_between_letters_and_never_before_a_mark(
 
 @pytest.mark.parametrize("text", ["a\rb. C.", "a\r", "\ra\tb", "a\nb", 'a"\r"b', "\x0b\x1c\x85\u2028"])
 def test_a_table_for_dpr_has_one_row_a_passage_whatever_breaks_lines(text: str) -> None:
-    table = FORMS["dpr"].line(Passage("7__0", 7, "A", 0, 3, text, (PassageSpan(1, 0, len(text)),))).decode()
+    passage = Passage("7__0", 7, "A", 0, 3, text, (PassageSpan(1, 0, len(text)),))
+    table = FORMS["dpr"].files[0].line(passage, NO_PAGES).decode()
     assert list(csv.reader(io.StringIO(table, newline=""), delimiter="\t")) == [["7__0", text, "A"]]
 
 
 def test_lines_are_read_back_as_retrievers_read_them() -> None:
-    odd = Passage("7__0", 7, 'A "B"', 0, 3, 'He said\t"no". \\N “x”', (PassageSpan(1, 0, 20),))
-    assert json.loads(FORMS["pyserini"].line(odd)) == {"id": "7__0", "contents": 'A "B"\nHe said\t"no". \\N “x”'}
-    table = FORMS["dpr"].head + FORMS["dpr"].line(odd)
+    odd = Passage("7__0", 7, 'A "B"', 0, 3, 'He said\t"no". \\N “x”', (PassageSpan(1, 0, 20),), ("Course", "Mouth"))
+    assert json.loads(FORMS["pyserini"].files[0].line(odd, NO_PAGES)) == {
+        "id": "7__0",
+        "contents": 'A "B"\nHe said\t"no". \\N “x”',
+        "section": "Course > Mouth",
+    }
+    table = FORMS["dpr"].files[0].head + FORMS["dpr"].files[0].line(odd, NO_PAGES)
     assert list(csv.reader(io.StringIO(table.decode(), newline=""), delimiter="\t")) == [
         ["id", "text", "title"],
         ["7__0", odd.text, odd.title],
     ]
 
 
-@pytest.mark.parametrize("module", [cut, forms, negatives], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [cut, negatives], ids=lambda one: one.__name__)
 def test_examples_are_true(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted

@@ -15,6 +15,7 @@ import pytest
 import pipelines.jobs.passages as job
 from kbsource.errors import SetupError
 from kbsource.files import LocalStorage, sha256_of
+from kbsource.kilt import kilt_record
 from kbsource.records import Page
 from kbsource.release.writer import write_rows
 from mapping.passages import corpus as corpus_files
@@ -70,7 +71,12 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
     manifest = PASSAGES_CORPUS.read(str(corpus), LocalStorage())
     counts = {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 1}
     assert manifest.facts["counts"] == counts
-    assert manifest.facts["options"] == {"max_words": 6, "split_long": False, "formats": ["dpr", "pyserini"]}
+    assert manifest.facts["options"] == {
+        "max_words": 6,
+        "split_long": False,
+        "unit": "sentences",
+        "formats": ["dpr", "pyserini"],
+    }
     schema = pq.read_schema(corpus / TABLE)
     assert schema.equals(PASSAGES, check_metadata=False)
 
@@ -97,12 +103,69 @@ def test_forms_have_the_same_passages_in_the_same_order(corpus: Path) -> None:
     passages = _passages(corpus)
     lines = [line for path in sorted((corpus / "pyserini").iterdir()) for line in path.read_text("utf-8").splitlines()]
     assert [json.loads(line) for line in lines] == [
-        {"id": one.passage_id, "contents": f"{one.title}\n{one.text}"} for one in passages
+        {"id": one.passage_id, "contents": f"{one.title}\n{one.text}", "section": ""} for one in passages
     ]
     with (corpus / "dpr" / "passages.tsv").open(encoding="utf-8", newline="") as file:
         head, *table = csv.reader(file, delimiter="\t")
     assert head == ["id", "text", "title"]
     assert table == [[one.passage_id, one.text, one.title] for one in passages]
+    titles = json.loads((corpus / "dpr" / "title_to_page_id.json").read_bytes())
+    assert list(titles.items()) == [("Sorn", 3), ("Tey", 5), ("Last", 9), ("Very last", 11)]
+
+
+@pytest.fixture(scope="module")
+def chunks(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
+    folder = tmp_path_factory.mktemp("chunks") / "corpus"
+    cut_release(folder, release, cut=CutOptions(unit="tokens-100"), formats=("kilt", "kilt-compat", "beir", "colbert"))
+    return folder
+
+
+def test_every_form_is_sound_and_has_every_passage(chunks: Path, release: Path) -> None:
+    passages = _passages(chunks)
+    ids = [one.passage_id for one in passages]
+    pages = {one.page_id: kilt_record(one)["text"] for one in open_release(release)}
+    assert verified(chunks).findings == verified(chunks, kb=release).findings == ()
+
+    numbers, lines = zip(*(line.split(b"\t", 1) for line in (chunks / "kilt/passages.tsv").open("rb")), strict=True)
+    assert [int(number) for number in numbers] == list(range(1, len(ids) + 1))
+    for line, one in zip(map(json.loads, lines), passages, strict=True):
+        texts = [pages[one.page_id][at["paragraph_id"]][at["start"] : at["end"]] for at in line["sources"]]
+        assert (line["chunk_id"], line["text"]) == (one.passage_id, " ".join(texts))
+        assert all(line["text"][at["start"] : at["end"]] == at["text"] for at in line["anchors"])
+    assert [json.loads(line)["_id"] for line in (chunks / "beir/corpus.jsonl").open("rb")] == ids
+    collection = [line.rstrip("\n").split("\t") for line in (chunks / "colbert/collection.tsv").open(encoding="utf-8")]
+    assert [(int(number), title) for number, _, title in collection] == list(enumerate(one.title for one in passages))
+    assert (chunks / "colbert/passage_ids.tsv").read_text() == "".join(f"{n}\t{id}\n" for n, id in enumerate(ids))
+    assert {one.section for one in passages} > {()}
+
+
+def test_lines_with_more_than_the_table_are_compared_with_the_pages(
+    tmp_path: Path, chunks: Path, release: Path
+) -> None:
+    broken = tmp_path / "chunks"
+    shutil.copytree(chunks, broken)
+    path = broken / "kilt" / "passages.tsv"
+    path.write_bytes(path.read_bytes().replace(b'"paragraph_id":1', b'"paragraph_id":2', 1))
+    _seal(broken)
+    assert _broken(broken) == set()
+    assert _broken(broken, release) == {("kilt/passages.tsv", "line_differs")}
+
+
+def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
+    cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="words-8"))
+    assert [(one.passage_id, one.text) for one in _passages(tmp_path / "corpus")] == [
+        ("3__0", "The Sorn is a river. It rises in"),
+        ("3__1", "Brack. Its fish are old."),
+        ("5__0", 'Goats, "kids" and\tmore.'),
+        ("9__0", "It is the last."),
+        ("11__0", "It is."),
+    ]
+    assert verified(tmp_path / "corpus", kb=kb).findings == ()
+
+
+def test_chunks_of_kilt_need_paragraphs_of_kilt(tmp_path: Path, kb: Path) -> None:
+    with pytest.raises(SetupError, match="cut with --unit tokens-100"):
+        cut_release(tmp_path / "corpus", kb, formats=("kilt",))
 
 
 def test_without_a_form_there_is_the_table_alone(tmp_path: Path, kb: Path) -> None:
@@ -266,7 +329,7 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
     report = verified(corpus, kb=kb, on_progress=lambda *one: seen.append(one))
 
     assert report.findings == ()
-    assert (report.n_files, report.counts["passages"], report.n_rows, report.has_texts) == (5, 8, 8 + 8 + 9, True)
+    assert (report.n_files, report.counts["passages"], report.n_rows, report.has_texts) == (6, 8, 8 + 8 + 9, True)
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
     assert main(["verify", str(corpus)]) == 0
     assert capsys.readouterr().out.endswith("25 rows, 8 passages checked.\n")

@@ -1,0 +1,160 @@
+"""A data set as BEIR has it: the passages as corpus, the inputs of an alignment as queries, and which passage is
+relevant to which.
+
+::
+
+    corpus.jsonl          _id, title, text and metadata of every passage
+    queries.jsonl         _id and text
+    qrels/dev.tsv         query-id, corpus-id, score: 1 for every relevant passage
+    qrels/dev.trec        the same as trec_eval has it
+    manifest.json         written last
+
+Relevant is a passage that has a part of a written span, or that stands on its page where that is what is asked for or
+where the span is a page alone (entity linking). That several passages may be needed together BEIR has no place for.
+
+Source: BEIR (2021), ``GenericDataLoader``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Literal, NamedTuple
+
+from kbsource.errors import SetupError
+from kbsource.files import Storage, join
+from kbsource.release.intact import check_hashes
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import row_groups
+from kbsource.release.writer import LinesFile, write_lines
+from mapping.passages.corpus import passages_of
+from mapping.passages.cut import Passage
+from mapping.passages.forms import KiltPages, json_line, line_forms
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.kind import BEIR_DATASET, CORPUS, QRELS, QUERIES
+from mapping.retrieval.runs import read_queries
+from mapping.write.kind import ALIGNMENT
+
+Level = Literal["passage", "page"]
+
+_COLUMNS = (
+    *("example_id", "output", "page_id", "start_element", "start_char", "end_element", "end_char", "is_written"),
+)
+_Point = tuple[int, int]
+
+
+class _Gold(NamedTuple):
+    """A span that is looked for: number of its query, first and last point; None for the page."""
+
+    query: int
+    start: _Point | None
+    end: _Point | None
+
+    def is_in(self, passage: Passage) -> bool:
+        """Says whether a passage of the page has a part of it."""
+        if self.start is None or self.end is None:
+            return True
+        return any((piece, start) < self.end and (piece, end) > self.start for piece, start, end in passage.spans)
+
+
+def make_beir(alignment: str, passages: str, output: str, storage: Storage, *, level: Level) -> ListingManifest:
+    """Writes the data set of an alignment over a corpus of passages, and gives its manifest.
+
+    Memory: the queries and their spans, a row group of passages.
+
+    Args:
+        alignment: folder that ``kbsource map`` wrote for one data set.
+        passages: folder of passages of the same release of pages.
+        output: absolute path of an empty folder.
+        storage: of all of them.
+        level: what of a page is relevant.
+
+    Raises:
+        SetupError: they are not of one release, are not as they were written, or have no queries.
+    """
+    aligned, corpus = ALIGNMENT.read(alignment, storage), PASSAGES_CORPUS.read(passages, storage)
+    if aligned.made_from != corpus.made_from:
+        raise SetupError(f"{alignment} and {passages} are made from different releases; give those of one release.")
+    check_hashes(alignment, aligned.entries(), storage)
+    check_hashes(passages, corpus.tables["passages"], storage)
+    split = str(aligned.facts["split"])
+    with ReleaseFolder(output, storage, kind=BEIR_DATASET):
+        queries = read_queries(join(alignment, _records_file(aligned)), storage)
+        if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
+            raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
+        gold = _gold(aligned, alignment, {query_id: number for number, query_id in enumerate(queries)}, storage, level)
+        paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
+        corpus_entry, relevant = _write_corpus(paths, gold, output, storage)
+        lines = [json_line({"_id": query_id, "text": text}) for query_id, text in queries.items()]
+        judged = [(query_id, one) for number, query_id in enumerate(queries) for one in relevant.get(number, ())]
+        tsv = (f"{query_id}\t{one}\t1\n".encode() for query_id, one in judged)
+        files = [
+            corpus_entry,
+            write_lines(lines, QUERIES, output=output, storage=storage),
+            write_lines(
+                [b"query-id\tcorpus-id\tscore\n", *tsv], f"{QRELS}/{split}.tsv", output=output, storage=storage
+            ),
+            write_lines(
+                (f"{query_id} 0 {one} 1\n".encode() for query_id, one in judged),
+                f"{QRELS}/{split}.trec",
+                output=output,
+                storage=storage,
+            ),
+        ]
+        facts = {
+            "release": corpus.facts["release"],
+            "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
+            "alignment": {"manifest": MANIFEST, "manifest_sha256": aligned.sha256},
+            "options": {"level": level},
+            "counts": {
+                "queries": len(queries),
+                "queries_without_relevant": sum(number not in relevant for number in range(len(queries))),
+                "passages": corpus_entry.rows,
+                "relevant": len(judged),
+            },
+            "code": asdict(code_facts()),
+        }
+        manifest = BEIR_DATASET.listing(files, facts)
+        commit(BEIR_DATASET, manifest, output, storage)
+    return manifest
+
+
+def _records_file(aligned: ListingManifest) -> str:
+    """Gives the file of the records: with answers and inputs, where there are several."""
+    files = [entry.file for entry in aligned.files if entry.file.endswith("-kilt.jsonl")]
+    return min(files, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
+
+
+def _gold(
+    aligned: ListingManifest, folder: str, numbers: Mapping[str, int], storage: Storage, level: Level
+) -> dict[int, list[_Gold]]:
+    """Gives the written spans of outputs by page."""
+    gold: defaultdict[int, list[_Gold]] = defaultdict(list)
+    for entry in aligned.tables["alignments"]:
+        for group in row_groups(join(folder, entry.file), storage, _COLUMNS):
+            columns = (group[name].to_pylist() for name in _COLUMNS)
+            for example_id, output, page_id, *place, is_written in zip(*columns, strict=True):
+                if not is_written or output < 0 or example_id not in numbers:
+                    continue
+                is_page = level == "page" or place[0] is None
+                start, end = (None, None) if is_page else ((place[0], place[1]), (place[2], place[3]))
+                gold[page_id].append(_Gold(numbers[example_id], start, end))
+    return gold
+
+
+def _write_corpus(
+    paths: Iterable[str], gold: Mapping[int, list[_Gold]], output: str, storage: Storage
+) -> tuple[FileEntry, dict[int, dict[str, None]]]:
+    """Writes the corpus, and gives with its entry the ids of the relevant passages by query."""
+    (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
+    relevant: defaultdict[int, dict[str, None]] = defaultdict(dict)
+    with LinesFile(output, CORPUS, storage) as target:
+        for passage in (one for path in paths for group in row_groups(path, storage) for one in passages_of(group)):
+            target.write(form.line(passage, no_pages))
+            for span in gold.get(passage.page_id, ()):
+                if span.is_in(passage):
+                    relevant[span.query][passage.passage_id] = None
+    return target.entry, relevant

@@ -1,0 +1,232 @@
+"""An index of passages on disk, and search in it by BM25.
+
+The library is tantivy: it maps its files, so that search takes no more memory for more passages, and leaves out of a
+query's postings what cannot come to the top. Its BM25 has k1 = 1.2 and b = 0.75, and lengths of passages in one byte,
+as Lucene keeps them. Title and text are indexed together; words are in lower case, without stop words and reduced to
+their stems where Snowball knows the language.
+
+Source: Robertson and Zaragoza (2009), in Lucene's form.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from kbsource.errors import DataError, SetupError
+from kbsource.files import LocalStorage, Storage, is_local, join, sha256_of
+from kbsource.release.intact import check_hashes, check_sizes
+from kbsource.release.layout import MANIFEST, is_in, stored_files
+from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import row_groups
+from mapping.passages.cut import passage_id
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.kind import ENGINE, PASSAGES_INDEX
+
+if TYPE_CHECKING:
+    import tantivy
+
+HEAP_BYTES = 256 << 20
+"""Postings that are held before they are written."""
+SLACK = 16
+"""Passages that are asked for beyond those wanted, so that all with the last score are seen."""
+TIE = 1e-5
+"""Scores are equal where they differ by less, as a share: sums in single precision depend on their order."""
+
+_ANALYSER, _TEXT, _PLACE = "passages", "text", ("row", "page_id", "number")
+_SNOWBALL = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "simple": "english", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
+_LONGEST_WORD = 255
+
+
+class Hit(NamedTuple):
+    """A passage that was found.
+
+    Attributes:
+        passage_id, page_id, title, text: of the passage.
+        score: BM25.
+    """
+
+    passage_id: str
+    page_id: int
+    title: str
+    text: str
+    score: float
+
+
+class _Scored(NamedTuple):
+    score: float
+    address: tantivy.DocAddress
+    row: int
+    page_id: int
+    number: int
+
+
+def analyser(lang: str) -> tantivy.TextAnalyzer:
+    """Gives what makes words of a text: runs of letters and digits in lower case, stems of a language where it can.
+
+    Raises:
+        SetupError: tantivy is not installed.
+    """
+    try:
+        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+    except ImportError as error:
+        raise SetupError(
+            "kbsource search needs tantivy, which is not installed: pip install 'kbsource[search]'."
+        ) from error
+    builder = (
+        TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(_LONGEST_WORD)).filter(Filter.lowercase())
+    )
+    if (name := _SNOWBALL.get(lang)) is not None:
+        builder = builder.filter(Filter.stopword(name)).filter(Filter.stemmer(name))
+    return builder.build()
+
+
+def make_index(passages: str, index: str, storage: Storage) -> int:
+    """Indexes a corpus of passages in its order and gives their number. Memory: ``HEAP_BYTES`` and what is merged.
+
+    Args:
+        passages: folder of the corpus, whose table is hashed first.
+        index: local folder, which is made.
+        storage: of the corpus.
+
+    Raises:
+        SetupError: the corpus is not as it was written, or the index has a place that it cannot have.
+    """
+    if not is_local(index):
+        raise SetupError(f"--index {index}: an index is mapped into memory; name a folder of a local disk.")
+    corpus = PASSAGES_CORPUS.read(passages, storage)
+    entries, words = corpus.tables["passages"], analyser(corpus.facts["lang"])
+    check_hashes(passages, entries, storage)
+    local = LocalStorage()
+    with ReleaseFolder(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
+        n_passages = _write([join(passages, one.file) for one in entries], join(out.folder, ENGINE), storage, words)
+        files = [
+            FileEntry(file, None, local.size(path), sha256_of(local, path))
+            for file in stored_files(out.folder, local)
+            if is_in(file, (ENGINE,))
+            for path in [join(out.folder, file)]
+        ]
+        facts = {
+            "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
+            "lang": corpus.facts["lang"],
+            "counts": {"passages": n_passages},
+            "code": {**asdict(code_facts()), ENGINE: version(ENGINE)},
+        }
+        commit(PASSAGES_INDEX, PASSAGES_INDEX.listing(files, facts), out.folder, local)
+    return n_passages
+
+
+def _write(paths: Sequence[str], folder: str, storage: Storage, words: tantivy.TextAnalyzer) -> int:
+    import tantivy
+
+    schema = tantivy.SchemaBuilder()
+    schema.add_text_field(_TEXT, stored=True, tokenizer_name=_ANALYSER, index_option="freq")
+    for name in _PLACE:
+        schema.add_unsigned_field(name, stored=False, indexed=False, fast=True)
+    os.makedirs(folder)
+    engine = tantivy.Index(schema.build(), folder)
+    engine.register_tokenizer(_ANALYSER, words)
+    writer = engine.writer(heap_size=HEAP_BYTES, num_threads=1)
+    n_passages = 0
+    for path in paths:
+        for group in row_groups(path, storage, ("page_id", "number", "title", "text")):
+            columns = (group[name].to_pylist() for name in ("page_id", "number", "title", "text"))
+            for page_id, number, title, text in zip(*columns, strict=True):
+                document = tantivy.Document()
+                document.add_text(_TEXT, f"{title}\n{text}")
+                for name, value in zip(_PLACE, (n_passages, page_id, number), strict=True):
+                    document.add_unsigned(name, value)
+                writer.add_document(document)
+                n_passages += 1
+    writer.commit()
+    writer.wait_merging_threads()
+    return n_passages
+
+
+class PassageIndex:
+    """An index that is searched. Its files are mapped into memory.
+
+    Args:
+        passages: folder of the corpus that it must be of.
+        index: folder that ``make_index`` wrote.
+        storage: of the corpus.
+
+    Raises:
+        SetupError: there is none, or it is of another corpus.
+    """
+
+    def __init__(self, passages: str, index: str, storage: Storage) -> None:
+        corpus = PASSAGES_CORPUS.read(passages, storage)
+        self._words = analyser(corpus.facts["lang"])
+        manifest = PASSAGES_INDEX.read(index)
+        if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
+            raise SetupError(
+                f"{index} is the index of other passages than those that --passages names; name these, or a new folder "
+                "for an index of its own."
+            )
+        if (made := manifest.facts["code"][ENGINE]) != version(ENGINE):
+            raise SetupError(
+                f"{index} was made with tantivy {made}, and {version(ENGINE)} is installed; make the index again."
+            )
+        check_sizes(index, manifest.entries(), LocalStorage())
+        import tantivy
+
+        engine = tantivy.Index.open(join(index, ENGINE))
+        self._schema, self._searcher = engine.schema, engine.searcher()
+        if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
+            raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
+
+    def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
+        """Gives the best passages for a query, best first; those of one score in the order of the corpus.
+
+        Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
+        """
+        words = self._words.analyze(query)
+        return [self._hit(one, with_texts) for one in self._ranked(words, n_passages)] if words else []
+
+    def _ranked(self, words: Sequence[str], n_passages: int) -> list[_Scored]:
+        from tantivy import Occur, Query
+
+        terms = [(Occur.Should, Query.term_query(self._schema, _TEXT, word, index_option="freq")) for word in words]
+        query, n_asked = Query.boolean_query(terms), n_passages + SLACK
+        while True:
+            hits = self._searcher.search(query, limit=n_asked, count=False).hits
+            if len(hits) < n_asked or not _are_tied(hits[n_passages - 1][0], hits[-1][0]):
+                break
+            n_asked *= 4
+        addresses = [address for _, address in hits]
+        places = (self._searcher.fast_field_values(name, addresses) for name in _PLACE)
+        scored = (
+            _Scored(score, address, row, page_id, number)
+            for (score, address), row, page_id, number in zip(hits, *places, strict=True)
+        )
+        return in_order(scored)[:n_passages]
+
+    def _hit(self, found: _Scored, with_texts: bool) -> Hit:
+        title, _, text = (self._searcher.doc(found.address)[_TEXT][0] if with_texts else "").partition("\n")
+        return Hit(passage_id(found.page_id, found.number), found.page_id, title, text, found.score)
+
+
+def _are_tied(score: float, lower: float) -> bool:
+    return score - lower <= TIE * score
+
+
+def in_order(scored: Iterable[_Scored]) -> list[_Scored]:
+    """Gives passages whose scores fall in the order in which they rank: those of one score by their rows."""
+    ranked: list[_Scored] = []
+    tied: list[_Scored] = []
+    for one in scored:
+        if tied and not _are_tied(tied[-1].score, one.score):
+            ranked += sorted(tied, key=attrgetter("row"))
+            tied = []
+        tied.append(one)
+    return ranked + sorted(tied, key=attrgetter("row"))

@@ -1,0 +1,254 @@
+"""Runs of retrieval systems as KILT's predictions and as lines of TREC, and lines that retrievers are trained on.
+
+Sources: the predictions that KILT's retrievers write; the run files of trec_eval (query, ``Q0``, document, rank, score,
+name of the run); DPR's training files. A document is a passage, by its id, or a page, by its number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Storage
+from mapping.contexts.negatives import NameFinder
+from mapping.contexts.ranked import RankedPassage, Reject
+from mapping.contexts.records import hard_negatives
+from mapping.passages.forms import json_line
+from mapping.retrieval.index import Hit
+from mapping.sources.reading.fields import Json, digits_or_text, objects_at, text_at
+from mapping.sources.reading.files_in import RawRecord, iter_lines
+
+RUN_NAME = "kbsource"
+_ENTITY_MARKS = re.compile(r"\[(?:START|END)_ENT\]")
+_PASSAGE_ID = re.compile(r"(\d+)(?:__\d+)?")
+_TREC_COLUMNS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked.
+
+    Attributes:
+        query_id: of the record.
+        text: its input, without the marks around an entity.
+        answers: its gold answers; none where they are not given.
+        pages: ids of the pages of its gold provenance.
+    """
+
+    query_id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    pages: frozenset[str] = frozenset()
+
+
+class RankedDocument(NamedTuple):
+    """A document of a run.
+
+    Attributes:
+        document: id of a passage or of a page.
+        score: as the system gave it; without one, 1 over the rank.
+    """
+
+    document: str
+    score: float
+
+
+class _RunLine(NamedTuple):
+    raw: RawRecord
+    query_id: str
+    rank: int
+    found: RankedDocument
+
+
+def query_of(record: Json) -> Query:
+    """Gives what a record of KILT's form asks.
+
+    Raises:
+        RecordError: ``missing_field`` or ``wrong_type``.
+    """
+    outputs = objects_at(record, "output") if "output" in record else []
+    spans = [span for one in outputs for span in _provenance(one)]
+    return Query(
+        digits_or_text(record, "id"),
+        " ".join(_ENTITY_MARKS.sub(" ", text_at(record, "input")).split()),
+        tuple(dict.fromkeys(text_at(one, "answer") for one in outputs if "answer" in one)),
+        frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
+    )
+
+
+def read_queries(path: str, storage: Storage) -> dict[str, str]:
+    """Gives what the records of a file ask, by id.
+
+    Raises:
+        SetupError: a record has no id or no input, or there is none.
+    """
+    queries: dict[str, str] = {}
+    for raw in iter_lines(storage, path):
+        try:
+            query = query_of(raw.parse())
+        except RecordError as error:
+            raise SetupError(f"{path}, line {raw.line}: {error}; give records with id and input.") from error
+        queries[query.query_id] = query.text
+    if not queries:
+        raise SetupError(f"{path} has no records, so there is nothing to ask; name another file.")
+    return queries
+
+
+def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
+    """Gives passages as a prediction of KILT's form."""
+    provenance = [
+        {
+            "wikipedia_id": str(one.page_id),
+            "title": one.title,
+            "text": one.text,
+            "score": f"{one.score:.6f}",
+            "passage_id": one.passage_id,
+        }
+        for one in hits
+    ]
+    return json_line({"id": query.query_id, "input": query.text, "output": [{"provenance": provenance}]})
+
+
+def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:
+    """Gives passages as a retriever is trained with them: those of gold pages, and the best ones that are of none and
+    name no answer.
+
+    Raises:
+        RecordError: ``missing_field`` where the query has no gold provenance, without which any passage may be right.
+    """
+    if not query.pages:
+        raise RecordError("missing_field", "output with provenance, which says what is no negative")
+    ranked = [
+        (str(one.page_id) in query.pages, RankedPassage(one.passage_id, one.title, one.text, one.score)) for one in hits
+    ]
+    others = [one for is_gold, one in ranked if not is_gold]
+    negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
+    return json_line(
+        {
+            "id": query.query_id,
+            "question": query.text,
+            "answers": query.answers,
+            "positive_ctxs": [one._asdict() for is_gold, one in ranked if is_gold],
+            "negative_ctxs": [],
+            "hard_negative_ctxs": [one._asdict() for one in negatives],
+        }
+    )
+
+
+def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
+    """Gives a query's documents, best first, as lines of a run; each document once.
+
+    Raises:
+        RecordError: ``wrong_type`` for an id with white space in it, which the form has no place for.
+    """
+    once: dict[str, float] = {}
+    for document, score in found:
+        once.setdefault(document, score)
+    if odd := [one for one in (query_id, *once) if len(one.split()) != 1]:
+        raise RecordError("wrong_type", f"id {odd[0]!r}: runs part their columns at white space")
+    lines = (
+        f"{query_id} Q0 {document} {rank} {score:.6f} {RUN_NAME}\n"
+        for rank, (document, score) in enumerate(once.items(), start=1)
+    )
+    return "".join(lines).encode()
+
+
+def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
+    """Gives id and documents of a prediction, best first: passages where it names them, else pages.
+
+    Raises:
+        RecordError: ``missing_field`` or ``wrong_type``.
+    """
+    spans = [one for output in objects_at(record, "output") for one in _provenance(output)]
+    name = "passage_id" if spans and all("passage_id" in one for one in spans) else "wikipedia_id"
+    found = [
+        RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
+        for rank, one in enumerate(spans, 1)
+    ]
+    return digits_or_text(record, "id"), found
+
+
+def _run_line(raw: RawRecord) -> _RunLine:
+    columns = (line := raw.text()).split()
+    if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
+        raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
+    return _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
+
+
+def found_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
+    """Gives documents of a run, best first, as a prediction of KILT's form.
+
+    Raises:
+        RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
+    """
+    provenance = []
+    for document, score in found:
+        if (page := _PASSAGE_ID.fullmatch(document)) is None:
+            raise RecordError("wrong_type", f"document {document!r} is no page id, nor one with __ and a number")
+        passage = {} if page[1] == document else {"passage_id": document}
+        provenance.append({"wikipedia_id": page[1], "score": f"{score:.6f}", **passage})
+    asked = {} if text is None else {"input": text}
+    return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
+
+
+def _provenance(output: Json) -> list[Json]:
+    return objects_at(output, "provenance") if "provenance" in output else []
+
+
+def _score(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}") from error
+
+
+def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Json], bytes]) -> Iterator[bytes]:
+    """Gives what records become, one after the other; those that cannot be used are told and left out."""
+    seen: set[str] = set()
+    for raw in raws:
+        try:
+            record = raw.parse()
+            _once(digits_or_text(record, "id"), seen)
+            line = line_of(record)
+        except RecordError as error:
+            reject(raw.bad(error))
+        else:
+            yield line
+
+
+def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[str, str]) -> Iterator[bytes]:
+    """Gives a run of TREC as predictions of KILT, query by query.
+
+    Args:
+        raws: lines of the run; those of a query stand together.
+        reject: told of lines that cannot be used.
+        texts: what is asked, by query; empty where that is not known.
+    """
+    seen: set[str] = set()
+    for query_id, lines in groupby(_run_lines(raws, reject), key=lambda line: line.query_id):
+        ranked = sorted(lines, key=lambda line: line.rank)
+        try:
+            _once(query_id, seen)
+            if texts and query_id not in texts:
+                raise RecordError("unknown_question", query_id)
+            yield found_line(query_id, [line.found for line in ranked], texts.get(query_id))
+        except RecordError as error:
+            reject(ranked[0].raw.bad(error))
+
+
+def _run_lines(raws: Iterable[RawRecord], reject: Reject) -> Iterator[_RunLine]:
+    for raw in raws:
+        try:
+            yield _run_line(raw)
+        except RecordError as error:
+            reject(raw.bad(error))
+
+
+def _once(query_id: str, seen: set[str]) -> None:
+    if query_id in seen:
+        raise RecordError("duplicate_question", query_id)
+    seen.add(query_id)

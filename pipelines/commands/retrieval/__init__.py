@@ -1,0 +1,1 @@
+"""Commands around retrieval: search, runs, data sets for BEIR."""

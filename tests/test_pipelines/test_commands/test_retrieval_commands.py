@@ -1,0 +1,193 @@
+"""``kbsource search``, ``trec`` and ``beir`` over passages of the mini-wiki."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tantivy")
+
+from kbsource.files import LocalStorage
+from mapping.passages.corpus import read_passages
+from mapping.passages.cut import CutOptions, Passage
+from pipelines.cli import main
+from tests.support.alignments import evidence, map_mini, read_lines, record, write_records
+from tests.support.passages import cut_release, page, write_kb
+from tests.support.verified import verified
+
+SORN = page(3, "Sorn", "The Sorn is a river. It rises in Brack.", "Its fish are old.")
+TEY = page(5, "Tey", "A town of no more than forty goats.", "It stands on the river Sorn.", kinds=["paragraph"])
+RECORDS = (
+    record("a", [evidence("It rises in Brack.", title="Sorn")], answer="Brack"),
+    record("b", [evidence("A town of no more than forty goats.", title="Tey")], [evidence("Its fish", title="Sorn")]),
+    record("c", [evidence(None, title="Tey")]),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pages = [replace(one, is_disambiguation=False) for one in (SORN, TEY)]
+    return write_kb(tmp_path_factory.mktemp("kb"), pages)
+
+
+@pytest.fixture(scope="module")
+def corpus(kb: Path) -> Path:
+    cut_release(kb.parent / "corpus", kb, cut=CutOptions(max_words=8))
+    return kb.parent / "corpus"
+
+
+@pytest.fixture(scope="module")
+def aligned(kb: Path) -> Path:
+    map_mini(kb.parent / "aligned", kb, "jsonl", write_records(kb.parent / "own.jsonl", RECORDS))
+    return kb.parent / "aligned"
+
+
+def _passages(corpus: Path) -> list[Passage]:
+    return [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path), LocalStorage())]
+
+
+def test_a_query_is_answered_and_the_index_is_kept(
+    tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["search", "--passages", str(corpus), "--index", str(tmp_path / "index")]
+    assert main([*flags, "river in Brack", "--top", "1"]) == 0
+    said = capsys.readouterr()
+    assert "passages indexed" in said.err
+    assert [line.split()[1:] for line in said.out.splitlines()[:1]] == [["3__1", "Sorn"]]
+    assert main([*flags, "goats"]) == 0
+    said = capsys.readouterr()
+    assert "indexed" not in said.err
+    assert "5__0  Tey" in said.out
+    assert verified(tmp_path / "index").findings == ()
+
+
+def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: Path, corpus: Path) -> None:
+    queries = [
+        {"id": "a", "input": "river Sorn?", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": "3"}]}]},
+        {"id": "b", "input": "goats", "output": [{"answer": "no", "provenance": [{"wikipedia_id": "5"}]}]},
+    ]
+    path = write_records(tmp_path / "queries.jsonl", queries)
+    flags = [
+        "search",
+        "--passages",
+        str(corpus),
+        "--index",
+        str(tmp_path / "index"),
+        "--queries",
+        str(path),
+        "--output",
+    ]
+    assert main([*flags, str(tmp_path / "kilt.jsonl"), "--top", "2"]) == 0
+    assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--form", "trec"]) == 0
+    assert main([*flags, str(tmp_path / "train.jsonl"), "--negatives", "1"]) == 0
+
+    first, second = read_lines(tmp_path / "kilt.jsonl")
+    texts = {one.passage_id: (str(one.page_id), one.title, one.text) for one in _passages(corpus)}
+    for one in first["output"][0]["provenance"] + second["output"][0]["provenance"]:
+        assert texts[one["passage_id"]] == (one["wikipedia_id"], one["title"], one["text"])
+    assert [one["wikipedia_id"] for one in second["output"][0]["provenance"]] == ["5"]
+    run = (tmp_path / "run.trec").read_text()
+    assert [line.split()[0] for line in run.splitlines()] == ["a", "a", "b"]
+    train = read_lines(tmp_path / "train.jsonl")
+    assert [one["passage_id"] for one in train[0]["hard_negative_ctxs"]] == ["5__1"]
+
+    assert main(["trec", str(tmp_path / "kilt.jsonl"), "--output", str(tmp_path / "again.trec")]) == 0
+    assert (tmp_path / "again.trec").read_text() == run
+    back = ["trec", str(tmp_path / "run.trec"), "--queries", str(path), "--output", str(tmp_path / "back.jsonl")]
+    assert main(back) == 0
+    assert [one["input"] for one in read_lines(tmp_path / "back.jsonl")] == ["river Sorn?", "goats"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "Give a QUERY, or --queries"),
+        (["x", "--queries", "y"], "Give a QUERY, or --queries"),
+        (["--queries", "y"], "with --output FILE"),
+        (["x", "--negatives", "1"], "leave --form and QUERY out"),
+        (["x", "--top", "0"], "--top is 0; give at least 1"),
+    ],
+)
+def test_flags_that_contradict_each_other(
+    tmp_path: Path, corpus: Path, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "--passages", str(corpus), "--index", str(tmp_path / "index"), *flags]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_records(tmp_path / "queries.jsonl", [{"id": "a"}, {"id": "b", "input": "goats"}])
+    flags = ["search", "--passages", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path)]
+    assert main([*flags, "--output", str(tmp_path / "out.jsonl")]) == 1
+    said = capsys.readouterr()
+    assert "queries.jsonl, line 1: 'input'" in said.err
+    assert "1 query written" in said.out
+    flags[-1] = str(tmp_path / "out.jsonl")
+    assert main(["trec", flags[-1], "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
+    (tmp_path / "run.trec").write_text("b Q0 5__0 1 1.0 x\n")
+    assert main(["trec", str(tmp_path / "run.trec"), "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
+    assert f"{path}, line 1: missing_field" in capsys.readouterr().err
+
+
+def _qrels(folder: Path) -> list[tuple[str, str]]:
+    with (folder / "qrels" / "dev.tsv").open(newline="") as file:
+        head, *rows = csv.reader(file, delimiter="\t")
+    assert head == ["query-id", "corpus-id", "score"]
+    assert all(score == "1" for _, _, score in rows)
+    trec = [line.split() for line in (folder / "qrels" / "dev.trec").read_text().splitlines()]
+    assert trec == [[query, "0", document, "1"] for query, document, _ in rows]
+    return [(query, document) for query, document, _ in rows]
+
+
+def test_relevant_is_the_passage_that_has_the_evidence(
+    tmp_path: Path, corpus: Path, aligned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["beir", "--alignment", str(aligned), "--passages", str(corpus), "--output"]
+    assert main([*flags, str(tmp_path / "beir"), "--json"]) == 0
+    counts = {"queries": 3, "queries_without_relevant": 0, "passages": 4, "relevant": 5}
+    assert json.loads(capsys.readouterr().out) == counts
+    texts = {one.passage_id: one.text for one in _passages(corpus)}
+    assert [(query, texts[document]) for query, document in _qrels(tmp_path / "beir")] == [
+        ("a", "It rises in Brack. Its fish are old."),
+        ("b", "It rises in Brack. Its fish are old."),
+        ("b", "A town of no more than forty goats."),
+        ("c", "A town of no more than forty goats."),
+        ("c", "It stands on the river Sorn."),
+    ]
+    assert [json.loads(line)["_id"] for line in (tmp_path / "beir" / "corpus.jsonl").open()] == list(texts)
+    assert read_lines(tmp_path / "beir" / "queries.jsonl") == [{"_id": name, "text": "?"} for name in "abc"]
+    assert verified(tmp_path / "beir").findings == ()
+
+    assert main([*flags, str(tmp_path / "pages"), "--level", "page"]) == 0
+    assert len(_qrels(tmp_path / "pages")) == 2 + 4 + 2
+
+
+def test_alignment_and_passages_are_of_one_release(
+    tmp_path: Path, aligned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = write_kb(tmp_path, [SORN])
+    cut_release(tmp_path / "corpus", other)
+    flags = [
+        "beir",
+        "--alignment",
+        str(aligned),
+        "--passages",
+        str(tmp_path / "corpus"),
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    assert main(flags) == 2
+    assert "made from different releases" in capsys.readouterr().err
+
+
+def test_beir_reads_what_was_written(tmp_path: Path, corpus: Path, aligned: Path) -> None:
+    loader = pytest.importorskip("beir.datasets.data_loader")
+    flags = ["beir", "--alignment", str(aligned), "--passages", str(corpus), "--output", str(tmp_path / "beir")]
+    assert main(flags) == 0
+    passages, queries, qrels = loader.GenericDataLoader(str(tmp_path / "beir")).load(split="dev")
+    assert set(queries) == set(qrels) == {"a", "b", "c"}
+    assert all(document in passages for one in qrels.values() for document in one)
