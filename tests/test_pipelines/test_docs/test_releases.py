@@ -33,6 +33,8 @@ FOLDERS = (
     "views",
     "amber",
     "linking",
+    "index",
+    "beir",
 )
 
 
@@ -40,9 +42,23 @@ FOLDERS = (
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of every kind."""
     folder = tmp_path_factory.mktemp("demo")
-    wikidata, kb, aligned, again, qampari, passages, contexts, tasks, asked, said, views, amber, linking = (
-        str(folder / name) for name in FOLDERS
-    )
+    (
+        wikidata,
+        kb,
+        aligned,
+        again,
+        qampari,
+        passages,
+        contexts,
+        tasks,
+        asked,
+        said,
+        views,
+        amber,
+        linking,
+        index,
+        beir,
+    ) = (str(folder / name) for name in FOLDERS)
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
@@ -70,6 +86,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
         ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
         ["campaign", "import", asked, "--judgements", f"{asked}/tasks.jsonl", "--output", said],
+        ["search", "--passages", passages, "--index", index, "ferry"],
+        ["beir", "--alignment", f"{aligned}/fever/dev", "--passages", passages, "--output", beir],
         ["pageviews", "--input", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
         [
             *("amber", "--kb", kb, "--wikidata", wikidata, "--pageviews", views, "--output", amber),
