@@ -76,7 +76,7 @@ def read_claims(data: str | None, titles: Collection[str]) -> list[tuple[str, st
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             claim = json.loads(line)
-            named = {one[2].replace("_", " ") for evidence in claim["evidence"] for one in evidence if one[2]}
+            named = {piece[2].replace("_", " ") for evidence in claim["evidence"] for piece in evidence if piece[2]}
             if len(named) == 1 and named <= set(titles):
                 found.append((claim["claim"], *named))
     if not found:
@@ -111,7 +111,7 @@ def _asked(page: Page, claim: str, *, n_sentences: int) -> list[Pair]:
     best = likely_sentences(page, claim, elements=elements, n_most=1)
     span = Span(best[0].element, best[0].start_char, best[0].element, best[0].end_char, 0.0, "bleu") if best else None
     asked = questions(page, span, hypothesis, elements=elements, n_sentences=n_sentences)
-    return [Pair(one.premise.text, one.hypothesis.text, one.premise.core) for one in asked]
+    return [Pair(question.premise.text, question.hypothesis.text, question.premise.core) for question in asked]
 
 
 def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> None:
@@ -149,10 +149,10 @@ def naive(
     settings = {"top_k": None, "truncation": "only_first", "max_length": MAX_TOKENS}
 
     def judge(pairs: Sequence[Pair]) -> list[Verdict]:
-        texts = [{"text": one.premise, "text_pair": one.hypothesis} for one in pairs]
+        texts = [{"text": pair.premise, "text_pair": pair.hypothesis} for pair in pairs]
         found: list[list[dict[str, Any]]]
         if n_at_once is None:
-            found = [classify(one, **settings) for one in texts]
+            found = [classify(text, **settings) for text in texts]
         else:
             found = classify(texts, batch_size=n_at_once, padding=True, **settings)
         return [Verdict(**{score["label"]: score["score"] for score in scores}) for scores in found]
@@ -180,7 +180,7 @@ def measure(
     with KnowledgeSource.open(str(real_release(data))) as source:
         pages = {page.title: page for page in source}
     claims = read_claims(data, pages)
-    texts = [*(claim for claim, _ in claims), *(one.text for page in pages.values() for one in page.elements)]
+    texts = [*(claim for claim, _ in claims), *(element.text for page in pages.values() for element in page.elements)]
     rows = []
     for name in shapes:
         folder = WORK / "entailment" / name.replace(" ", "-")
@@ -218,8 +218,8 @@ def _tokens_per_pair(folder: Path, pairs: Sequence[Pair]) -> float:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "torch")
-    rows = tokenizer([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)
-    return mean(len(one) for one in rows["input_ids"])
+    rows = tokenizer([pair.premise for pair in pairs], [one.hypothesis for one in pairs], verbose=False)
+    return mean(len(row) for row in rows["input_ids"])
 
 
 def _measured(

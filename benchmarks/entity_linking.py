@@ -62,7 +62,7 @@ def made_release(data: str | None, n_copies: int) -> Path:
         folder.mkdir(parents=True)
         with KnowledgeSource.open(real_release(data)) as source:
             pages = list(source)
-        targets = sorted({one.target_title for page in pages for one in page.anchors})
+        targets = sorted({anchor.target_title for page in pages for anchor in page.anchors})
         ids = {title: number for number, title in enumerate(targets, 1)}
         made = list(_copies(pages, ids, n_copies))
         titles = [TitleRow(one.page_id, one.title) for one in made]
@@ -79,11 +79,16 @@ def _copies(pages: list[Page], ids: dict[str, int], n_copies: int) -> Iterator[P
         for number, page in enumerate(pages):
             word = f"{copy} "
             n_chars = len(word)
-            elements = (page.elements[0], *(one._replace(text=word + one.text) for one in page.elements[1:]))
+            elements = (
+                page.elements[0],
+                *(element._replace(text=word + element.text) for element in page.elements[1:]),
+            )
             anchors = tuple(
-                one._replace(start=one.start + n_chars, end=one.end + n_chars, target_page_id=ids[one.target_title])
-                for one in page.anchors
-                if one.element
+                anchor._replace(
+                    start=anchor.start + n_chars, end=anchor.end + n_chars, target_page_id=ids[anchor.target_title]
+                )
+                for anchor in page.anchors
+                if anchor.element
             )
             page_id = _FIRST_COPY + copy * len(pages) + number
             yield replace(

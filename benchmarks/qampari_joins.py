@@ -149,7 +149,7 @@ def main() -> None:
     print(
         table(
             ("facts", "wall s", "CPU s", "facts/s a core", "peak MB"),
-            [tuple(row[one] for one in names) for row in rows],
+            [tuple(row[name] for name in names) for row in rows],
         )
     )
     write_json(args.json, {"machine": machine(), "runs": rows})

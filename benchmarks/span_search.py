@@ -80,7 +80,9 @@ def changed(tokens: list[str], others: list[str], rng: random.Random) -> list[st
 
 def tokenise_like_kilt(rules: Callable[[str], Any], text: str) -> list[str]:
     """Gives lower-case tokens without punctuation and characters of three bytes, as the released matcher has them."""
-    tokens = ("".join(char for char in one.text.lower() if char.isalnum() and ord(char) < 0x800) for one in rules(text))
+    tokens = (
+        "".join(char for char in rule.text.lower() if char.isalnum() and ord(char) < 0x800) for rule in rules(text)
+    )
     return [token for token in tokens if token]
 
 

@@ -21,4 +21,4 @@ def section_name(path: Sequence[str]) -> str:
     """
     if not path:
         return LEAD
-    return "Section::::" + ":".join(one if one.endswith(("!", "?")) else one + "." for one in path)
+    return "Section::::" + ":".join(part if part.endswith(("!", "?")) else part + "." for part in path)

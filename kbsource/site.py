@@ -98,8 +98,8 @@ class Site:
                 names[name.casefold()] = number
 
         for number, canonical in CANONICAL_NAMESPACES.items():
-            for one in canonical:
-                add(one, number)
+            for word in canonical:
+                add(word, number)
         for alias, number in self.language_facts.namespace_aliases:
             add(alias, number)
         for number, local in self.namespaces.items():

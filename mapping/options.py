@@ -110,25 +110,25 @@ def declared(options: type[Any]) -> Mapping[str, Option | type]:
     """Gives the options of a dataclass by field, in order, and for a field that is such a dataclass its type."""
     hints = get_type_hints(options)
     found: dict[str, Option | type] = {}
-    for one in fields(options):
-        hint, is_many = hints[one.name], False
-        if _KEY not in one.metadata:
+    for field_ in fields(options):
+        hint, is_many = hints[field_.name], False
+        if _KEY not in field_.metadata:
             if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
-                found[one.name] = hint
+                found[field_.name] = hint
             continue
         if get_origin(hint) in (Union, UnionType):
             hint = next(kind for kind in get_args(hint) if kind is not type(None))
         if get_origin(hint) in (tuple, frozenset):
             hint, is_many = get_args(hint)[0], True
-        said: Option = one.metadata[_KEY]
-        found[one.name] = replace(
+        said: Option = field_.metadata[_KEY]
+        found[field_.name] = replace(
             said,
-            flag=said.flag or "--" + one.name.replace("_", "-"),
+            flag=said.flag or "--" + field_.name.replace("_", "-"),
             choices=said.choices or (get_args(hint) if get_origin(hint) is Literal else ()),
-            name=one.name,
+            name=field_.name,
             kind=hint if hint in (bool, int, float) else str,
             is_many=is_many,
-            default=one.default,
+            default=field_.default,
         )
     return found
 

@@ -13,7 +13,7 @@ def example_to_json(example: Example) -> str:
     value: dict[str, Any] = {
         "id": example.example_id,
         "input": example.input,
-        "outputs": [[one.answer, _evidence(one.evidence), one.meta] for one in example.outputs],
+        "outputs": [[output.answer, _evidence(output.evidence), output.meta] for output in example.outputs],
         "meta": example.meta,
         "file": example.file,
         "line": example.line,
@@ -36,7 +36,10 @@ def example_from_json(text: str) -> Example:
 
 
 def _evidence(evidences: tuple[Evidence, ...]) -> list[list[Any]]:
-    return [[one.page.kind, one.page.value, one.text, one.meta, *_name(one.fallback)] for one in evidences]
+    return [
+        [evidence.page.kind, evidence.page.value, evidence.text, evidence.meta, *_name(evidence.fallback)]
+        for evidence in evidences
+    ]
 
 
 def _name(page: PageKey | None) -> tuple[str, ...]:

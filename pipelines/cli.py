@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
             parser.error(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
     args, rest = parser.parse_known_args(given)
-    command = next(one for one in COMMANDS if one.name == args.command)
+    command = next(known for known in COMMANDS if known.name == args.command)
     if rest and not command.takes_beam_flags:
         options, rest = parse_flags(rest)
         use_options(options)

@@ -53,7 +53,7 @@ def write_parquet(folder: Path, n_bytes: int) -> Synthetic:
     with pq.ParquetWriter(path, _SCHEMA) as writer:
         while written < n_bytes:
             group = list(islice(each, _GROUP_ROWS))
-            written += sum(len(json.dumps(one)) for one in group)
+            written += sum(len(json.dumps(passage)) for passage in group)
             writer.write_table(pa.Table.from_pylist(group, schema=_SCHEMA))
     return Synthetic("eli5", "dev", (str(path),), _campaign(folder, words, threads.n_threads))
 

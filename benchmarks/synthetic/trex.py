@@ -64,7 +64,7 @@ class _Documents:
             "text": " ".join(sentences),
             "sentences_boundaries": bounds,
             "words_boundaries": word_bounds,
-            "entities": [one[part] for one in triples for part in ("subject", "object")],
+            "entities": [triple[part] for triple in triples for part in ("subject", "object")],
             "triples": triples,
         }
 

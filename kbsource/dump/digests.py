@@ -57,8 +57,8 @@ def hash_file(
     with storage.open_read(path) as file:
         while block := read_up_to(file, BLOCK_BYTES):
             whole.update(block)
-            for one in further:
-                one.update(block)
+            for sample in further:
+                sample.update(block)
             blocks += _digest(block)
             n_bytes += len(block)
             if on_bytes is not None:

@@ -158,7 +158,7 @@ def build_page_props(
 
         write_index_file(claims_path, CLAIMS, claims())
         _write_whole(props, os.path.join(folder, FILE), scratch)
-    conflicts.sort(key=lambda one: (int(one.qid[1:]), *one[1:]))
+    conflicts.sort(key=lambda record: (int(record.qid[1:]), *record[1:]))
     n_rows, n_invalid, n_others = reading.n_rows, reading.n_invalid, reading.n_not_articles
     return PagePropsReport(n_rows, n_qids, n_marks, n_invalid, n_others, tuple(conflicts), claims_path)
 

@@ -349,19 +349,19 @@ def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[i
         final_row, hops, status = walked[at]
     elif at in place:
         cycle = path[place[at] :]
-        for one in cycle:
-            walked[one] = (-1, len(cycle), LOOP)
+        for title in cycle:
+            walked[title] = (-1, len(cycle), LOOP)
         path = path[: place[at]]
         final_row, hops, status = -1, len(cycle), LOOP
     elif at < 0:
         final_row, hops, status = -1, 0, CROSS if at == _IS_CROSS else MISSING
     else:
         final_row, hops, status = at, 0, ARTICLE
-    for one in reversed(path):
+    for title in reversed(path):
         hops += 1
         if final_row >= 0:
             status = OK if hops == 1 else DOUBLE
-        walked[one] = (final_row, hops, status)
+        walked[title] = (final_row, hops, status)
     return walked[row]
 
 

@@ -50,7 +50,7 @@ def dropped_rows(
 ) -> tuple[tuple[BadRecord, bool], ...]:
     """Gives (record, is a redirect) of every dropped row, by range and row."""
     sources = dropped_sources(path)
-    rows = {one.source: one for one in read_dropped(path)}
+    rows = {dropped.source: dropped for dropped in read_dropped(path)}
     files = {report.part: report.file for report in reports}
     found: list[tuple[BadRecord, bool]] = []
     for part in np.unique(sources >> 32).tolist():
@@ -200,8 +200,8 @@ def assemble(
 
 def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(sorted(total.items()))
 
 

@@ -164,7 +164,7 @@ def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> I
         for claims in read_index_file(claims_path):
             rows = claims.to_pylist()
             found = terms.read(KeyRange(rows[0]["page_id"], rows[-1]["page_id"] + 1)).to_pylist()
-            by_page = {one["page_id"]: one for one in found}
+            by_page = {item["page_id"]: item for item in found}
             for row in rows:
                 yield _page_item(row, by_page.get(row["page_id"]), languages)
 
@@ -178,7 +178,7 @@ def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: S
     else:
         agreement = "only_wikidata" if wikidata else "only_page_props"
     terms = terms or {"label": None, "descriptions": [], "aliases": []}
-    description = shown_term([Term(one["language"], one["text"]) for one in terms["descriptions"]], languages)
+    description = shown_term([Term(term["language"], term["text"]) for term in terms["descriptions"]], languages)
     return PageItemRow(
         claim["page_id"],
         qid,

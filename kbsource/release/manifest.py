@@ -136,8 +136,8 @@ class TypedManifest(Manifest):
     def to_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)
         files = values.pop("files")
-        for one in files:
-            del one["rows"]
+        for file in files:
+            del file["rows"]
         return {**values, "index": files}
 
     @classmethod
@@ -172,7 +172,7 @@ class ListingManifest(Manifest):
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
-        return tuple(InnerRelease(**one) for one in self.facts.get("alignments", ()))
+        return tuple(InnerRelease(**part) for part in self.facts.get("alignments", ()))
 
     @property
     def made_from(self) -> str | None:
@@ -182,7 +182,7 @@ class ListingManifest(Manifest):
 
     def to_json(self) -> dict[str, Any]:
         files = [dataclasses.asdict(one) for one in sorted(self.entries(), key=lambda entry: entry.file)]
-        listed = [{name: value for name, value in one.items() if value is not None} for one in files]
+        listed = [{name: value for name, value in file.items() if value is not None} for file in files]
         return {**self.facts, "format": self.format, "files": listed}
 
     @classmethod
@@ -277,10 +277,10 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
         counts: to add up.
         zero: one of them with nothing counted.
     """
-    total = {one.name: getattr(zero, one.name) for one in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
-    for one in counts:
+    total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
+    for count in counts:
         for name, before in total.items():
-            more = getattr(one, name)
+            more = getattr(count, name)
             if isinstance(more, dict):
                 total[name] = {key: before.get(key, 0) + more.get(key, 0) for key in sorted({*before, *more})}
             else:

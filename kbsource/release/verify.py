@@ -103,7 +103,7 @@ def verify(
 def _check_sources(path: str, kind: Kind[Any], sources: Mapping[str, str], kinds: Iterable[Kind[Any]]) -> None:
     if odd := [name for name in sources if name not in kind.made_from]:
         flags = " and ".join(f"--{name}" for name in odd)
-        takers = " and ".join(f"a {one.name}" for one in kinds if {*odd} & {*one.made_from})
+        takers = " and ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
         raise SetupError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
@@ -245,7 +245,7 @@ class Checking(Generic[M]):
         schemas = self._kinds[entry.file].schemas(table_of(entry.file) or "")
         try:
             with opened_table(join(self.path, entry.file), self.storage) as file:
-                if not any(file.schema_arrow.equals(stored_schema(one), check_metadata=False) for one in schemas):
+                if not any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
                     self.found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                     return None
                 if fault := _statistics_fault(file):

@@ -204,7 +204,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
     pieces = []
     while piece := list(islice(source, _ROWS_AT_ONCE)):
         columns = zip(zip(*piece, strict=True), schema.types, strict=True)
-        pieces.append(pa.RecordBatch.from_arrays([pa.array(*one) for one in columns], schema=schema))
+        pieces.append(pa.RecordBatch.from_arrays([pa.array(*column) for column in columns], schema=schema))
     return pa.concat_batches(pieces) if pieces else pa.RecordBatch.from_pylist([], schema)
 
 

@@ -86,11 +86,11 @@ def merge_group(pieces: Sequence[Stored], storage: Storage, order: Sequence[str]
         yield from read_stored(pieces[0], storage)
         return
     readers = [_Reader(read_stored(piece, storage), piece.n_batches) for piece in pieces]
-    while readers := [one for one in readers if one.fill()]:
+    while readers := [reader for reader in readers if reader.fill()]:
         # All rows up to the least last row of what is held can be given: nothing before them is still to come, and
         # after the last batch of a piece nothing at all.
-        limits = [one.last(order) for one in readers if not one.is_at_end]
-        taken = [one.take_to(min(limits), order) if limits else one.take() for one in readers]
+        limits = [reader.last(order) for reader in readers if not reader.is_at_end]
+        taken = [reader.take_to(min(limits), order) if limits else reader.take() for reader in readers]
         table = pa.Table.from_batches([batch for batch in taken if batch is not None])
         places = np.lexsort([table[name].to_numpy() for name in reversed(order)])
         yield from table.take(pa.array(places)).combine_chunks().to_batches()

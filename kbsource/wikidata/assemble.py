@@ -59,7 +59,7 @@ def write_classes(keys: Iterable[Key], storage: Storage, *, output: str, staging
         staging: staging folder.
     """
     stored = (read_chunk_report(class_edges_path(staging, key), storage)[0] for key in keys)
-    batches = (batch for one in stored for batch in read_stored(one, storage))
+    batches = (batch for file in stored for batch in read_stored(file, storage))
     edges = distinct_edges((batch["class"].to_numpy(), batch["superclass"].to_numpy()) for batch in batches)
     with part_files(staging, "classes", Key(0, 0), storage) as files:
         for closure in class_closure(*edges):

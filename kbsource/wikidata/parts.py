@@ -112,7 +112,7 @@ class PartReport:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> PartReport:
         """Gives back what ``to_json`` gave."""
-        tables = {name: tuple(FileEntry(**one) for one in entries) for name, entries in value["tables"].items()}
+        tables = {name: tuple(FileEntry(**entry) for entry in entries) for name, entries in value["tables"].items()}
         return cls(**{**value, "tables": tables})
 
 

@@ -97,10 +97,10 @@ class _Reader:
 
     def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:
         texts = self._texts(place, data, None)
-        for one in texts:
+        for text in texts:
             for thing in ("$entity", "$object")[:n_things]:
-                if thing not in one:
-                    self._fail(place, f"{thing} in it", one)
+                if thing not in text:
+                    self._fail(place, f"{thing} in it", text)
         return texts
 
     def _texts(self, place: str, data: Any, kind: str | None) -> tuple[str, ...]:

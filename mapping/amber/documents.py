@@ -42,18 +42,19 @@ def _joined(words: Sequence[str]) -> str:
 
 def align_entity(entity: SetEntity, documents: Iterable[Document]) -> SetEntity:
     """Gives an entity with its pages and those of its properties that any of them names a value of."""
-    passages = [Passage(one) for one in documents]
+    passages = [Passage(document) for document in documents]
     aligned = (_aligned(one, passages) for one in entity.tuples)
     return entity._replace(
-        pages=tuple(one.page for one in passages), tuples=tuple(one for one in aligned if one.provenance)
+        pages=tuple(passage.page for passage in passages),
+        tuples=tuple(amber_tuple for amber_tuple in aligned if amber_tuple.provenance),
     )
 
 
-def _aligned(one: AmberTuple, passages: Sequence[Passage]) -> AmberTuple:
+def _aligned(amber_tuple: AmberTuple, passages: Sequence[Passage]) -> AmberTuple:
     found: dict[PageRef, None] = {}
     values = []
-    for value in one.values:
+    for value in amber_tuple.values:
         of_value = [passage.page for alias in value.aliases for passage in passages if passage.names(alias)]
         found.update(dict.fromkeys(of_value))
         values.append(value._replace(is_found=bool(of_value)))
-    return one._replace(provenance=tuple(found), values=tuple(values))
+    return amber_tuple._replace(provenance=tuple(found), values=tuple(values))

@@ -49,20 +49,20 @@ def choose_members(bearers: Iterable[Bearer], options: AmberOptions) -> Members:
     """
     rows = iter(bearers)
     most_views, first, second = 0, None, None
-    for one in rows:
-        if one.is_member or options.head_scope == "all":
-            most_views = max(most_views, one.views)
-        if one.is_member:
+    for row in rows:
+        if row.is_member or options.head_scope == "all":
+            most_views = max(most_views, row.views)
+        if row.is_member:
             if first is not None:
-                second = one
+                second = row
                 break
-            first = one
+            first = row
     if first is None or second is None:
         return Members("no_members" if first is None else "too_few_members", iter(()))
     if gap(first.views, second.views, options.gap_on) < LEAST_GAP:
         return Members("small_gap", iter(()))
-    members = chain((first, second), (one for one in rows if one.is_member))
-    return Members(None, ((one, one.views == most_views) for one in members))
+    members = chain((first, second), (row for row in rows if row.is_member))
+    return Members(None, ((member, member.views == most_views) for member in members))
 
 
 def gap(most: int, next_most: int, scale: GapScale) -> float:

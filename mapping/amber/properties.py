@@ -19,16 +19,20 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
 
     A property counts for an entity whether or not its values can be used: what is asked by it fits that entity too.
     """
-    n_with = Counter(one for entity in members for one in entity.properties)
+    n_with = Counter(property_id for entity in members for property_id in entity.properties)
     return [
-        tuple(one for one in entity.properties if n_with[one] == 1 and _is_listed(one, entity, collection, options))
+        tuple(
+            property_id
+            for property_id in entity.properties
+            if n_with[property_id] == 1 and _is_listed(property_id, entity, collection, options)
+        )
         for entity in members
     ]
 
 
 def _is_listed(property_id: str, entity: Entity, collection: Collection, options: AmberOptions) -> bool:
-    types = dict.fromkeys(one for one in entity.types if one in collection.types)
-    n_listed = sum(property_id in collection.types[one] for one in types)
+    types = dict.fromkeys(kind for kind in entity.types if kind in collection.types)
+    n_listed = sum(property_id in collection.types[class_id] for class_id in types)
     return n_listed == 1 if options.complex_types else n_listed > 0
 
 
@@ -40,7 +44,7 @@ def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: s
         known: entities, by id.
         lang: that things are called in.
     """
-    full = (_quantity(one, lang) if one.kind == QUANTITY else _item(one, known) for one in values)
+    full = (_quantity(value, lang) if value.kind == QUANTITY else _item(value, known) for value in values)
     return tuple(one for one in full if one is not None and one.aliases)
 
 

@@ -69,35 +69,35 @@ def make_queries(
                 yield _query(_filled(template, name, false), REFUTES, one)
 
 
-def answers(one: AmberTuple) -> tuple[str, ...]:
+def answers(amber_tuple: AmberTuple) -> tuple[str, ...]:
     """Gives every name of every value, additional ones last; duplicates stay."""
-    return (*value_names(one), *additional_names(one))
+    return (*value_names(amber_tuple), *additional_names(amber_tuple))
 
 
-def value_names(one: AmberTuple) -> tuple[str, ...]:
+def value_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
     """Gives the names of the values."""
-    return tuple(alias for value in one.values for alias in value.aliases)
+    return tuple(alias for value in amber_tuple.values for alias in value.aliases)
 
 
-def additional_names(one: AmberTuple) -> tuple[str, ...]:
+def additional_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
     """Gives the additional names of the values."""
-    return tuple(alias for value in one.values for alias in value.additional_aliases)
+    return tuple(alias for value in amber_tuple.values for alias in value.additional_aliases)
 
 
-def claim(name: str, qid: str, one: AmberTuple, value: FullValue, collection: Collection) -> str:
+def claim(name: str, qid: str, amber_tuple: AmberTuple, value: FullValue, collection: Collection) -> str:
     """Gives the sentence that says a value, as true claims do."""
-    template = choose_template(collection.fc_templates[one.property_id], qid, one.property_id)
+    template = choose_template(collection.fc_templates[amber_tuple.property_id], qid, amber_tuple.property_id)
     return _filled(template, name, value.aliases[0])
 
 
-def _query(text: str, answer: tuple[str, ...] | str, one: AmberTuple) -> Query:
+def _query(text: str, answer: tuple[str, ...] | str, amber_tuple: AmberTuple) -> Query:
     digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    return Query(f"{one.amber_id}={digest}", text, answer, one)
+    return Query(f"{amber_tuple.amber_id}={digest}", text, answer, amber_tuple)
 
 
-def _qa_templates(one: AmberTuple, collection: Collection, options: AmberOptions) -> Sequence[str]:
-    by_type = collection.qa_templates[one.property_id]
-    types = dict.fromkeys(item for value in one.values for item in value.entity_types or ())
+def _qa_templates(amber_tuple: AmberTuple, collection: Collection, options: AmberOptions) -> Sequence[str]:
+    by_type = collection.qa_templates[amber_tuple.property_id]
+    types = dict.fromkeys(item for value in amber_tuple.values for item in value.entity_types or ())
     typed = [text for item in types for text in by_type.get(item, ())] if options.typed_templates else []
     return typed or by_type[ANY]
 
@@ -106,13 +106,13 @@ def _filled(template: str, name: str, value: str) -> str:
     return template.replace("$entity", name).replace("$object", value)
 
 
-def false_object(one: AmberTuple, objects: Iterable[str]) -> str | None:
+def false_object(amber_tuple: AmberTuple, objects: Iterable[str]) -> str | None:
     """Gives the first of some names of values that none of a tuple's values has, None where there is none.
 
     Quantities are compared as numbers.
     """
-    names = set(value_names(one))
-    numbers = {_number(value.value) for value in one.values if value.kind == QUANTITY}
+    names = set(value_names(amber_tuple))
+    numbers = {_number(value.value) for value in amber_tuple.values if value.kind == QUANTITY}
     return next((text for text in objects if text not in names and not (numbers and _number(text) in numbers)), None)
 
 

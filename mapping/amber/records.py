@@ -69,7 +69,7 @@ class Collection:
     @property
     def property_ids(self) -> frozenset[str]:
         """Properties of any of its types."""
-        return frozenset(one for many in self.types.values() for one in many)
+        return frozenset(stored for many in self.types.values() for stored in many)
 
 
 class Value(NamedTuple):

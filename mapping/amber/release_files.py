@@ -58,14 +58,14 @@ def write_collection(
     with ExitStack() as stack:
         paths = [f"{collection.name}/{TUPLES_FILE}", *(sets_path(collection.name, task) for task in TASKS)]
         tuples, *by_task = (stack.enter_context(LinesFile(output, path, storage)) for path in paths)
-        for one in sets:
-            tuples.write(record_line(tuples_record(one)))
+        for amber_set in sets:
+            tuples.write(record_line(tuples_record(amber_set)))
             n_queries = {}
             for task, file in zip(TASKS, by_task, strict=True):
-                queries = set_queries(one, task, collection, options, objects)
-                file.write(record_line(set_record(one.name, queries)))
+                queries = set_queries(amber_set, task, collection, options, objects)
+                file.write(record_line(set_record(amber_set.name, queries)))
                 n_queries[task] = sum(len(own) for _, own in queries)
-            statistics.add(one, n_queries)
+            statistics.add(amber_set, n_queries)
     texts = {
         "entity_types_to_distinguishing_properties": collection.types,
         "fc_templates": collection.fc_templates,
@@ -83,7 +83,8 @@ def set_queries(
 ) -> list[tuple[SetEntity, list[Query]]]:
     """Gives the entities of a set with their queries of a task."""
     return [
-        (one, list(make_queries(amber_set.name, one, task, collection, options, objects))) for one in amber_set.entities
+        (entity, list(make_queries(amber_set.name, entity, task, collection, options, objects)))
+        for entity in amber_set.entities
     ]
 
 
@@ -116,8 +117,8 @@ def query_rows(
 ) -> Iterator[Row]:
     """Gives the rows of the queries of a task in the table ``set_queries``."""
     for entity, queries in set_queries(amber_set, task, collection, options, objects):
-        for one in queries:
-            answers = [one.answer] if isinstance(one.answer, str) else one.answer
-            own, pages = one.tuple, [page._asdict() for page in one.tuple.provenance]
-            ids = (entity.qid, own.property_id, one.query_id)
-            yield (collection.name, task, amber_set.name, *ids, one.input, answers, pages)
+        for query in queries:
+            answers = [query.answer] if isinstance(query.answer, str) else query.answer
+            own, pages = query.tuple, [page._asdict() for page in query.tuple.provenance]
+            ids = (entity.qid, own.property_id, query.query_id)
+            yield (collection.name, task, amber_set.name, *ids, query.input, answers, pages)

@@ -11,7 +11,7 @@ from mapping.amber.records import ITEM, AmberSet, AmberTuple, FullValue, PageRef
 
 def tuples_record(amber_set: AmberSet) -> dict[str, Any]:
     """Gives the record of a set in ``amber_set_tuples.jsonl``."""
-    return {"name": amber_set.name, "qids": {one.qid: entity_record(one) for one in amber_set.entities}}
+    return {"name": amber_set.name, "qids": {entity.qid: entity_record(entity) for entity in amber_set.entities}}
 
 
 def entity_record(entity: SetEntity) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def entity_record(entity: SetEntity) -> dict[str, Any]:
 
 
 def _pages(pages: Sequence[PageRef]) -> list[dict[str, str]]:
-    return [one._asdict() for one in pages]
+    return [page._asdict() for page in pages]
 
 
 def _value_record(value: FullValue) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def entity_of(qid: str, record: Mapping[str, Any]) -> SetEntity:
 
 
 def _page_refs(pages: Sequence[Mapping[str, str]]) -> tuple[PageRef, ...]:
-    return tuple(PageRef(**one) for one in pages)
+    return tuple(PageRef(**page) for page in pages)
 
 
 def _value_of(record: Mapping[str, Any]) -> FullValue:
@@ -105,7 +105,7 @@ def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]])
                 "is_head": entity.is_head,
                 "popularity": entity.popularity,
                 "wikipedia": _pages(entity.pages),
-                "queries": [_query_record(one) for one in queries],
+                "queries": [_query_record(query) for query in queries],
             }
             for entity, queries in entities
         },

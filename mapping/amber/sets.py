@@ -34,7 +34,7 @@ def make_set(
         collection: says which properties count.
         options: likewise.
     """
-    ordered = sorted(members, key=lambda one: int(one[0].qid[1:]))
+    ordered = sorted(members, key=lambda member: int(member[0].qid[1:]))
     property_ids = distinguishing([entity for entity, _ in ordered], collection, options)
     entities = (
         SetEntity(
@@ -59,9 +59,15 @@ def _tuples(
     collection: Collection,
     lang: str,
 ) -> Iterable[AmberTuple]:
-    for one in property_ids:
-        if values := full_values(entity.properties[one], known, lang=lang):
-            yield AmberTuple(one, collection.labels.get(one, one), amber_id(name, entity.qid, one), (), values)
+    for property_id in property_ids:
+        if values := full_values(entity.properties[property_id], known, lang=lang):
+            yield AmberTuple(
+                property_id,
+                collection.labels.get(property_id, property_id),
+                amber_id(name, entity.qid, property_id),
+                (),
+                values,
+            )
 
 
 def lacking(amber_set: AmberSet, stage: str) -> str | None:
@@ -72,7 +78,7 @@ def lacking(amber_set: AmberSet, stage: str) -> str | None:
         amber_set: of a name.
         stage: that its entities have come through.
     """
-    told_apart = [one for one in amber_set.entities if one.tuples]
+    told_apart = [entity for entity in amber_set.entities if entity.tuples]
     if len(told_apart) < 2:
         return f"few_{stage}"
     return None if any(one.is_head for one in told_apart) else f"no_head_{stage}"

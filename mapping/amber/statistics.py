@@ -34,7 +34,7 @@ class CollectionStatistics:
     def add(self, amber_set: AmberSet, n_queries: Mapping[Task, int]) -> None:
         """Takes a set with the number of its queries by task."""
         own = [one for one in amber_set.entities if one.tuples]
-        n_tuples = sum(len(one.tuples) for one in own)
+        n_tuples = sum(len(flag_option.tuples) for flag_option in own)
         self._counts.update(sets=1, entities=len(amber_set.entities), told_apart=len(own), properties=n_tuples)
         self._counts.update(n_queries)
         for entity in own:
@@ -53,7 +53,7 @@ class CollectionStatistics:
         total = counts["properties"] or 1
         shares = {
             name: {"made": round(100 * self._properties[name] / total, 2), "published": PUBLISHED_SHARES.get(name)}
-            for name in (f"{kind} {one}" for kind, many in self._collection.types.items() for one in many)
+            for name in (f"{kind} {stored}" for kind, many in self._collection.types.items() for stored in many)
         }
         measures = zip(_MEASURES, own, published, strict=True)
         return {**{name: {"made": one, "published": of} for name, one, of in measures}, "shares": shares}

@@ -49,8 +49,8 @@ def import_judgements(tasks: str, files: Sequence[str], output: str, storage: St
     manifest = CAMPAIGN_TASKS.read(tasks, storage)
     check_hashes(tasks, manifest.entries(), storage)
     check_output(output, storage)
-    texts = {one["passage_id"]: one["text"] for one in _lines(join(tasks, PASSAGES), storage)}
-    questions = {one["passage_id"]: one["question_id"] for one in _lines(join(tasks, KEY), storage)}
+    texts = {line["passage_id"]: line["text"] for line in _lines(join(tasks, PASSAGES), storage)}
+    questions = {line["passage_id"]: line["question_id"] for line in _lines(join(tasks, KEY), storage)}
     for path in files:
         check_shape(path, judgement_rows(path, storage), lambda one: "passage_id" in one, expected="judged passages")
     counts: Counter[str] = Counter(judgements=0, unanswered=0)
@@ -158,27 +158,27 @@ def report_campaign(folder: str, storage: Storage) -> CampaignReport:
     labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for row in _lines(join(folder, JUDGEMENTS), storage):
         labels[row["passage_id"]][row["worker_id"]] = row["label"]
-    texts = {one["passage_id"]: one["text"] for one in _lines(join(folder, PASSAGES), storage)}
+    texts = {line["passage_id"]: line["text"] for line in _lines(join(folder, PASSAGES), storage)}
     report = CampaignReport()
     by_question: dict[str, dict[str, Any]] = {}
     workers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     n_fates: Counter[str] = Counter()
-    for one in _lines(join(folder, KEY), storage):
-        said = labels.get(one["passage_id"], {})
+    for line in _lines(join(folder, KEY), storage):
+        said = labels.get(line["passage_id"], {})
         for worker, label in said.items():
             workers[worker]["judged"] += 1
-            workers[worker]["gold_judged"] += one["is_gold"]
-            workers[worker]["gold_accepted"] += one["is_gold"] and label == "yes"
+            workers[worker]["gold_judged"] += line["is_gold"]
+            workers[worker]["gold_accepted"] += line["is_gold"] and label == "yes"
         verdict = _verdict(said)
-        rouge = max((rouge_l(texts[one["passage_id"]], answer) for answer in one["answers"]), default=0.0)
-        question = by_question.setdefault(one["question_id"], {"question_id": one["question_id"], "passages": []})
+        rouge = max((rouge_l(texts[line["passage_id"]], answer) for answer in line["answers"]), default=0.0)
+        question = by_question.setdefault(line["question_id"], {"question_id": line["question_id"], "passages": []})
         question["passages"].append(
             {
-                "passage_id": one["passage_id"],
+                "passage_id": line["passage_id"],
                 "verdict": verdict,
                 "accepted_by": sum(label == "yes" for label in said.values()),
                 "judged_by": len(said),
-                "is_gold": one["is_gold"],
+                "is_gold": line["is_gold"],
                 "rouge_l": rouge,
                 "check_by_hand": verdict == "accepted" and rouge < LEAST_ROUGE,
             }

@@ -217,7 +217,7 @@ class _ContextsChecks:
         self._check_line(fid_path(split), reader, record_line(for_reader), record["qid"])
         self._tally.see(split, context, is_ranked=bool(ranked))
         self._n_answers += len(record["answer_list"])
-        placed = {one.pid for one in positives}
+        placed = {positive.pid for positive in positives}
         for pid in pids_of(record):
             if (pid in placed) == (pid in self._unplaced):
                 self._found.add(contexts_path(split), "proof_lost", pid)
@@ -236,16 +236,16 @@ class _ContextsChecks:
             self._found.add(file, "context_differs", f"line {raw.line} is of no question")
 
     def _check_ranked(self, file: str, raw: RawRecord, ranked: Sequence[RankedPassage], gold: GoldPassages) -> None:
-        for one in ranked:
-            known = gold.with_id(one.passage_id)
-            if not gold.is_passage(one.passage_id) or (known is not None and known.text != one.text):
-                self._found.add(file, "unknown_passage", f"line {raw.line}: {one.passage_id}, or with another text")
+        for passage in ranked:
+            known = gold.with_id(passage.passage_id)
+            if not gold.is_passage(passage.passage_id) or (known is not None and known.text != passage.text):
+                self._found.add(file, "unknown_passage", f"line {raw.line}: {passage.passage_id}, or with another text")
 
     def _ranked_in(self, context: Json) -> list[RankedPassage]:
-        ranked = [_ranked_passage(one) for one in objects_at(context, "ctxs")]
+        ranked = [_ranked_passage(given) for given in objects_at(context, "ctxs")]
         if len(ranked) > self._options.most_ranked:
             raise RecordError("too_many", f"{len(ranked)} ranked passages, {self._options.most_ranked} were asked for")
-        if len({one.passage_id for one in ranked}) < len(ranked):
+        if len({passage.passage_id for passage in ranked}) < len(ranked):
             raise RecordError("duplicate_passage", "a ranked passage comes twice")
         return ranked
 
@@ -283,7 +283,7 @@ def _positives_in(context: Json, record: Json) -> list[Positive]:
     for one in objects_at(context, "positive_ctxs"):
         passage = GoldText(*(text_at(one, name) for name in ("chunk_id", "title", "text")))
         positives.append(Positive(text_at(one, "pid"), passage))
-    given = [one.pid for one in positives]
+    given = [positive.pid for positive in positives]
     placed = set(given)
     if given != [pid for pid in pids_of(record) if pid in placed]:
         raise RecordError("odd_positives", "positive_ctxs are not of its proofs, or in another order")

@@ -91,7 +91,7 @@ def export_contexts(
     questions.check(corpus)
     passages = corpus.tables[TABLE]
     check_hashes(files.passages, passages, storage)
-    inputs = [asdict(one) for one in input_files(files.retrieved, storage)]
+    inputs = [asdict(input_file) for input_file in input_files(files.retrieved, storage)]
     with GoldPassages(scratch_folder) as gold, Joined(scratch_folder) as joined:
         told("questions: reading where the proofs stand")
         questions.add_places(gold)
@@ -109,7 +109,7 @@ def export_contexts(
                 rejected.append(raw.bad(error, key=qid, stage="retrieved"))
             reasons: Counter[str] = Counter()
             entries.append(write_lines(_unplaced(gold, reasons), UNPLACED, output=output, storage=storage))
-            report = report_of(written.tally, reasons, Counter(one.reason for one in rejected))
+            report = report_of(written.tally, reasons, Counter(bad.reason for bad in rejected))
             entries.append(write_rejected(rejected, output=output, storage=storage))
             entries.append(write_lines([canonical_json(report)], REPORT, output=output, storage=storage))
             facts = {

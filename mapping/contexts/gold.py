@@ -111,7 +111,9 @@ class GoldPassages(ScratchFile):
                 for group in range(parquet.metadata.num_row_groups):
                     page_ids = parquet.read_row_group(group, columns=[_PAGE_ID], use_threads=False)[_PAGE_ID].to_numpy()
                     counted = np.unique(page_ids, return_counts=True)
-                    self._database.executemany(_MORE_PASSAGES, zip(*(one.tolist() for one in counted), strict=True))
+                    self._database.executemany(
+                        _MORE_PASSAGES, zip(*(column.tolist() for column in counted), strict=True)
+                    )
                     rows = np.flatnonzero(np.isin(page_ids, wanted))
                     if len(rows):
                         yield from passages_of(parquet.read_row_group(group, use_threads=False).take(rows))
@@ -119,10 +121,12 @@ class GoldPassages(ScratchFile):
     def _place(self, page_id: int, passages: Sequence[Passage]) -> None:
         select = "SELECT pid, element, start, stop, sentence FROM proofs WHERE page_id = ?"
         for pid, element, start, stop, sentence in self._database.execute(select, (page_id,)).fetchall():
-            found = ((one, text) for one in passages if (text := one.piece(element, start, stop)) is not None)
+            found = (
+                (passage, text) for passage in passages if (text := passage.piece(element, start, stop)) is not None
+            )
             holder, text = next(found, (None, ""))
             if holder is None or text != sentence:
-                is_text = any(span.element == element for one in passages for span in one.spans)
+                is_text = any(span.element == element for passage in passages for span in passage.spans)
                 reason = "other_text" if holder is not None else "sentence_cut" if is_text else "no_running_text"
                 self._database.execute("UPDATE proofs SET reason = ? WHERE pid = ?", (reason, pid))
                 continue

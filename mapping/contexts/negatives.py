@@ -57,9 +57,9 @@ class NameFinder:
         if answer_ranks(self._answers, (RetrievedPassage("", title, text),)) != [None]:
             return True
         return any(
-            _is_near(answer_form(one).split(), names, n_words=n_words, n_edits=n_edits)
+            _is_near(answer_form(part).split(), names, n_words=n_words, n_edits=n_edits)
             for (n_words, n_edits), names in self._near.items()
-            for one in (title, text)
+            for part in (title, text)
         )
 
 

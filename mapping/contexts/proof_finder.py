@@ -114,7 +114,7 @@ def _near(wanted: str, found: Resolved, searched: _Searched) -> ProofSpot | str:
     text = searched.page.elements[span.start_element].text
     parts = [(max(a, span.start_char), min(b, span.end_char)) for a, b in sentence_spans(text)]
     # A near match often takes in some words of the sentence beside it.
-    start, end = max(parts, key=lambda one: one[1] - one[0])
+    start, end = max(parts, key=lambda part: part[1] - part[0])
     if end - start < _MOST * (span.end_char - span.start_char):
         start, end = span.start_char, span.end_char
     return _spot(searched.page, span.start_element, start, end)

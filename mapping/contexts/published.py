@@ -97,7 +97,7 @@ class PublishedQuestions:
 
     def facts(self) -> dict[str, Any]:
         files = input_files(self._files.values(), self._storage)
-        return {"published": [asdict(one) for one in files], "release": self._finder.facts()}
+        return {"published": [asdict(file) for file in files], "release": self._finder.facts()}
 
     def check(self, corpus: ListingManifest) -> None:
         given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from
@@ -112,16 +112,16 @@ class PublishedQuestions:
             check_shape(
                 path,
                 iter_lines(self._storage, path),
-                lambda one: {"qid", "question_text", "answer_list"} <= one.keys(),
+                lambda record: {"qid", "question_text", "answer_list"} <= record.keys(),
                 expected="JSON Lines of QAMPARI with qid, question_text and answer_list",
             )
 
     def add_places(self, gold: GoldPassages) -> None:
         with _Proofs() as proofs:
-            for one in self._read(self._reject):
-                for answer in one.record["answer_list"]:
+            for question in self._read(self._reject):
+                for answer in question.record["answer_list"]:
                     for proof in answer["proof"]:
-                        proofs.add(proof["pid"], one.record["qid"], proof["found_in_url"], proof["proof_text"])
+                        proofs.add(proof["pid"], question.record["qid"], proof["found_in_url"], proof["proof_text"])
             for pid, qid, url, text in proofs.by_page():
                 found = self._finder.find(url, text)
                 if isinstance(found, str):
@@ -189,7 +189,7 @@ def check_published(record: Json) -> None:
     pids: set[str] = set()
     for answer in answers:
         text_at(answer, "answer_text")
-        if odd := [one for one in list_at(answer, "aliases") if not isinstance(one, str)]:
+        if odd := [alias for alias in list_at(answer, "aliases") if not isinstance(alias, str)]:
             raise RecordError("wrong_type", f"'aliases': expected strings, found {repr(odd[0])[:80]}")
         for proof in objects_at(answer, "proof"):
             text_at(proof, "proof_text")

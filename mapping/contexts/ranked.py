@@ -99,21 +99,21 @@ def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
 def _passages(record: Json, gold: GoldPassages) -> list[RankedPassage]:
     passages = [_passage(one, rank, gold) for rank, one in enumerate(objects_at(record, "ctxs"), start=1)]
     seen: set[str] = set()
-    for one in passages:
-        if one.passage_id in seen:
-            raise RecordError("duplicate_passage", one.passage_id)
-        seen.add(one.passage_id)
+    for passage in passages:
+        if passage.passage_id in seen:
+            raise RecordError("duplicate_passage", passage.passage_id)
+        seen.add(passage.passage_id)
     return passages
 
 
-def _passage(one: Json, rank: int, gold: GoldPassages) -> RankedPassage:
-    passage_id, title, text = digits_or_text(one, "id"), text_at(one, "title"), text_at(one, "text")
+def _passage(record: Json, rank: int, gold: GoldPassages) -> RankedPassage:
+    passage_id, title, text = digits_or_text(record, "id"), text_at(record, "title"), text_at(record, "text")
     if not gold.is_passage(passage_id):
         raise RecordError("unknown_passage", repr(passage_id)[:80])
     known = gold.with_id(passage_id)
     if known is not None and known.text != text:
         raise RecordError("other_text", f"{passage_id}: {text[:80]!r}, in the corpus {known.text[:80]!r}")
-    return RankedPassage(passage_id, title, text, 1 / rank if one.get("score") is None else _number(one["score"]))
+    return RankedPassage(passage_id, title, text, 1 / rank if record.get("score") is None else _number(record["score"]))
 
 
 def _number(value: Any) -> float:

@@ -37,13 +37,13 @@ def hard_negatives(
         most: how many are wanted.
     """
     found: dict[str, RankedPassage] = {}
-    for one in ranked:
+    for passage in ranked:
         if len(found) == most:
             break
-        if one.passage_id in gold_ids or one.passage_id in found:
+        if passage.passage_id in gold_ids or passage.passage_id in found:
             continue
-        if not names.is_in(one.title, one.text):
-            found[one.passage_id] = one
+        if not names.is_in(passage.title, passage.text):
+            found[passage.passage_id] = passage
     return list(found.values())
 
 
@@ -63,12 +63,12 @@ def contexts_record(
         ranked: what the retriever found, best first.
     """
     scores: dict[str, float] = {}
-    for one in ranked:
-        scores.setdefault(one.passage_id, one.score)
+    for passage in ranked:
+        scores.setdefault(passage.passage_id, passage.score)
     return {
         **record,
         "question": record["question_text"],
-        "answers": [one["answer_text"] for one in record["answer_list"]],
+        "answers": [answer["answer_text"] for answer in record["answer_list"]],
         "positive_ctxs": [
             _context(positive.passage, scores.get(positive.passage.passage_id, 0.0), positive.pid)
             for positive in positives
@@ -85,16 +85,16 @@ def fid_record(record: dict[str, Any], ranked: Sequence[RankedPassage]) -> dict[
     be written: the answers with ``SEPARATOR`` between two of them.
     """
     mappings: dict[str, list[str]] = {}
-    for one in record["answer_list"]:
-        names = mappings.setdefault(one["answer_text"], [])
-        names += [name for name in one["aliases"] if name not in names]
+    for answer in record["answer_list"]:
+        names = mappings.setdefault(answer["answer_text"], [])
+        names += [name for name in answer["aliases"] if name not in names]
     return {
         "id": record["qid"],
         "question": record["question_text"],
         "question_text": record["question_text"],
         "answers": list(dict.fromkeys(name for names in mappings.values() for name in names)),
         "ans_mappings": mappings,
-        "target": SEPARATOR.join(one["answer_text"] for one in record["answer_list"]),
+        "target": SEPARATOR.join(answer["answer_text"] for answer in record["answer_list"]),
         "ctxs": _ranked_contexts(ranked),
     }
 
@@ -110,4 +110,7 @@ def _context(passage: GoldText | RankedPassage, score: float, pid: str) -> dict[
 
 
 def _ranked_contexts(ranked: Sequence[RankedPassage]) -> list[dict[str, Any]]:
-    return [{"id": one.passage_id, "title": one.title, "text": one.text, "score": one.score} for one in ranked]
+    return [
+        {"id": passage.passage_id, "title": passage.title, "text": passage.text, "score": passage.score}
+        for passage in ranked
+    ]

@@ -57,13 +57,13 @@ class ContextCounts:
         answers = context["answer_list"]
         n_positives, n_negatives = len(context["positive_ctxs"]), len(context["hard_negative_ctxs"])
         self.questions[split] += 1
-        self.proofs += sum(len(one["proof"]) for one in answers)
+        self.proofs += sum(len(answer["proof"]) for answer in answers)
         self.placed += n_positives
         self.without_positives += not n_positives
         self.without_retrieved += not is_ranked
         self.hard_negatives += n_negatives
         self.fewer_negatives += is_ranked and n_negatives < n_positives
-        self.separator_in_answer += any(SEPARATOR in one["answer_text"] for one in answers)
+        self.separator_in_answer += any(SEPARATOR in answer["answer_text"] for answer in answers)
 
 
 def report_of(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
@@ -107,9 +107,9 @@ def with_passages(
         ranked: what a retriever found, best first.
         options: how hard negatives are chosen.
     """
-    answers = ((one["answer_text"], *one["aliases"]) for one in record["answer_list"])
-    names = NameFinder((name for one in answers for name in one), most_edits=options.most_edits)
-    gold_ids = {one.passage.passage_id for one in positives}
+    answers = ((answer["answer_text"], *answer["aliases"]) for answer in record["answer_list"])
+    names = NameFinder((name for answer in answers for name in answer), most_edits=options.most_edits)
+    gold_ids = {positive.passage.passage_id for positive in positives}
     negatives = hard_negatives(ranked, names, gold_ids=gold_ids, most=len(positives))
     return contexts_record(record, positives, negatives, ranked), fid_record(record, ranked)
 

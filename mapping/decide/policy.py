@@ -252,7 +252,7 @@ def _worst(of_set: list[str | None]) -> str | None:
 def _exact_once(example: Example, fates: list[OutputFate], placed: Mapping[EvidenceKey, Placed]) -> list[OutputFate]:
     """Takes provenance away that is not exact, where one is, and drops what says the same answer at the same place."""
     places = [[placed[index, place] for place in fate.kept] for index, fate in enumerate(fates)]
-    exact = [bool(found) and all(one.outcome == "exact" for one in found) for found in places]
+    exact = [bool(found) and all(row.outcome == "exact" for row in found) for found in places]
     said: set[tuple[str | None, tuple[Placed, ...]]] = set()
     result = []
     for output, fate, found, is_exact in zip(example.outputs, fates, places, exact, strict=True):

@@ -81,7 +81,7 @@ class TorchComputer:
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
         if self.device != "cpu":
-            return [self._computed(one) for one in batches]
+            return [self._computed(batch) for batch in batches]
         # That holds for the threads of the pool and those that start later, not for the one that is here.
         return compute_at_once(
             self._computed, batches, n_threads=self._n_threads, prepare=lambda: self._torch.set_num_threads(1)
@@ -123,7 +123,7 @@ class OnnxComputer:
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Gives the outputs before softmax, pairs × labels, of each batch in their order."""
         if self.device != "cpu":
-            return [self._computed(one) for one in batches]
+            return [self._computed(batch) for batch in batches]
         return compute_at_once(self._computed, batches, n_threads=self._n_threads)
 
     def _computed(self, arrays: Arrays) -> Outputs:

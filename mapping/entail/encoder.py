@@ -101,7 +101,7 @@ class PairEncoder:
                 groups[-1].append(place)
             else:
                 groups.append([place])
-        return [Batch(tuple(one), self._padded([encoded[place] for place in one])) for one in groups], refused
+        return [Batch(tuple(group), self._padded([encoded[place] for place in group])) for group in groups], refused
 
     def _fits(self, length: int, n_pairs: int, longest: int) -> bool:
         """Says whether one more pair of that length goes into a batch of so many, the longest of which came first."""

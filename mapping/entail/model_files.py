@@ -64,7 +64,7 @@ def weight_files(folder: str, backend: Backend) -> list[str]:
         return sorted(str(path) for path in Path(folder).glob("*.safetensors"))
     path = onnx_path(folder)
     # Beside a large model lies a file with its tensors.
-    return [] if path is None else sorted(str(one) for one in Path(path).parent.glob("model.onnx*"))
+    return [] if path is None else sorted(str(file) for file in Path(path).parent.glob("model.onnx*"))
 
 
 def digest_of(paths: Sequence[str]) -> str:

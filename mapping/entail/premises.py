@@ -40,7 +40,7 @@ def span_premise(page: Page, span: Span, *, n_context: int = CONTEXT_SENTENCES) 
 
     Sentences before and after are of the span's own elements; a paragraph says little about the next one.
     """
-    texts = [one.text for one in page.elements[span.start_element : span.end_element + 1]]
+    texts = [element.text for element in page.elements[span.start_element : span.end_element + 1]]
     text = "\n".join(texts)
     start = span.start_char
     end = len(text) - len(texts[-1]) + span.end_char

@@ -176,26 +176,26 @@ class VerificationCounts:
     rescued: int = 0
     disagreements: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, one: Verified, score: float | None, *, threshold: float, known: Mapping[str, Any]) -> None:
+    def add(self, verified: Verified, score: float | None, *, threshold: float, known: Mapping[str, Any]) -> None:
         """Counts one evidence.
 
         Args:
-            one: what came of it.
+            verified: what came of it.
             score: BLEU of its span.
             threshold: from which BLEU speaks for a span.
             known: what names the evidence in a list.
         """
-        self.hypotheses["none" if one.hypothesis is None else one.hypothesis.kind] += 1
-        self.cross[band(score), one.kind] += 1
-        self.rescued += one.is_rescued
-        if one.refusal is not None:
-            self.refusals[one.refusal] += 1
-        disagreement = _disagreement(one.kind, score, threshold)
+        self.hypotheses["none" if verified.hypothesis is None else verified.hypothesis.kind] += 1
+        self.cross[band(score), verified.kind] += 1
+        self.rescued += verified.is_rescued
+        if verified.refusal is not None:
+            self.refusals[verified.refusal] += 1
+        disagreement = _disagreement(verified.kind, score, threshold)
         if disagreement is not None:
-            assert one.hypothesis is not None
-            values = {"bleu": score, "entailment": one.support, "contradiction": one.denial}
+            assert verified.hypothesis is not None
+            values = {"bleu": score, "entailment": verified.support, "contradiction": verified.denial}
             self.disagreements.append(
-                {"disagreement": disagreement, **known, **values, "hypothesis": one.hypothesis.text}
+                {"disagreement": disagreement, **known, **values, "hypothesis": verified.hypothesis.text}
             )
             if len(self.disagreements) > 2 * LISTED:
                 self._keep_strongest()
@@ -249,12 +249,12 @@ def _disagreement(kind: str, score: float | None, threshold: float) -> str | Non
     return "supported_only" if kind == "supported" else None
 
 
-def _strength(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    kind = _DISAGREEMENTS.index(one["disagreement"])
-    entailment, contradiction = one["entailment"] or 0.0, one["contradiction"] or 0.0
-    is_support = one["disagreement"] == "supported_only"
+def _strength(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    kind = _DISAGREEMENTS.index(row["disagreement"])
+    entailment, contradiction = row["entailment"] or 0.0, row["contradiction"] or 0.0
+    is_support = row["disagreement"] == "supported_only"
     strength = (-entailment, contradiction) if is_support else (-contradiction, entailment)
-    return (kind, *strength, *(one[name] for name in ("ordinal", "output", "evidence")))
+    return (kind, *strength, *(row[name] for name in ("ordinal", "output", "evidence")))
 
 
 def band(score: float | None) -> str:
@@ -279,14 +279,18 @@ def verification_text(value: Mapping[str, Any]) -> str:
         lines.append(f"spans that the model chose: {value['rescued']:,}")
     if value["disagreements"]:
         lines.append("where the two disagree, contradictions first:")
-    for one in value["disagreements"][:SHOWN]:
-        bleu, probabilities = "-" if one["bleu"] is None else f"{one['bleu']:.2f}", _shown(one)
+    for disagreement in value["disagreements"][:SHOWN]:
+        bleu, probabilities = (
+            "-" if disagreement["bleu"] is None else f"{disagreement['bleu']:.2f}",
+            _shown(disagreement),
+        )
         lines.append(
-            f"  {one['disagreement']:<15} BLEU {bleu}, {probabilities}  {one['example_id']}: {one['hypothesis']}"
+            f"  {disagreement['disagreement']:<15} BLEU {bleu}, {probabilities}  "
+            f"{disagreement['example_id']}: {disagreement['hypothesis']}"
         )
     return "\n".join(lines)
 
 
-def _shown(one: Mapping[str, Any]) -> str:
+def _shown(row: Mapping[str, Any]) -> str:
     names = ("entailment", "contradiction")
-    return ", ".join(f"{name} {one[name]:.2f}" for name in names if one[name] is not None)
+    return ", ".join(f"{name} {row[name]:.2f}" for name in names if row[name] is not None)

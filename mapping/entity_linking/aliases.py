@@ -111,4 +111,4 @@ def alias_rows(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             (own / total[number])[order],
             probability[number][order],
         )
-        yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=ALIASES)
+        yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=ALIASES)

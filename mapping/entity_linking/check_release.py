@@ -201,5 +201,5 @@ class _Known:
 
     def __init__(self, links: PageLinks) -> None:
         columns: Any = (links.pages, links.elements, links.start, links.end, links.targets)
-        self.links = set(zip(*(one.tolist() for one in columns), strict=True))
+        self.links = set(zip(*(column.tolist() for column in columns), strict=True))
         self.texts, self.first_elements = links.texts, links.first_elements

@@ -28,8 +28,8 @@ def read_exclusion(path: str, source: KnowledgeSource, storage: Storage) -> Excl
         storage: of the list.
     """
     found = [_page(raw, source) for raw in iter_lines(storage, path)]
-    page_ids = sorted({one for one in found if isinstance(one, int)})
-    return Exclusion(tuple(page_ids), len(found), tuple(one for one in found if isinstance(one, BadRecord)))
+    page_ids = sorted({row for row in found if isinstance(row, int)})
+    return Exclusion(tuple(page_ids), len(found), tuple(row for row in found if isinstance(row, BadRecord)))
 
 
 def _page(raw: RawRecord, source: KnowledgeSource) -> int | BadRecord:

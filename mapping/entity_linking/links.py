@@ -156,7 +156,7 @@ def scan_links(
     own = np.array(taken, np.int32)
     columns_of_keys = (hashes[:, 0], hashes[:, 1], np.full(len(own), place), own, buckets[links.pages[own]])
     return Scanned(
-        pa.RecordBatch.from_arrays([pa.array(one) for one in columns_of_keys], schema=KEYS),
+        pa.RecordBatch.from_arrays([pa.array(columns_of_key) for columns_of_key in columns_of_keys], schema=KEYS),
         rows_batch(_mention_rows(links, texts, own, mentions), MENTIONS),
         counts,
     )
@@ -200,7 +200,7 @@ def chosen_lines(
     columns = (links.page_ids[links.pages], links.elements, links.start, links.end, links.targets)
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        places = zip(*(one[own].tolist() for one in columns), strict=True)
+        places = zip(*(column[own].tolist() for column in columns), strict=True)
         for (_, split, n), text, title, place in zip(named, texts, titles, places, strict=True):
             _, _, start, end, target = place
             name = record_id(split, n)

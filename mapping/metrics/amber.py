@@ -208,9 +208,9 @@ def parse_prediction(record: Json) -> Prediction:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     outputs = _outputs(record)
-    answers = [text_at(one, "answer") for one in outputs if "answer" in one]
-    ranked = [page for one in outputs if "provenance" in one for page in _page_ids(one, "provenance")]
-    if not answers and not any("provenance" in one for one in outputs):
+    answers = [text_at(output, "answer") for output in outputs if "answer" in output]
+    ranked = [page for output in outputs if "provenance" in output for page in _page_ids(output, "provenance")]
+    if not answers and not any("provenance" in output for output in outputs):
         raise RecordError("missing_field", "'output' has neither provenance nor answer")
     pages = dict.fromkeys(page for page in ranked if page != "None")
     return Prediction(tuple(pages), answers[0] if answers else None)

@@ -116,7 +116,7 @@ def score_list(
     """
     forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text)) or raw_predictions))
     n_predicted = len(set(predictions)) if raw_predictions else len(forms)
-    named = [(one.text, one.aliases if listed_names else (one.text, *one.aliases)) for one in answers]
+    named = [(answer.text, answer.aliases if listed_names else (answer.text, *answer.aliases)) for answer in answers]
     if last_owner:
         sole = _sole_owners(named)
         return ListScore(len({sole[form] for form in forms if form in sole}), n_predicted, len(answers))

@@ -168,11 +168,11 @@ class _Evaluation:
         for k in self._options.ks:
             self.scores.arecall[k].add(share_within(ranks, k))
             if shares:
-                self.scores.erecall[k].add(sum(share_within(one, k) for one in shares) / len(shares))
+                self.scores.erecall[k].add(sum(share_within(share, k) for share in shares) / len(shares))
 
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
         """Gives the ranks of the evidence of each answer that has some; under the quirk of all evidence together."""
-        evidence = [one.passage for one in question.evidence]
+        evidence = [piece.passage for piece in question.evidence]
         if self._options.evidence_match == "id":
             ranks = ranks_by_id(evidence, passages)
         else:
@@ -183,7 +183,7 @@ class _Evaluation:
         for one, rank in zip(question.evidence, ranks, strict=True):
             for number in one.answers:
                 of_answers[number].append(rank)
-        return [one for one in of_answers if one]
+        return [answer for answer in of_answers if answer]
 
 
 def share_within(ranks: Sequence[int | None], k: int) -> float:

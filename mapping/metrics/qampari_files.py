@@ -109,7 +109,8 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     if not listed:
         raise RecordError("no_answers", "answer_list is empty")
     answers = tuple(
-        GoldNames(text_at(one, "answer_text"), strings_at(one, "aliases") if "aliases" in one else ()) for one in listed
+        GoldNames(text_at(answer, "answer_text"), strings_at(answer, "aliases") if "aliases" in answer else ())
+        for answer in listed
     )
     owners: dict[str, int] = {}
     for number, one in enumerate(listed):
@@ -137,15 +138,15 @@ def _parse_single(record: Json) -> GoldQuestion:
 
 
 def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
-    for one in objects_at(record, "positive_ctxs"):
-        pid = text_at(one, "pid")
+    for context in objects_at(record, "positive_ctxs"):
+        pid = text_at(context, "pid")
         number = owners.get(pid.rpartition("__")[0])
         if number is None:
             raise RecordError("unknown_answer", f"pid {pid!r}")
         if match == "id":
-            yield number, RetrievedPassage(digits_or_text(one, "chunk_id"), "", "")
+            yield number, RetrievedPassage(digits_or_text(context, "chunk_id"), "", "")
         else:
-            yield number, RetrievedPassage("", text_at(one, "title"), text_at(one, "text"))
+            yield number, RetrievedPassage("", text_at(context, "title"), text_at(context, "text"))
 
 
 def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
@@ -178,8 +179,8 @@ def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
         RecordError: ``missing_field``, ``wrong_type``.
     """
     passages = [
-        (digits_or_text(one, "id") if with_ids else "", text_at(one, "title"), text_at(one, "text"))
-        for one in objects_at(record, "ctxs")
+        (digits_or_text(context, "id") if with_ids else "", text_at(context, "title"), text_at(context, "text"))
+        for context in objects_at(record, "ctxs")
     ]
     return orjson.dumps(passages[:n_kept])
 

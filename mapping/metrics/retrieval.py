@@ -37,7 +37,7 @@ def answer_ranks(
         passages: best first.
         substring: as released: a name is found wherever its lower-cased characters stand, inside words too.
     """
-    searched = [_searched(one, substring=substring) for one in passages]
+    searched = [_searched(passage, substring=substring) for passage in passages]
     ranks = []
     for answer in answers:
         names = {form for name in (answer.text, *answer.aliases) for form in _sought(name, substring=substring)}
@@ -74,7 +74,7 @@ def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[Retriev
     first: dict[str, int] = {}
     for rank, passage in enumerate(passages, start=1):
         first.setdefault(passage.passage_id, rank)
-    return [first.get(one.passage_id) for one in evidence]
+    return [first.get(piece.passage_id) for piece in evidence]
 
 
 def ranks_by_text(
@@ -94,7 +94,7 @@ def ranks_by_text(
     Source: the released evaluation script of QAMPARI.
     """
     ranks: list[int | None] = [None] * len(evidence)
-    wanted = [(title_form(one.title), one.text.lower()) for one in evidence]
+    wanted = [(title_form(piece.title), piece.text.lower()) for piece in evidence]
     for rank, passage in enumerate(passages, start=1):
         title, text = title_form(passage.title), passage.text.lower()
         for number, (wanted_title, wanted_text) in enumerate(wanted):

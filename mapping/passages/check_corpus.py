@@ -139,8 +139,8 @@ class _CorpusChecks:
             self._counts["words"] += one.n_words
             self._counts["long_passages"] += one.n_words > options.limit
             before = one
-        for one in wanted or ():
-            self._found.add(file, "passage_differs", f"{one.passage_id} of the pages is not there")
+        for form_name in wanted or ():
+            self._found.add(file, "passage_differs", f"{form_name.passage_id} of the pages is not there")
 
     def _cut_again(self, path: str, options: CutOptions, cut: Callable[[PageText], list[Passage]]) -> Iterator[Passage]:
         for page in read_page_texts(path, self._storage, options):
@@ -174,19 +174,21 @@ class _CorpusChecks:
                 self._found.add(MANIFEST, "counts", f"{name}: {counted[name]} counted, {claimed[name]} written")
 
 
-def _faults(one: Passage, before: Passage | None, options: CutOptions) -> Iterator[str]:
-    if before is not None and before.page_id != one.page_id:
+def _faults(passage: Passage, before: Passage | None, options: CutOptions) -> Iterator[str]:
+    if before is not None and before.page_id != passage.page_id:
         before = None
-    if one.passage_id != passage_id(one.page_id, one.number):
-        yield f"number {one.number} of page {one.page_id}"
-    if one.number != (0 if before is None else before.number + 1):
+    if passage.passage_id != passage_id(passage.page_id, passage.number):
+        yield f"number {passage.number} of page {passage.page_id}"
+    if passage.number != (0 if before is None else before.number + 1):
         yield "not behind the passage before it"
-    if before is not None and before.title != one.title:
-        yield f"its page is {before.title!r} and {one.title!r}"
-    if not one.spans or sum(end - start for _, start, end in one.spans) + len(one.spans) - 1 != len(one.text):
+    if before is not None and before.title != passage.title:
+        yield f"its page is {before.title!r} and {passage.title!r}"
+    if not passage.spans or sum(end - start for _, start, end in passage.spans) + len(passage.spans) - 1 != len(
+        passage.text
+    ):
         yield "of another length than its spans"
     last = () if before is None else before.spans[-1:]
-    if any(earlier[::2] > later[:2] for earlier, later in pairwise((*last, *one.spans))):
+    if any(earlier[::2] > later[:2] for earlier, later in pairwise((*last, *passage.spans))):
         yield "its spans are out of order"
-    if one.n_words > options.limit and not options.may_be_longer(len(one.spans)):
-        yield f"{one.n_words} words"
+    if passage.n_words > options.limit and not options.may_be_longer(len(passage.spans)):
+        yield f"{passage.n_words} words"

@@ -157,10 +157,10 @@ class PassageChunks:
             _check(page, passages)
             counts["pages"] += 1
             counts["pages_without_text"] += not passages
-            for one in passages:
+            for passage in passages:
                 counts["passages"] += 1
-                counts["words"] += one.n_words
-                counts["long_passages"] += one.n_words > self._options.limit
+                counts["words"] += passage.n_words
+                counts["long_passages"] += passage.n_words > self._options.limit
             yield from passages
             work.beat.done(pages=1, amount=1)
 
@@ -196,9 +196,9 @@ def write_shard(
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in (batch for chunk in chunks for batch in read_stored(chunk, storage)):
-                for one in passages_of(pa.Table.from_batches([batch])) if lines else ():
+                for passage in passages_of(pa.Table.from_batches([batch])) if lines else ():
                     for line_of, target in lines:
-                        if line := line_of(one, pages):
+                        if line := line_of(passage, pages):
                             target.write(line)
                 yield batch
 

@@ -92,10 +92,10 @@ class Passage(NamedTuple):
     def piece(self, element: int, start_char: int, end_char: int) -> str | None:
         """Gives the text of a piece of an element; None where not all of it is in it."""
         at = 0
-        for one in self.spans:
-            if one.element == element and one.start_char <= start_char and end_char <= one.end_char:
-                return self.text[at + start_char - one.start_char : at + end_char - one.start_char]
-            at += one.end_char - one.start_char + 1
+        for span in self.spans:
+            if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
+                return self.text[at + start_char - span.start_char : at + end_char - span.start_char]
+            at += span.end_char - span.start_char + 1
         return None
 
 
@@ -306,12 +306,12 @@ def _split(element: int, text: str, start: int, end: int, max_words: int) -> Ite
 def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Sentence]]:
     group: list[_Sentence] = []
     n_words = 0
-    for one in sentences:
-        if group and n_words + one.n_words > max_words:
+    for sentence in sentences:
+        if group and n_words + sentence.n_words > max_words:
             yield group
             group, n_words = [], 0
-        group.append(one)
-        n_words += one.n_words
+        group.append(sentence)
+        n_words += sentence.n_words
     if group:
         yield group
 
@@ -340,7 +340,7 @@ def _passage(
         page_id=page.page_id,
         title=page.title,
         number=number,
-        n_words=sum(one.n_words for one in group),
+        n_words=sum(passage.n_words for passage in group),
         text=" ".join(texts[element][start:end] for element, start, end in spans),
         spans=tuple(spans),
         section=sections.get(spans[0].element, ()),

@@ -123,7 +123,7 @@ class _ReleaseChecks:
                     self._found.add(_QUESTIONS, "question_law", f"{question.subset}, {question.key}: {fault}")
                 self._check_released(drawn)
                 n_answers += len(question.answers)
-                n_proofs += sum(len(one.proofs) for one in question.answers)
+                n_proofs += sum(len(answer.proofs) for answer in question.answers)
             self._check_texts(batch)
             n_questions += len(batch)
         self._on_file(_QUESTIONS)

@@ -120,12 +120,12 @@ def draw_questions(
                 waiting.add(draw_key(one, seed, "train")[0], one._replace(place=place))
 
     dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
-    for one in dev:
-        draws[one.place] = Drawn("test", "dev")
-    for one in test:
-        draws[one.place] = Drawn("test", "test")
-    for one in draw_train(waiting.in_order(), sizes):
-        draws[one.place] = Drawn("train", "train")
+    for question in dev:
+        draws[question.place] = Drawn("test", "dev")
+    for question in test:
+        draws[question.place] = Drawn("test", "test")
+    for question in draw_train(waiting.in_order(), sizes):
+        draws[question.place] = Drawn("train", "train")
     return draws
 
 
@@ -137,9 +137,17 @@ class _Waiting:
         self._pending: list[tuple[Any, ...]] = []
         self._runs: list[Stored] = []
 
-    def add(self, digest: str, one: PoolQuestion) -> None:
+    def add(self, digest: str, pool_question: PoolQuestion) -> None:
         """Takes one."""
-        self._pending.append((int(digest[:_DIGITS], 16), one.key, one.subset, one.property_ids, one.place))
+        self._pending.append(
+            (
+                int(digest[:_DIGITS], 16),
+                pool_question.key,
+                pool_question.subset,
+                pool_question.property_ids,
+                pool_question.place,
+            )
+        )
         if len(self._pending) == self._run_rows:
             self._flush()
 
@@ -149,7 +157,8 @@ class _Waiting:
         parts = (self._pending[start : start + _ROWS_AT_ONCE] for start in range(0, len(self._pending), _ROWS_AT_ONCE))
         batches = (
             pa.RecordBatch.from_arrays(
-                [pa.array(*one) for one in zip(zip(*part, strict=True), _WAITING.types, strict=True)], schema=_WAITING
+                [pa.array(*column) for column in zip(zip(*part, strict=True), _WAITING.types, strict=True)],
+                schema=_WAITING,
             )
             for part in parts
         )

@@ -70,8 +70,8 @@ def question_row(drawn: DrawnQuestion) -> tuple[Any, ...]:
         "paraphrase": drawn.paraphrase,
         "property_ids": question.property_ids,
         "type_label": question.type_label,
-        "entities": [one._asdict() for one in question.entities],
-        "answers": [_answer_values(one) for one in question.answers],
+        "entities": [entity._asdict() for entity in question.entities],
+        "answers": [_answer_values(answer) for answer in question.answers],
         "n_answers": question.n_answers,
         "n_validated": question.n_validated,
         "n_dropped": drawn.n_dropped,
@@ -90,10 +90,10 @@ def question_of_row(row: Mapping[str, Any]) -> DrawnQuestion:
         text=row["question_text"],
         property_ids=tuple(row["property_ids"]),
         type_label=row["type_label"],
-        entities=tuple(_entity_of(one) for one in row["entities"]),
+        entities=tuple(_entity_of(entity) for entity in row["entities"]),
         n_answers=row["n_answers"],
         n_validated=row["n_validated"],
-        answers=tuple(_answer_of(one) for one in row["answers"]),
+        answers=tuple(_answer_of(answer) for answer in row["answers"]),
     )
     return DrawnQuestion(question, row["side"], row["split"], row["qid"], row["paraphrase"], row["n_dropped"])
 
@@ -104,7 +104,7 @@ def query_of_row(row: Mapping[str, Any]) -> QueryRow:
 
 
 def _answer_values(answer: QuestionAnswer) -> dict[str, Any]:
-    proofs = [one._asdict() for one in answer.proofs]
+    proofs = [proof._asdict() for proof in answer.proofs]
     return {**answer._asdict(), "proofs": proofs, "via": None if answer.via is None else answer.via._asdict()}
 
 
@@ -118,6 +118,6 @@ def _answer_of(values: Mapping[str, Any]) -> QuestionAnswer:
         aliases=tuple(values["aliases"]),
         title=values["title"],
         item_id=values["item_id"],
-        proofs=tuple(ProofText(**one) for one in values["proofs"]),
+        proofs=tuple(ProofText(**value) for value in values["proofs"]),
         via=None if values["via"] is None else _entity_of(values["via"]),
     )

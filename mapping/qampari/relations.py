@@ -108,7 +108,7 @@ class Relations:
     def property_ids(self) -> set[str]:
         """Gives the properties whose statements are needed, of the relations that are enabled."""
         every: list[SimpleRelation | CompositionRelation] = [*self.simple.values(), *self.composition.values()]
-        return {one.property_id for one in every if one.is_enabled}
+        return {relation.property_id for relation in every if relation.is_enabled}
 
     def word_for(self, label: str) -> str:
         """Gives what a question calls the answers of a type."""
@@ -175,46 +175,46 @@ class _Reader:
             yield name, self._table(f"{place}.{name}", one)
 
     def _simple(
-        self, name: str, one: dict[str, Any], types: tuple[str, ...], wanted: tuple[str, ...]
+        self, name: str, entry: dict[str, Any], types: tuple[str, ...], wanted: tuple[str, ...]
     ) -> SimpleRelation:
         place = f"simple.{name}"
-        self._keys(place, one, {"label", "ask", "noun", "plural", "predicate", "of_many", "claim", "enabled"})
+        self._keys(place, entry, {"label", "ask", "noun", "plural", "predicate", "of_many", "claim", "enabled"})
         for label in types:
             self._known_type(f"types.{name}", label, wanted)
-        ask = self._string(f"{place}.ask", one.get("ask"))
-        noun = self._string(f"{place}.noun", one["noun"]) if "noun" in one else None
+        ask = self._string(f"{place}.ask", entry.get("ask"))
+        noun = self._string(f"{place}.noun", entry["noun"]) if "noun" in entry else None
         if types and noun is not None:
             self._fail(f"{place}.noun", "none, since the relation has types", noun)
-        plural = self._string(f"{place}.plural", one["plural"]) if "plural" in one else noun
+        plural = self._string(f"{place}.plural", entry["plural"]) if "plural" in entry else noun
         if plural is None and not types:
             if ask != "Who":
                 self._fail(place, "noun, plural or types, since the question does not begin with Who alone", ask)
             plural = _PERSONS
-        predicate = self._template(f"{place}.predicate", one.get("predicate"), {"entity"})
-        claim = self._template(f"{place}.claim", one["claim"], {"entity"}) if "claim" in one else predicate
-        of_many = self._template(f"{place}.of_many", one["of_many"], {"entity"}) if "of_many" in one else None
-        label = self._string(f"{place}.label", one.get("label"))
-        is_enabled = self._enabled(place, one)
+        predicate = self._template(f"{place}.predicate", entry.get("predicate"), {"entity"})
+        claim = self._template(f"{place}.claim", entry["claim"], {"entity"}) if "claim" in entry else predicate
+        of_many = self._template(f"{place}.of_many", entry["of_many"], {"entity"}) if "of_many" in entry else None
+        label = self._string(f"{place}.label", entry.get("label"))
+        is_enabled = self._enabled(place, entry)
         return SimpleRelation(name, label, ask, noun, plural, predicate, claim, types, is_enabled, of_many)
 
-    def _composition(self, name: str, one: dict[str, Any], simple: SimpleRelation | None) -> CompositionRelation:
+    def _composition(self, name: str, entry: dict[str, Any], simple: SimpleRelation | None) -> CompositionRelation:
         place = f"composition.{name}"
-        self._keys(place, one, {"noun", "ask", "link", "claim", "enabled"})
-        noun, ask, link = (self._string(f"{place}.{key}", one.get(key)) for key in ("noun", "ask", "link"))
-        if "claim" in one:
-            sentence = f"{self._template(f'{place}.claim', one['claim'], {'entity', 'value'})}."
+        self._keys(place, entry, {"noun", "ask", "link", "claim", "enabled"})
+        noun, ask, link = (self._string(f"{place}.{key}", entry.get(key)) for key in ("noun", "ask", "link"))
+        if "claim" in entry:
+            sentence = f"{self._template(f'{place}.claim', entry['claim'], {'entity', 'value'})}."
         elif simple is not None:
             sentence = simple.hypothesis("{entity}", "{value}")
         else:
             self._fail(place, "a claim, since it is no simple relation", "none")
-        return CompositionRelation(name, noun, ask, link, sentence, self._enabled(place, one))
+        return CompositionRelation(name, noun, ask, link, sentence, self._enabled(place, entry))
 
     def _known_type(self, place: str, label: str, wanted: tuple[str, ...]) -> None:
         if label not in wanted:
             self._fail(place, "a label of wanted_types", label)
 
-    def _enabled(self, place: str, one: dict[str, Any]) -> bool:
-        value = one.get("enabled", True)
+    def _enabled(self, place: str, entry: dict[str, Any]) -> bool:
+        value = entry.get("enabled", True)
         return value if isinstance(value, bool) else self._fail(f"{place}.enabled", "true or false", value)
 
     def _template(self, place: str, value: Any, names: set[str]) -> str:
@@ -223,14 +223,14 @@ class _Reader:
             self._fail(place, " and ".join(f"{{{name}}} once" for name in sorted(names)), text)
         return text
 
-    def _keys(self, place: str, one: dict[str, Any], known: set[str]) -> None:
-        if unknown := sorted(one.keys() - known):
+    def _keys(self, place: str, entry: dict[str, Any], known: set[str]) -> None:
+        if unknown := sorted(entry.keys() - known):
             self._fail(f"{place}.{unknown[0]}", f"one of {', '.join(sorted(known))}", unknown[0])
 
     def _strings(self, place: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not value or len({*map(str, value)}) < len(value):
             self._fail(place, "a list of strings, each once", value)
-        return tuple(self._string(place, one) for one in value)
+        return tuple(self._string(place, part) for part in value)
 
     def _string(self, place: str, value: Any) -> str:
         return value if isinstance(value, str) and value.strip() else self._fail(place, "a text", value)

@@ -63,8 +63,8 @@ def write_release_files(
         files = {split: stack.enter_context(LinesFile(output, data_path(split), storage)) for split in SPLITS}
 
         def rows() -> Iterator[tuple[Any, ...]]:
-            for one in questions:
-                drawn = DrawnQuestion(*one)
+            for question in questions:
+                drawn = DrawnQuestion(*question)
                 if drawn.split is not None and drawn.qid is not None:
                     files[drawn.split].write(record_line(released_record(drawn, form)))
                 yield question_row(drawn)

@@ -92,7 +92,7 @@ def released_record(drawn: DrawnQuestion, form: Form) -> dict[str, Any]:
     record: dict[str, Any] = {
         "qid": qid,
         "question_text": question.text if drawn.paraphrase is None else drawn.paraphrase,
-        "entities": [_entity(one, url_of) for one in question.entities],
+        "entities": [_entity(entity, url_of) for entity in question.entities],
         "answer_list": [
             _answer(one, aid_of(qid, number), url_of, cased) for number, one in enumerate(question.answers)
         ],
@@ -130,7 +130,7 @@ def _meta(question: Question) -> dict[str, Any]:
         "key": question.key,
         "property_ids": list(question.property_ids),
         "type_label": question.type_label,
-        "entity_ids": [one.item_id for one in question.entities],
+        "entity_ids": [entity.item_id for entity in question.entities],
         "n_answers": question.n_answers,
         "n_validated": question.n_validated,
         "answers": [

@@ -133,7 +133,9 @@ class PoolQuestion(NamedTuple):
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
     """Gives each simple relation its side: two halves, drawn; an odd one is for training."""
-    drawn = sorted(set(property_ids), key=lambda one: (stable_sha256(seed, "relation", one), one))
+    drawn = sorted(
+        set(property_ids), key=lambda property_id: (stable_sha256(seed, "relation", property_id), property_id)
+    )
     n_test = len(drawn) // 2
     return {one: "test" if number < n_test else "train" for number, one in enumerate(drawn)}
 
@@ -151,7 +153,7 @@ def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed 
         mixed: intersections of a training with a test relation: ``train`` as in the paper, although they show a test
             relation in training; or ``drop``.
     """
-    found = {sides.get(one, "train") for one in candidate.property_ids}
+    found = {sides.get(property_id, "train") for property_id in candidate.property_ids}
     if candidate.subset == INTERSECTION:
         if len(found) > 1 and mixed == "drop":
             return None
@@ -219,7 +221,7 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 
 def halve_pool(pool: Collection[PoolQuestion], seed: str) -> tuple[list[PoolQuestion], list[PoolQuestion]]:
     """Gives development and test set: two halves, drawn over all subsets; an odd question is for testing."""
-    drawn = sorted(pool, key=lambda one: (draw_key(one, seed, "half"), one.subset))
+    drawn = sorted(pool, key=lambda question: (draw_key(question, seed, "half"), question.subset))
     n_dev = len(drawn) // 2
     return drawn[:n_dev], drawn[n_dev:]
 
@@ -234,8 +236,8 @@ def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterat
         sizes: how many a relation may have.
     """
     n_taken: Counter[str] = Counter()
-    for one in candidates:
-        rests_on = set(one.property_ids)
+    for candidate in candidates:
+        rests_on = set(candidate.property_ids)
         if all(n_taken[name] < sizes.train_per_relation for name in rests_on):
             n_taken.update(rests_on)
-            yield one
+            yield candidate

@@ -33,12 +33,12 @@ class AnswerStatistics:
 
     def seen(self, questions: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """Gives (question, side, split, qid) back, and counts them."""
-        for one in questions:
-            question, _, split, _ = one
+        for drawn in questions:
+            question, _, split, _ = drawn
             self._kept[question.subset] += 1
             if split is not None:
                 self._drawn[split, question.subset][len(question.answers)] += 1
-            yield one
+            yield drawn
 
     def values(self) -> dict[str, Any]:
         """Gives the counts as JSON values: questions kept and drawn by subset and split, and answers of these."""

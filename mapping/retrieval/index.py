@@ -108,7 +108,7 @@ def make_index(passages: str, index: str, storage: Storage) -> int:
     check_hashes(passages, entries, storage)
     local = LocalStorage()
     with ReleaseFolder(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
-        n_passages = _write([join(passages, one.file) for one in entries], join(out.folder, ENGINE), storage, words)
+        n_passages = _write([join(passages, entry.file) for entry in entries], join(out.folder, ENGINE), storage, words)
         files = [
             FileEntry(file, None, local.size(path), sha256_of(local, path))
             for file in stored_files(out.folder, local)

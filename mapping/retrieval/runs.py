@@ -71,11 +71,11 @@ def query_of(record: Json) -> Query:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     outputs = objects_at(record, "output") if "output" in record else []
-    spans = [span for one in outputs for span in _provenance(one)]
+    spans = [span for output in outputs for span in _provenance(output)]
     return Query(
         digits_or_text(record, "id"),
         " ".join(_ENTITY_MARKS.sub(" ", text_at(record, "input")).split()),
-        tuple(dict.fromkeys(text_at(one, "answer") for one in outputs if "answer" in one)),
+        tuple(dict.fromkeys(text_at(output, "answer") for output in outputs if "answer" in output)),
         frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
     )
 
@@ -102,13 +102,13 @@ def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
     """Gives passages as a prediction of KILT's form."""
     provenance = [
         {
-            "wikipedia_id": str(one.page_id),
-            "title": one.title,
-            "text": one.text,
-            "score": f"{one.score:.6f}",
-            "passage_id": one.passage_id,
+            "wikipedia_id": str(hit.page_id),
+            "title": hit.title,
+            "text": hit.text,
+            "score": f"{hit.score:.6f}",
+            "passage_id": hit.passage_id,
         }
-        for one in hits
+        for hit in hits
     ]
     return json_line({"id": query.query_id, "input": query.text, "output": [{"provenance": provenance}]})
 
@@ -123,7 +123,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     if not query.pages:
         raise RecordError("missing_field", "output with provenance, which says what is no negative")
     ranked = [
-        (str(one.page_id) in query.pages, RankedPassage(one.passage_id, one.title, one.text, one.score)) for one in hits
+        (str(hit.page_id) in query.pages, RankedPassage(hit.passage_id, hit.title, hit.text, hit.score)) for hit in hits
     ]
     others = [one for is_gold, one in ranked if not is_gold]
     negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
@@ -134,7 +134,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
             "answers": query.answers,
             "positive_ctxs": [one._asdict() for is_gold, one in ranked if is_gold],
             "negative_ctxs": [],
-            "hard_negative_ctxs": [one._asdict() for one in negatives],
+            "hard_negative_ctxs": [negative._asdict() for negative in negatives],
         }
     )
 
@@ -164,7 +164,7 @@ def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     spans = [one for output in objects_at(record, "output") for one in _provenance(output)]
-    name = "passage_id" if spans and all("passage_id" in one for one in spans) else "wikipedia_id"
+    name = "passage_id" if spans and all("passage_id" in span for span in spans) else "wikipedia_id"
     found = [
         RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
         for rank, one in enumerate(spans, 1)

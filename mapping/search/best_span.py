@@ -60,7 +60,7 @@ def outcome(span: Span | None, *, threshold: float = THRESHOLD) -> str:
 
 def matched_text(span: Span, page: TokenisedPage) -> str:
     """Gives the text of a span; elements that it crosses are parted by a newline."""
-    texts = [one.text for one in page.elements[span.start_element : span.end_element + 1]]
+    texts = [element.text for element in page.elements[span.start_element : span.end_element + 1]]
     texts[-1] = texts[-1][: span.end_char]
     texts[0] = texts[0][span.start_char :]
     return "\n".join(texts)

@@ -81,7 +81,7 @@ def place_alignments(
 ) -> dict[EvidenceKey, Placed]:
     """Gives the places of evidences that were all looked for in one page (None for no page)."""
     places: dict[int, tuple[int, int]] = {}
-    if page is not None and any(one.span for one in alignments.values()):
+    if page is not None and any(aligned.span for aligned in alignments.values()):
         if numbering == "kilt":
             places = kilt_texts(page)[1]
         else:

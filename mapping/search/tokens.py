@@ -281,7 +281,7 @@ class Tokeniser:
         asked = (on_the_line(piece) if "⁻" in piece else piece).translate(_AS_ASCII)
         if "^" in asked:
             asked = _POWER.sub("0", asked)
-        return [(one.idx, one.idx + len(one)) for one in self._rules(asked)]
+        return [(rule.idx, rule.idx + len(rule)) for rule in self._rules(asked)]
 
 
 @lru_cache(maxsize=1 << 15)

@@ -139,7 +139,7 @@ class HotpotQuestions:
             if not facts:
                 raise RecordError("missing_field", "'supporting_facts' is empty")
             found = (self._evidence(title, sentence, context, origin) for title, sentence in facts)
-            outputs = (Output(text_at(record, "answer"), tuple(one for one in found if one is not None)),)
+            outputs = (Output(text_at(record, "answer"), tuple(row for row in found if row is not None)),)
         meta = {key: text_at(record, key) for key in ("level", "type")} if self._keeps_meta else None
         return Example(
             _id_of(record),
@@ -215,7 +215,7 @@ def _key(title: str) -> str:
 
 
 def _is_list_of_text(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
 def _title_and_text(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:

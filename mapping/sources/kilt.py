@@ -120,7 +120,7 @@ class Kilt(Source[KiltOptions]):
                     paragraphs = release_paragraphs(source, options.numbering)
                     continue
                 want_texts(
-                    [iter_lines(storage, one) for one in inputs.records],
+                    [iter_lines(storage, record) for record in inputs.records],
                     convert=Records(lambda page_id: scratch.want(page_id)).example,
                 )
                 pages = [iter_lines(storage, path)]
@@ -180,7 +180,7 @@ class Records:
         return ReleasedExample(
             _id_of(record),
             optional_text(record, "input"),
-            tuple(self._output(one, origin) for one in written or ()),
+            tuple(self._output(part, origin) for part in written or ()),
             meta,
             file=origin.raw.file,
             line=origin.raw.line,
@@ -295,9 +295,9 @@ def _page(span: Json) -> PageKey:
 
 def _highlights(meta: Json) -> list[str]:
     written = meta.get(EVIDENCE_SPAN, [])
-    if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
+    if not isinstance(written, list) or not all(isinstance(text, str) for text in written):
         raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")
-    return [one for one in written if one.strip()]
+    return [text for text in written if text.strip()]
 
 
 def _id_of(record: Json) -> str:
@@ -309,5 +309,6 @@ def _has_outputs(record: Json, split: Split) -> bool:
         return split == "test" and ("input" in record or record.keys() <= {"id", "meta"})
     outputs = record["output"]
     return isinstance(outputs, list) and all(
-        isinstance(one, dict) and ("provenance" in one or "answer" in one) and "evidence" not in one for one in outputs
+        isinstance(output, dict) and ("provenance" in output or "answer" in output) and "evidence" not in output
+        for output in outputs
     )

@@ -155,8 +155,8 @@ class NqQuestions:
 
     def _outputs(self, record: Json) -> list[Output]:
         annotations = objects_at(record, _ANNOTATIONS)
-        written = list(chain.from_iterable(objects_at(one, "short_answers") for one in annotations))
-        choices = [_yes_no(one) for one in annotations]
+        written = list(chain.from_iterable(objects_at(annotation, "short_answers") for annotation in annotations))
+        choices = [_yes_no(annotation) for annotation in annotations]
         if not written:
             is_yes_no = any(choice != _NONE for choice in choices)
             raise ExclusionError("yes_no_only" if is_yes_no else "no_short_answer")
@@ -169,7 +169,7 @@ class NqQuestions:
 
     def _short_answers(self, spans: list[list[NqToken]], page: PageKey) -> Iterator[Output]:
         """Gives one output for each distinct short answer; the longer ones have no provenance."""
-        n_tokens = {self._text(tokens): sum(not one.is_html for one in tokens) for tokens in spans}
+        n_tokens = {self._text(tokens): sum(not token.is_html for token in tokens) for tokens in spans}
         answers = [answer for answer, count in n_tokens.items() if count]
         if not answers:
             raise ExclusionError("no_short_answer")

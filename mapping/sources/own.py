@@ -96,7 +96,7 @@ def own_example(record: Json, origin: Origin) -> Example:
     return Example(
         digits_or_text(record, "id"),
         optional_text(record, "input"),
-        tuple(_output(one) for one in written),
+        tuple(_output(text) for text in written),
         optional_object(record, "meta"),
         file=origin.raw.file,
         line=origin.raw.line,
@@ -106,7 +106,7 @@ def own_example(record: Json, origin: Origin) -> Example:
 def _output(written: Json) -> Output:
     only_known(written, _OUTPUT)
     answer = optional_text(written, "answer")
-    evidence = tuple(_evidence(one) for one in objects_at(written, "evidence")) if "evidence" in written else ()
+    evidence = tuple(_evidence(part) for part in objects_at(written, "evidence")) if "evidence" in written else ()
     if answer is None and not evidence:
         raise RecordError("missing_field", "an output has an answer, evidence, or both")
     return Output(answer, evidence, optional_object(written, "meta"))
@@ -129,5 +129,5 @@ def _fits(record: Json) -> bool:
     return (
         "id" in record
         and isinstance(outputs, list)
-        and all(isinstance(one, dict) and "provenance" not in one for one in outputs)
+        and all(isinstance(output, dict) and "provenance" not in output for output in outputs)
     )

@@ -189,9 +189,9 @@ class _Chosen:
 
 def _exclude(triples: Triples, objects: frozenset[str], reason: str, facts: Facts, tally: Tally) -> None:
     """Counts the mentions of objects as left out."""
-    for one in triples.mentions:
-        if one.object in objects:
-            _, file, line = facts.document(one.document)
+    for mention in triples.mentions:
+        if mention.object in objects:
+            _, file, line = facts.document(mention.document)
             tally.leave(LeftOut(_id_of(triples), file, line, "excluded", reason))
 
 
@@ -213,26 +213,26 @@ class _Records:
 
     def example(self, triples: Triples, objects: frozenset[str], tally: Tally) -> Example | None:
         """Gives the record of some facts, None where a label is missing; counts mentions left out or merged."""
-        mentions = [one for one in triples.mentions if one.object in objects]
+        mentions = [mention for mention in triples.mentions if mention.object in objects]
         subject, relation = (labels_of(entity, self._facts) for entity in (triples.subject, triples.relation))
         if subject is None or relation is None:
             _exclude(triples, objects, f"no_{'relation' if subject else 'subject'}_label", self._facts, tally)
             return None
         labels = self._object_labels(mentions)
-        named = [one for one in mentions if one.object in labels]
+        named = [mention for mention in mentions if mention.object in labels]
         _exclude(triples, objects - labels.keys(), "no_object_label", self._facts, tally)
         if not named:
             return None
-        (_, file, line), *others = (self._facts.document(one.document) for one in named)
+        (_, file, line), *others = (self._facts.document(triple.document) for triple in named)
         for _, other, number in others:
             tally.leave(LeftOut(_id_of(triples), other, number, "merged"))
         meta = {
             "subj_aliases": list(subject.aliases),
-            "sub_surface": _distinct(one.subject_surface for one in named),
-            "obj_surface": _distinct(one.object_surface for one in named),
+            "sub_surface": _distinct(triple.subject_surface for triple in named),
+            "obj_surface": _distinct(triple.object_surface for triple in named),
         }
         if self._has_rel_surface:
-            meta["rel_surface"] = _distinct(one.relation_surface for one in named)
+            meta["rel_surface"] = _distinct(triple.relation_surface for triple in named)
         return Example(
             _id_of(triples),
             f"{subject.label} [SEP] {relation.label}",
@@ -248,10 +248,10 @@ class _Records:
         A literal is called as the first sentence that names it does, else by its value.
         """
         labels: dict[str, EntityLabels] = {}
-        for name in dict.fromkeys(one.object for one in mentions):
+        for name in dict.fromkeys(mention.object for mention in mentions):
             value = literal_value(name)
             if value is not None:
-                surfaces = _distinct(one.object_surface for one in mentions if one.object == name)
+                surfaces = _distinct(mention.object_surface for mention in mentions if mention.object == name)
                 labels[name] = EntityLabels(surfaces[0] if surfaces else value, ())
             elif found := labels_of(name, self._facts):
                 labels[name] = found
@@ -260,11 +260,11 @@ class _Records:
     def _outputs(self, mentions: list[FactMention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
         """Gives an output for each object and sentence, then one for each other name of an object."""
         places: dict[str, dict[tuple[str, int], FactMention]] = {name: {} for name in labels}
-        for one in mentions:
-            places[one.object].setdefault((one.item, one.sentence), one)
+        for mention in mentions:
+            places[mention.object].setdefault((mention.item, mention.sentence), mention)
         # Two objects of one name that stand in the same sentence are the same answer.
         outputs = dict.fromkeys(
-            Output(labels[name].label, (self._evidence(one),)) for name in labels for one in places[name].values()
+            Output(labels[name].label, (self._evidence(place),)) for name in labels for place in places[name].values()
         )
         said = {names.label for names in labels.values()}
         aliases = dict.fromkeys(alias for names in labels.values() for alias in names.aliases)

@@ -134,7 +134,7 @@ def _said_split(path: str, storage: Storage) -> list[str]:
 def _questions(path: str, split: Split, storage: Storage) -> Iterator[RawRecord]:
     """Gives the questions of a split, from a file, the folder ``qa`` or the archive."""
     name = _FILES[split]
-    in_folder = {base_name(one): one for one in storage.glob(join(path, "*"))}
+    in_folder = {base_name(file): file for file in storage.glob(join(path, "*"))}
     found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]
     if in_folder and not found:
         raise SetupError(f"{path} is a folder without {name}; give the folder qa of triviaqa-rc.tar.gz, or the file.")

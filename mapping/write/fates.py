@@ -35,6 +35,10 @@ def record_fates(folder: str, record_id: str, storage: Storage) -> Iterator[dict
         yield {
             **row,
             "meaning": _MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
-            "details": [one["detail"] for one in faults if one["stage"] == _STAGES.get(row["outcome"], "evidence")],
-            "evidences": sorted((one for one in evidences if one["ordinal"] == row["ordinal"]), key=_PLACE),
+            "details": [
+                fault["detail"] for fault in faults if fault["stage"] == _STAGES.get(row["outcome"], "evidence")
+            ],
+            "evidences": sorted(
+                (evidence for evidence in evidences if evidence["ordinal"] == row["ordinal"]), key=_PLACE
+            ),
         }

@@ -128,9 +128,9 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int, storag
         storage: reads their tables.
     """
     by_name: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
-    for one in aligned:
-        pages = pages_of(join(output, one.folder), storage)
-        by_name[one.name] = np.union1d(by_name[one.name], pages) if one.name in by_name else pages
+    for dataset in aligned:
+        pages = pages_of(join(output, dataset.folder), storage)
+        by_name[dataset.name] = np.union1d(by_name[dataset.name], pages) if dataset.name in by_name else pages
     together = np.concatenate([np.empty(0, dtype=np.int64), *by_name.values()])
     _, n_datasets = np.unique(together, return_counts=True)
     counts = np.bincount(n_datasets, minlength=1)[1:]
@@ -147,20 +147,20 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int, storag
 
 def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
     """Gives the report of all alignments as JSON values."""
-    return {"datasets": [_dataset_values(one) for one in aligned], "pages": dict(pages)}
+    return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
 
 
-def _dataset_values(one: Aligned) -> dict[str, Any]:
-    report = one.report
+def _dataset_values(aligned: Aligned) -> dict[str, Any]:
+    report = aligned.report
     counts = report["counts"]
     policy = POLICIES[report["dataset"]][report["split"]]
     is_filtered = policy.has_threshold and policy.needs_provenance
     paper = PAPER_AVERAGES.get(report["dataset"])
     return {
-        "name": one.name,
+        "name": aligned.name,
         "split": report["split"],
-        "folder": one.folder,
-        "files": list(one.files),
+        "folder": aligned.folder,
+        "files": list(aligned.files),
         "records": counts["written"],
         "published_records": PUBLISHED_RECORDS.get((report["dataset"], report["split"])),
         "averages": averages(counts)._asdict(),
@@ -180,7 +180,7 @@ _HEADS = ("records", "spans a set", "sets a record", "pages a record", "answers 
 def overview_text(values: Mapping[str, Any]) -> str:
     """Gives the report for reading: sizes and averages as in table 6, dropped shares as in figure 5, pages."""
     under = ("dataset", "split", *("here", "KILT") * len(_HEADS))
-    rows = [under, *(_cells(one) for one in values["datasets"])]
+    rows = [under, *(_cells(value) for value in values["datasets"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for at, head in enumerate(_HEADS):
         # Each heading stands over two columns.
@@ -198,13 +198,13 @@ def overview_text(values: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _cells(one: Mapping[str, Any]) -> tuple[str, ...]:
-    here, there = one["averages"], one["averages_in_the_paper"] or {}
-    dropped = one["dropped_in_the_paper"]
-    cells = [one["name"], one["split"], _count(one["records"]), _count(one["published_records"])]
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    here, there = row["averages"], row["averages_in_the_paper"] or {}
+    dropped = row["dropped_in_the_paper"]
+    cells = [row["name"], row["split"], _count(row["records"]), _count(row["published_records"])]
     for name in Averages._fields:
         cells += [_average(here[name]), _average(there.get(name))]
-    return (*cells, _percent(one["dropped_by_threshold"]), _percent(dropped["share"] if dropped else None))
+    return (*cells, _percent(row["dropped_by_threshold"]), _percent(dropped["share"] if dropped else None))
 
 
 def _count(value: int | None) -> str:

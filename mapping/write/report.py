@@ -94,9 +94,9 @@ class AlignmentCounts:
             sets: its evidence sets that are not empty.
             threshold: lowest score that is kept.
         """
-        there = [one for one in sets if all(_has_page(piece) for piece in one)]
+        there = [evidence_set for evidence_set in sets if all(_has_page(piece) for piece in evidence_set)]
         self.pages_there += bool(there)
-        self.mapped += any(all(_is_mapped(piece, threshold) for piece in one) for one in there)
+        self.mapped += any(all(_is_mapped(piece, threshold) for piece in evidence_set) for evidence_set in there)
         if decision.reason is not None:
             self.dropped[decision.reason] += 1
             return
@@ -115,17 +115,17 @@ class AlignmentCounts:
         self.with_sets += bool(sets)
         self.sets_written += len(sets)
         self.set_spans += sum(map(len, sets))
-        self.set_pages += len({span["wikipedia_id"] for one in sets for span in one})
+        self.set_pages += len({span["wikipedia_id"] for evidence_set in sets for span in evidence_set})
         self.answers += len({output["answer"] for output in outputs if "answer" in output})
 
     def add(self, other: AlignmentCounts) -> None:
         """Adds another's counts."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        for own in fields(self):
+            setattr(self, own.name, getattr(self, own.name) + getattr(other, own.name))
 
     def to_json(self) -> dict[str, Any]:
         """Gives the counts as JSON values, keys sorted."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value for name, value in values.items()
         }

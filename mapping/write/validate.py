@@ -137,7 +137,7 @@ def validate_kilt(
             for raw in batch:
                 records.check(raw)
             found = [*records.findings, *checker.check(records.spans)]
-            for finding in sorted(found, key=lambda one: one.line):
+            for finding in sorted(found, key=lambda row: row.line):
                 checker.result.add(finding)
     return checker.result
 
@@ -276,8 +276,8 @@ class _Checker:
         self.result.located += 1
         yield from self._text_faults(one, texts[first : last + 1], score)
 
-    def _text_faults(self, one: _Span, texts: list[str], score: float | None) -> Iterator[tuple[str, str]]:
-        start, end = one.span.get("start_character"), one.span.get("end_character")
+    def _text_faults(self, span: _Span, texts: list[str], score: float | None) -> Iterator[tuple[str, str]]:
+        start, end = span.span.get("start_character"), span.span.get("end_character")
         if not (is_integer(start) and is_integer(end)):
             yield "bad_type", f"characters {start!r}, {end!r}: integers are needed"
             return
@@ -289,11 +289,11 @@ class _Checker:
         text = "\n".join(texts)
         if not text.strip():
             yield "empty_span", f"characters {start} to {end}"
-        elif one.evidence and score is not None:
+        elif span.evidence and score is not None:
             self.result.rescored += 1
             forms = self._tokeniser.forms(text)
             # Several evidences of a record may have ended in one place, each with a score of its own.
-            scores = [bleu(self._tokeniser.forms(each), forms) for each in one.evidence]
+            scores = [bleu(self._tokeniser.forms(each), forms) for each in span.evidence]
             again = min(scores, key=lambda found: abs(found - score))
             if abs(again - score) > _TOLERANCE:
                 yield "score_differs", f"{score!r}, computed {again!r} for {text[:120]!r}"

@@ -64,26 +64,28 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
     """
     policy = POLICIES[options.policy][options.split]
     write = WriteOptions(strips_section=options.strips_section)
-    for one in settled_records(chunk, is_verified=options.is_verified, accept=options.accept):
-        placed = one.placed()
-        decision = decide(one.example, placed, policy, threshold=options.threshold)
-        if cuts is not None and not cuts.takes(one.ordinal, options.split, stands=_stands(one, options)):
+    for settled_record in settled_records(chunk, is_verified=options.is_verified, accept=options.accept):
+        placed = settled_record.placed()
+        decision = decide(settled_record.example, placed, policy, threshold=options.threshold)
+        if cuts is not None and not cuts.takes(
+            settled_record.ordinal, options.split, stands=_stands(settled_record, options)
+        ):
             decision = decision._replace(reason="other_split")
-        written = write_places_once(decision, placed, one.rescued())
+        written = write_places_once(decision, placed, settled_record.rescued())
         record = None
         if decision.reason is None:
-            record = kilt_example(one.example, placed, written, policy, options=write)
-        yield Filtered(one, decision, written, record)
+            record = kilt_example(settled_record.example, placed, written, policy, options=write)
+        yield Filtered(settled_record, decision, written, record)
 
 
 def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
     """Gives the number of every record that stands the filter of dev and test, in order."""
     for chunk in chunks:
-        for one in settled_records(chunk, is_verified=options.is_verified, accept=options.accept):
-            if _stands(one, options):
-                yield one.ordinal
+        for settled_record in settled_records(chunk, is_verified=options.is_verified, accept=options.accept):
+            if _stands(settled_record, options):
+                yield settled_record.ordinal
 
 
-def _stands(one: SettledRecord, options: FilterOptions) -> bool:
+def _stands(settled_record: SettledRecord, options: FilterOptions) -> bool:
     policy = POLICIES[options.policy]["dev"]
-    return decide(one.example, one.placed(), policy, threshold=options.threshold).reason is None
+    return decide(settled_record.example, settled_record.placed(), policy, threshold=options.threshold).reason is None

@@ -123,7 +123,7 @@ def check_all(
 def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> list[str]:
     """Gives a fault for a file in the folder of all that belongs to none of the alignments."""
     own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, BUILDING)
-    folders = (f"{STAGING}/", *(f"{one.folder}/" for one in planned))
+    folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
     odd = [file for file in stored_files(output, storage) if file not in own and not file.startswith(folders)]
     return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
 
@@ -147,11 +147,11 @@ def _check_done(
 def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str, storage: Storage) -> dict[str, Any]:
     """Writes the report on all alignments and the manifest that ends the job, and gives the report."""
     aligned, manifests = [], []
-    for one in planned:
-        manifest = ALIGNMENT.read(one.options.output, storage)
-        manifests.append({"folder": one.folder, "manifest_sha256": manifest.sha256})
+    for part in planned:
+        manifest = ALIGNMENT.read(part.options.output, storage)
+        manifests.append({"folder": part.folder, "manifest_sha256": manifest.sha256})
         names = tuple(entry.file for entry in manifest.files if entry.file.endswith("-kilt.jsonl"))
-        aligned.append(Aligned(one.name, one.folder, read_json(storage, join(one.options.output, REPORT)), names))
+        aligned.append(Aligned(part.name, part.folder, read_json(storage, join(part.options.output, REPORT)), names))
     report = overview_values(
         aligned, page_values(aligned, output=output, n_pages=release.n_rows("pages"), storage=storage)
     )
@@ -162,5 +162,5 @@ def write_reports(planned: Sequence[Planned], release: PagesManifest, output: st
     written = (write_lines([content], name, output=output, storage=storage) for name, content in contents.items())
     files = [replace(entry, rows=None) for entry in written]
     facts = {"release": release.facts(), "alignments": manifests}
-    commit(ALIGNMENTS, ALIGNMENTS.listing(files, facts), output, storage, kept=[one.folder for one in planned])
+    commit(ALIGNMENTS, ALIGNMENTS.listing(files, facts), output, storage, kept=[part.folder for part in planned])
     return report

@@ -66,13 +66,17 @@ def merge_chunk(
         answered = None
         if part.options.labels:
             answered = stack.enter_context(atomic_write(storage, lines_path(staging, key, ANSWERED)))
-        for one in filter_records(chunk, options, cuts):
-            if one.record is not None:
-                merged.counts.add_written(one.record)
-                lines.write(kilt_line(without_answers(one.record, policy) if split == "test" else one.record))
+        for filter_record in filter_records(chunk, options, cuts):
+            if filter_record.record is not None:
+                merged.counts.add_written(filter_record.record)
+                lines.write(
+                    kilt_line(
+                        without_answers(filter_record.record, policy) if split == "test" else filter_record.record
+                    )
+                )
                 if answered is not None:
-                    answered.write(kilt_line(one.record))
-            merged.add(one)
+                    answered.write(kilt_line(filter_record.record))
+            merged.add(filter_record)
     entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
     report = {
         "chunk": key.chunk,
@@ -143,16 +147,18 @@ class _Merged:
             n_written,
         )
 
-    def _add_evidence(self, one: SettledRecord, key: EvidenceKey, evidence: Evidence, *, is_written: bool) -> None:
-        settled = one.found[key]
+    def _add_evidence(
+        self, settled_record: SettledRecord, key: EvidenceKey, evidence: Evidence, *, is_written: bool
+    ) -> None:
+        settled = settled_record.found[key]
         alignment = settled.alignment
         self.counts.add_evidence(alignment)
         known = (
-            one.ordinal,
-            one.example.example_id,
+            settled_record.ordinal,
+            settled_record.example.example_id,
             *key,
-            one.example.file,
-            one.example.line,
+            settled_record.example.file,
+            settled_record.example.line,
             evidence.page.kind,
             evidence.page.value,
             evidence.text,
@@ -169,13 +175,18 @@ class _Merged:
             self._alignments.append((*known, *settled.span_columns, is_written))
         else:
             self._alignments.append((*known, *settled.span_columns, is_written, *settled.verified.columns()))
-            self._count_verified(one, key, settled)
-        if isinstance(one.example, ReleasedExample):
-            self._crosswalk.append(_crossing(one.example, key, evidence, settled))
+            self._count_verified(settled_record, key, settled)
+        if isinstance(settled_record.example, ReleasedExample):
+            self._crosswalk.append(_crossing(settled_record.example, key, evidence, settled))
 
-    def _count_verified(self, one: SettledRecord, key: EvidenceKey, settled: Settled) -> None:
+    def _count_verified(self, settled_record: SettledRecord, key: EvidenceKey, settled: Settled) -> None:
         output, place = key
-        known = {"ordinal": one.ordinal, "example_id": one.example.example_id, "output": output, "evidence": place}
+        known = {
+            "ordinal": settled_record.ordinal,
+            "example_id": settled_record.example.example_id,
+            "output": output,
+            "evidence": place,
+        }
         known |= {"title": settled.alignment.title, "text": settled.alignment.text}
         self.verification.add(settled.verified, settled.placed.score, threshold=self._threshold, known=known)
 
@@ -217,19 +228,19 @@ def _is_written(key: EvidenceKey, decision: Decision) -> bool:
 
 def _score(sets: Iterable[list[Alignment]]) -> float | None:
     """Gives the highest score of evidence sets that have a span for each piece: the lowest of these."""
-    spans = ([piece.span for piece in one] for one in sets)
+    spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
     return max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
 
 
-def _crossing(example: ReleasedExample, key: EvidenceKey, evidence: Evidence, one: Settled) -> tuple[Any, ...]:
-    old, new = released_span(example, key), one.alignment
+def _crossing(example: ReleasedExample, key: EvidenceKey, evidence: Evidence, settled: Settled) -> tuple[Any, ...]:
+    old, new = released_span(example, key), settled.alignment
     old_id, old_title, old_section = (old.get(name) for name in ("wikipedia_id", "title", "section"))
-    place = one.placed.place
+    place = settled.placed.place
     return (
         example.example_id,
         *key,
         new.outcome,
-        one.placed.score,
+        settled.placed.score,
         None if old_id is None else str(old_id),
         old_title if isinstance(old_title, str) else None,
         old_section.rstrip("\n") if isinstance(old_section, str) else None,

@@ -93,13 +93,13 @@ class ReadDataset(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Gives it as JSON values."""
-        rows = {name: [list(one) for one in getattr(self, name)] for name in self._fields[:3]}
-        return {**rows, "tally": {one.name: getattr(self.tally, one.name) for one in fields(Tally)}}
+        rows = {name: [list(stored) for stored in getattr(self, name)] for name in self._fields[:3]}
+        return {**rows, "tally": {field.name: getattr(self.tally, field.name) for field in fields(Tally)}}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ReadDataset:
         """Gives back what ``to_json`` gave."""
-        examples, evidence, rejected = (tuple(Stored(*one) for one in value[name]) for name in cls._fields[:3])
+        examples, evidence, rejected = (tuple(Stored(*stored) for stored in value[name]) for name in cls._fields[:3])
         return cls(examples, evidence, rejected, read_tally(value["tally"]))
 
 

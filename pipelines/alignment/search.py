@@ -95,8 +95,8 @@ class Search:
         )
         for position, group in groupby(wanted, key=itemgetter(_Wanted._fields.index("position"))):
             if position == NOWHERE:
-                for one in group:
-                    yield _nowhere(one)
+                for passage in group:
+                    yield _nowhere(passage)
                     work.beat.done(pages=0, amount=1)
             else:
                 yield from self._of_page(self._texts.page(position), list(group), work)
@@ -111,22 +111,22 @@ class Search:
         }
         return suggest_titles(titles, resolver_of(self._release.folder).index) if titles else {}
 
-    def _taken(self, one: _Wanted, similar: dict[str, tuple[Suggestion, ...]]) -> _Wanted:
+    def _taken(self, wanted: _Wanted, similar: dict[str, tuple[Suggestion, ...]]) -> _Wanted:
         """Gives an evidence with the page of the most similar title, where that is asked for."""
-        if one.position != NOWHERE or not one.found.asked:
-            return one
-        found = similar.get(one.found.asked, ())
-        accepted = self._settings_of(one).accept_fuzzy
+        if wanted.position != NOWHERE or not wanted.found.asked:
+            return wanted
+        found = similar.get(wanted.found.asked, ())
+        accepted = self._settings_of(wanted).accept_fuzzy
         if accepted is not None and found and found[0][1] >= accepted:
             resolver = resolver_of(self._release.folder)
             resolved = resolver.resolve_similar(found[0][0])
             position = page_position(resolved, resolver, self._starts)
             if position != NOWHERE:
-                return one._replace(position=position, found=resolved)
-        return one._replace(similar=found)
+                return wanted._replace(position=position, found=resolved)
+        return wanted._replace(similar=found)
 
-    def _settings_of(self, one: _Wanted) -> SearchSettings:
-        return self._by_part.get(one.key[0], self._settings)
+    def _settings_of(self, wanted: _Wanted) -> SearchSettings:
+        return self._by_part.get(wanted.key[0], self._settings)
 
     def _of_page(self, page: Page, group: list[_Wanted], work: Work) -> Iterator[tuple[Any, ...]]:
         """Gives what became of evidences of one page."""
@@ -142,17 +142,17 @@ class Search:
     def _located(self, page: Page, group: list[_Wanted], settings: SearchSettings, work: Work) -> Iterator[Alignment]:
         search = PageSearch(page, self._tokeniser, SearchOptions(*settings[:4]))
         n_lost, fate = 0, ""
-        for one in group:
-            if one.number in work.verdicts:
-                n_lost, fate = n_lost + 1, f"search_{work.verdicts[one.number][1]}"
-                yield without_span(fate, one.found)
+        for passage in group:
+            if passage.number in work.verdicts:
+                n_lost, fate = n_lost + 1, f"search_{work.verdicts[passage.number][1]}"
+                yield without_span(fate, passage.found)
                 continue
             if n_lost >= MAX_LOST:
-                yield without_span(fate, one.found)
+                yield without_span(fate, passage.found)
                 continue
-            work.beat.enter(one.number)
+            work.beat.enter(passage.number)
             try:
-                alignment = search.locate(one.found, one.text)
+                alignment = search.locate(passage.found, passage.text)
             except RecordError as error:
                 raise DataError(
                     f"page {page.page_id}, {page.title!r}: {error}. Report this, it is a defect."
@@ -161,29 +161,29 @@ class Search:
             yield alignment
 
     def _questions(
-        self, one: _Wanted, found: Alignment, page: Page, settings: SearchSettings
+        self, wanted: _Wanted, found: Alignment, page: Page, settings: SearchSettings
     ) -> Iterator[tuple[Any, ...]]:
         """Gives what a model is asked about an evidence, rows of ``QUESTION``."""
-        if one.hypothesis is None or found.outcome not in _SEARCHED:
+        if wanted.hypothesis is None or found.outcome not in _SEARCHED:
             return
         n_sentences = settings.rescue_sentences if found.outcome == "weak" else 0
         elements = numbered_elements(page, settings.numbering) if n_sentences else ()
-        for question in questions(page, found.span, one.hypothesis, elements=elements, n_sentences=n_sentences):
+        for question in questions(page, found.span, wanted.hypothesis, elements=elements, n_sentences=n_sentences):
             sentence = question.sentence
             span = (
                 (None,) * (_END_SPAN - _FIRST_SPAN)
                 if sentence is None
-                else self._span_columns(one, found, sentence, page, settings)
+                else self._span_columns(wanted, found, sentence, page, settings)
             )
             yield (*question.hypothesis, question.premise.text, *question.premise.core, *span)
 
     def _span_columns(
-        self, one: _Wanted, found: Alignment, sentence: PageSentence, page: Page, settings: SearchSettings
+        self, wanted: _Wanted, found: Alignment, sentence: PageSentence, page: Page, settings: SearchSettings
     ) -> tuple[Any, ...]:
         """Gives the columns of the span that a sentence is."""
         forms = self._tokeniser.forms
         number, start, end, text = sentence
-        span = Span(number, start, number, end, bleu(forms(one.text or ""), forms(text)), RESCUED)
+        span = Span(number, start, number, end, bleu(forms(wanted.text or ""), forms(text)), RESCUED)
         section = section_name(page.elements[number].section)
         alignment = replace(found, section=section, span=span, text=text)
         placed = place_alignments({(0, 0): alignment}, page, settings.numbering)[0, 0]
@@ -195,8 +195,8 @@ def _by_settings(
 ) -> Iterator[tuple[SearchSettings, list[_Wanted]]]:
     """Parts a page's evidences by how they are searched for; most often there is one way."""
     ways: dict[SearchSettings, list[_Wanted]] = {}
-    for one in group:
-        ways.setdefault(settings_of(one), []).append(one)
+    for passage in group:
+        ways.setdefault(settings_of(passage), []).append(passage)
     yield from ways.items()
 
 
@@ -207,17 +207,17 @@ def _wanted(number: int, row: tuple[Any, ...]) -> _Wanted:
     return _Wanted(number, row[:_N_KEY], position, page_value, found, text, hypothesis)
 
 
-def _nowhere(one: _Wanted) -> tuple[Any, ...]:
-    found = Resolved(None, None, None, 0, one.found.asked)
-    return _row(one, replace(locate_nowhere(found, one.text), suggestions=one.similar), None, [])
+def _nowhere(wanted: _Wanted) -> tuple[Any, ...]:
+    found = Resolved(None, None, None, 0, wanted.found.asked)
+    return _row(wanted, replace(locate_nowhere(found, wanted.text), suggestions=wanted.similar), None, [])
 
 
-def _row(one: _Wanted, alignment: Alignment, placed: Placed | None, asked: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _row(wanted: _Wanted, alignment: Alignment, placed: Placed | None, asked: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return (
-        *one.key,
-        one.position,
-        one.page_value,
-        one.text,
+        *wanted.key,
+        wanted.position,
+        wanted.page_value,
+        wanted.text,
         *outcome_columns(alignment, placed),
         [dict(zip(_QUESTION_NAMES, values, strict=True)) for values in asked],
     )

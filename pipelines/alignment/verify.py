@@ -65,7 +65,7 @@ def read_pairs(outcomes: Sequence[Stored]) -> Iterator[tuple[Pair, ...]]:
     pairs = (
         Pair(premise, hypothesis, (start, end))
         for _, asked in _asked(outcomes)
-        for hypothesis, _, _, premise, start, end in (one[:_SPAN] for one in asked)
+        for hypothesis, _, _, premise, start, end in (question[:_SPAN] for question in asked)
     )
     while together := tuple(islice(pairs, JUDGED_TOGETHER)):
         yield together
@@ -78,7 +78,7 @@ def _asked(outcomes: Sequence[Stored]) -> Iterator[tuple[_Key, list[tuple[Any, .
     for batch in merge_group(outcomes, storage_for(outcomes[0].path), ORDER):
         for *key, questions in batch_rows(batch.select(_COLUMNS)):
             if questions:
-                yield tuple(key), [tuple(one.values()) for one in questions]
+                yield tuple(key), [tuple(question.values()) for question in questions]
 
 
 def read_standing(
@@ -98,7 +98,7 @@ def read_standing(
     """
     answer = iter(answers)
     for key, asked in _asked(outcomes):
-        yield key, _standing([(one, next(answer)) for one in asked], scores[key], rule)
+        yield key, _standing([(question, next(answer)) for question in asked], scores[key], rule)
 
 
 def _standing(

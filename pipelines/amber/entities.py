@@ -170,7 +170,11 @@ def take_terms(batch: pa.RecordBatch, needed: ItemSet, plan: Plan) -> pa.RecordB
 
 def take_facts(batch: pa.RecordBatch, needed: ItemSet, plan: Plan) -> pa.RecordBatch:
     """Gives the statements that count, as rows of FACTS, in their order."""
-    property_ids = {INSTANCE_OF, *BEARERS_OF_VALUES, *(one for own in plan.collections for one in own.property_ids)}
+    property_ids = {
+        INSTANCE_OF,
+        *BEARERS_OF_VALUES,
+        *(property_id for own in plan.collections for property_id in own.property_ids),
+    }
     is_wanted = pc.and_(
         pc.is_in(batch["property_id"], pa.array(sorted(property_ids))), pc.starts_with(batch["entity_id"], "Q")
     )
@@ -250,7 +254,7 @@ def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
 
 
 def _write_used(work: GroupWork, facts: pa.Table, plan: Plan) -> None:
-    numbers = {int(one[1:]) for own in plan.collections for one in own.property_ids}
+    numbers = {int(property_id[1:]) for own in plan.collections for property_id in own.property_ids}
     asked = facts.filter(pc.and_(pc.is_in(facts["property"], pa.array(sorted(numbers))), pc.greater(facts["kind"], 0)))
     counts = asked.group_by(["property", "kind", "value"], use_threads=False).aggregate([("item", "count")])
     for batch in counts.rename_columns(USED.names).cast(USED).to_batches():

@@ -81,7 +81,7 @@ def finish_release(plan: Plan, values: Mapping[str, Any], found: Found, known: K
         collections[collection.name] = {"statistics": statistics, "signals": _crossed(found, collection.name)}
 
     def of_all() -> Iterator[tuple[int, AmberSet]]:
-        return ((number, one) for number in range(len(plan.collections)) for one in _sets(found, number))
+        return ((number, amber_set) for number in range(len(plan.collections)) for amber_set in _sets(found, number))
 
     signals = (orjson.loads(row[3]) for row in _merged(found, "tuples", 3))
     outcomes: Counter[tuple[int, str]] = Counter()
@@ -155,10 +155,10 @@ def rank_values(work: GroupWork) -> None:
     """Adds up how often values are used, and gives the most used. Input and output: ``used``, by property."""
     counts: Counter[tuple[int, int, str]] = Counter()
     for batch in work.rows("used"):
-        for property_, kind, value, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            counts[property_, kind, value] += n
-    ranked = sorted(counts.items(), key=lambda one: (one[0][0], -one[1], one[0]))
-    for _, values in groupby(ranked, key=lambda one: one[0][0]):
+        for property_id, kind, value, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            counts[property_id, kind, value] += n
+    ranked = sorted(counts.items(), key=lambda item: (item[0][0], -item[1], item[0]))
+    for _, values in groupby(ranked, key=lambda passage: passage[0][0]):
         for key, n in islice(values, _MOST_OBJECTS):
             work.add("used", (*key, n))
 
@@ -166,11 +166,11 @@ def rank_values(work: GroupWork) -> None:
 def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, list[str]]:
     """Gives what values are called, by property, the most used first, of equal ones by number."""
     rows: dict[int, list[tuple[int, int, str, int]]] = {}
-    for property_, kind, value, n in _merged(found, "used", 1):
+    for property_id, kind, value, n in _merged(found, "used", 1):
         order = int(value[1:]) if kind == 1 else 0
-        rows.setdefault(property_, []).append((-n, order, value, kind))
+        rows.setdefault(property_id, []).append((-n, order, value, kind))
     objects = {}
-    for property_, values in rows.items():
+    for property_id, values in rows.items():
         most = heapq.nsmallest(_MOST_OBJECTS, values)
         named = known.known(value for _, _, value, kind in most if kind == 1)
         full = full_values(
@@ -178,5 +178,5 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
             named,
             lang=lang,
         )
-        objects[f"P{property_}"] = list(dict.fromkeys(one.aliases[0] for one in full))
+        objects[f"P{property_id}"] = list(dict.fromkeys(one.aliases[0] for one in full))
     return objects

@@ -97,7 +97,7 @@ class KnownEntities:
 
     def take(self, qids: Iterable[str]) -> dict[str, tuple[Entity, int]]:
         """Gives the entities that there are of some items, with their pages, -1 for none."""
-        numbers = np.unique(np.array([int(one[1:]) for one in qids], np.int64))
+        numbers = np.unique(np.array([int(qid[1:]) for qid in qids], np.int64))
         numbers = numbers[self._items.has(numbers)]
         rows = self._lookup.take(numbers).to_pylist() if len(numbers) else []
         return {f"Q{row['item']}": (_entity(row), row["page_id"]) for row in rows}
@@ -133,7 +133,9 @@ def make_sets(work: GroupWork, chunks: Sequence[tuple[Key, Stored]], items_path:
     known = KnownEntities(chunks, read_item_set(items_path), plan.n_groups)
     pending: list[list[tuple[Any, ...]]] = []
     rows = (
-        row for batch in work.rows("members") for row in zip(*(one.to_pylist() for one in batch.columns), strict=True)
+        row
+        for batch in work.rows("members")
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
     )
     for _, members in groupby(rows, key=itemgetter(1)):
         pending.append(list(members))

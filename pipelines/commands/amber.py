@@ -64,7 +64,7 @@ def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, A
     lines = []
     for row in rows:
         lines.append(f"{row['name']}, {row['collection']}")
-        for one in sorted(row["entities"], key=lambda one: -one["popularity"]):
+        for one in sorted(row["entities"], key=lambda entity: -entity["popularity"]):
             role = "head" if one["is_head"] else "tail"
             titles = ", ".join(page["title"] for page in one["wikipedia"])
             lines.append(f"  {role}  {one['qid']}  {titles}, popularity {one['popularity']:.2f}")

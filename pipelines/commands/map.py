@@ -52,7 +52,9 @@ def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
         parser.epilog = f"datasets:\n{names}\n\n{hint}\n\n{parser.epilog}"
         return
     own = dataset_flags(dataset)
-    files = "".join(f" {one.flag} {one.metavar}" for one in own if one.name == "references")
+    files = "".join(
+        f" {flag_option.flag} {flag_option.metavar}" for flag_option in own if flag_option.name == "references"
+    )
     parser.usage = f"kbsource map {dataset} --kb RELEASE --input FILE{files} --output DIR [options]"
     parser.description = f"{DATASETS[dataset].summary}.\n\n{parser.description}"
     parser.epilog = (
@@ -77,7 +79,11 @@ def _add_needed(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     from pipelines.options.map import MapOptions
 
-    add_flags(parser, [one for one in flags_of(MapOptions) if one.name in _NEEDED], optional=("inputs", "split"))
+    add_flags(
+        parser,
+        [flag_option for flag_option in flags_of(MapOptions) if flag_option.name in _NEEDED],
+        optional=("inputs", "split"),
+    )
 
 
 def _add_alignment(parser: Flags) -> None:
@@ -91,7 +97,7 @@ def _add_alignment(parser: Flags) -> None:
 def _add_run(parser: Flags) -> None:
     from pipelines.options.map import MapOptions
 
-    add_flags(parser, [one for one in flags_of(MapOptions) if one.name in _OF_THE_RUN])
+    add_flags(parser, [flag_option for flag_option in flags_of(MapOptions) if flag_option.name in _OF_THE_RUN])
     add_run_arguments(parser)
 
 

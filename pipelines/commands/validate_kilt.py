@@ -74,7 +74,8 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
     from mapping.write.validate import RULES
 
     lines = [
-        f"line {one.line}, {one.example_id}: {RULES[one.rule]} ({one.rule}): {one.detail}" for one in result.findings
+        f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}"
+        for finding in result.findings
     ]
     lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]
     if sum(result.broken.values()) > len(result.findings):
@@ -111,7 +112,7 @@ def _folder_of(file: str) -> str:
 def _rows_written(file: str, storage: Storage) -> int | None:
     """Gives the records that the manifest beside a file says it has; None where none says it."""
     entries = _manifest(_folder_of(file), storage).get("files", [])
-    return next((one.get("rows") for one in entries if one.get("file") == file.rpartition("/")[2]), None)
+    return next((entry.get("rows") for entry in entries if entry.get("file") == file.rpartition("/")[2]), None)
 
 
 def _numbering(folder: str | None, storage: Storage) -> Numbering:

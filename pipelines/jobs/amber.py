@@ -81,7 +81,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
     types = None if options.types is None else storage_for(options.types)
     collections = load_collections(options.types, types, options.collection, options.rules.templates)
     labels = _labels(tables, options.rules.lang)
-    collections = tuple(_labelled(one, labels) for one in collections)
+    collections = tuple(_labelled(collection, labels) for collection in collections)
     model = None if options.verify is None else model_facts(options.verify)
     if model is not None and options.accept is not None and options.verify is not None:
         check_signals(options.accept, model["labels"], model=options.verify.model)
@@ -89,7 +89,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
         "release": release.facts(),
         "inputs": _inputs(options),
         "options": options.data_options(),
-        "collections": [one.name for one in collections],
+        "collections": [collection.name for collection in collections],
         "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(release.site.lang)},
         "model": model,
     }
@@ -132,13 +132,16 @@ def _labels(tables: WikidataTables, lang: str) -> dict[str, str]:
 
 
 def _labelled(collection: Collection, labels: dict[str, str]) -> Collection:
-    return replace(collection, labels={one: labels.get(one, one) for one in sorted(collection.property_ids)})
+    return replace(
+        collection,
+        labels={property_id: labels.get(property_id, property_id) for property_id in sorted(collection.property_ids)},
+    )
 
 
 def _inputs(options: AmberJobOptions) -> dict[str, list[dict[str, Any]]]:
     given = {name: getattr(options, name) for name in ("kb", "wikidata", "pageviews", "types")}
     return {
-        name: [asdict(one) for one in input_files([path], storage_for(path))]
+        name: [asdict(input_file) for input_file in input_files([path], storage_for(path))]
         for name, path in given.items()
         if path is not None
     }

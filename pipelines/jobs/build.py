@@ -98,7 +98,7 @@ def prepared_build(
     check_paths(flags, *options.dump, options.output)
     check_output(output, storage)
     inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
-    job = {"inputs": [asdict(one) for one in inputs.files], "options": options.data_options()}
+    job = {"inputs": [asdict(file) for file in inputs.files], "options": options.data_options()}
     with ReleaseFolder(output, storage, kind=PAGES_RELEASE, job=job) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
         _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
@@ -257,7 +257,7 @@ def _titles_not_found(titles: Iterable[str] | None, output: str) -> tuple[str, .
 
 def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
     """Says how much of the dump is scanned, and then how much of its text is parsed."""
-    n_bytes = sum(one.end - one.start for one in inputs.ranges)
+    n_bytes = sum(part.end - part.start for part in inputs.ranges)
     scanned, parsed = beats_in(join(staging, "beats"), "scan-"), beats_in(join(staging, "beats"), "chunks-")
     text_bytes = 0
 
@@ -267,7 +267,7 @@ def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
         if scan.amount_done < n_bytes:
             return Done(scan.amount_done, n_bytes, scan.pages_done)
         if not text_bytes and storage_for(staging).exists(part_path(staging, "scan", len(inputs.ranges) - 1)):
-            text_bytes = sum(one.n_bytes for report in _scans(staging, len(inputs.ranges)) for one in report.chunks)
+            text_bytes = sum(chunk.n_bytes for report in _scans(staging, len(inputs.ranges)) for chunk in report.chunks)
         pages = parsed()
         return Done(pages.amount_done, text_bytes, pages.pages_done)
 

@@ -87,7 +87,7 @@ def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) 
         site = merge_siteinfo_json(site, siteinfo)
     wikidata = None if options.wikidata is None else _wikidata(options.wikidata, site)
     titles = None if options.only_titles is None else _titles(options.only_titles, site)
-    hashed = {one.path: one.hashed for one in report.inputs}
+    hashed = {input_.path: input_.hashed for input_ in report.inputs}
     if props is not None:
         hashed[absolute(props)] = hash_file(absolute(props), storage_for(props))
     range_bytes = options.range_bytes or range_size(n_bytes)
@@ -107,7 +107,7 @@ def read_inputs(options: BuildOptions, *, storage: Storage, progress: Progress) 
 def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[DumpFinding]:
     """Gives the findings that forbid a build."""
     passed = _DAMAGE | _SIGNS_OF_TRUNCATION if allow_truncated else _DAMAGE
-    return [one for one in report.findings if one.severity == "error" and one.code not in passed]
+    return [finding for finding in report.findings if finding.severity == "error" and finding.code not in passed]
 
 
 def finding_line(finding: DumpFinding) -> str:
@@ -177,7 +177,7 @@ def _titles(path: str, site: Site) -> frozenset[str]:
 def _files(
     report: CheckReport, options: BuildOptions, wikidata: WikidataTables | None, hashed: Mapping[str, HashedFile]
 ) -> tuple[InputFile, ...]:
-    files = [InputFile(one.name, one.hashed.n_bytes, one.hashed.sha256) for one in report.inputs]
+    files = [InputFile(input_.name, input_.hashed.n_bytes, input_.hashed.sha256) for input_ in report.inputs]
     if options.page_props is not None:
         props = hashed[absolute(options.page_props)]
         files.append(InputFile(base_name(options.page_props), props.n_bytes, props.sha256))

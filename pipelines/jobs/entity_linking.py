@@ -93,7 +93,7 @@ def make_entity_linking(
         lists = storage_for(options.exclude)
         with KnowledgeSource.open(kb, storage) as source:
             exclusion = read_exclusion(options.exclude, source, lists)
-        inputs = [asdict(one) for one in input_files([options.exclude], lists)]
+        inputs = [asdict(input_file) for input_file in input_files([options.exclude], lists)]
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
     with ReleaseFolder(output, storage, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)

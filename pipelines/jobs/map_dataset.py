@@ -105,23 +105,23 @@ def map_all(
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    check_paths(flags, kb, *(path for one in planned for path in one.options.inputs), output)
+    check_paths(flags, kb, *(path for plan in planned for path in plan.options.inputs), output)
     folder = absolute(output)
     storage = storage_for(folder)
     release = PAGES_RELEASE.read(kb, storage_for(kb))
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
-    pending = [one for one in planned if one.folder not in done]
+    pending = [plan for plan in planned if plan.folder not in done]
     if pending:
         progress.note("inputs: hashing")
         parts = [
-            DatasetPart(one.options, alignment_facts(one.options, release, input_facts(one.options, known)))
-            for one in pending
+            DatasetPart(plan.options, alignment_facts(plan.options, release, input_facts(plan.options, known)))
+            for plan in pending
         ]
         owned = [
-            join(one.folder, name)
-            for one in pending
-            for name in (*ALIGNMENT.owned, *record_files(one.options), MANIFEST)
+            join(plan.folder, name)
+            for plan in pending
+            for name in (*ALIGNMENT.owned, *record_files(plan.options), MANIFEST)
         ]
         job = {one.folder: part.facts for one, part in zip(pending, parts, strict=True)}
         with ReleaseFolder(folder, storage, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
@@ -165,11 +165,11 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
     """
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
-    read = pipeline | ReadEvidence([evidence_files(one) for one in options.values()], staging)
+    read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
     title_maps = {part: one.title_map for part, one in options.items()}
     resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps, folder=join(staging, "resolved"))
     outcomes = []
-    for timeout_s in sorted({one.evidence_timeout_s for one in options.values()}):
+    for timeout_s in sorted({own.evidence_timeout_s for own in options.values()}):
         settings = {part: search_settings(one) for part, one in options.items() if one.evidence_timeout_s == timeout_s}
         outcomes.append(
             resolved
@@ -216,7 +216,7 @@ def _poll(staging: str) -> Callable[[], Done]:
         nonlocal n_read
         if is_local(staging):
             read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
-            n_read = max(n_read, sum(one["tally"]["evidences"] for one in read))
+            n_read = max(n_read, sum(summary["tally"]["evidences"] for summary in read))
         return Done(beats().amount_done, n_read, unit="pieces of evidence")
 
     return poll

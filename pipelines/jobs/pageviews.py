@@ -90,7 +90,7 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
     hashed = hash_inputs(paths, storage, progress)
     ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
-    job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
+    job = {"inputs": [asdict(input_) for input_ in inputs], "options": options.data_options()}
     with ReleaseFolder(output, storage, kind=PAGEVIEWS_RELEASE, job=job) as out:
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
         read = _SumRange(hashed, Site(language_of_dbname(options.site), options.site), join(out.staging, READ))
@@ -105,7 +105,7 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
         summed = by_title | GroupMap(_sum_group, join(out.staging, "sums"), outputs={"pageviews": PAGEVIEWS})
         reports = beam.pvalue.AsSingleton(sums | "reports" >> Together())
         _ = summed["pageviews"] | "groups" >> Together() | "release" >> beam.ParDo(finish, reports)
-        sizes = [one.end - one.start for one in ranges]
+        sizes = [part.end - part.start for part in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "pageviews")
     manifest = PAGEVIEWS_RELEASE.read(output, storage)
@@ -171,7 +171,7 @@ class _Commit(WorkerDoFn):
     def _commit(self, groups: Sequence[Stored], ranges: Sequence[str]) -> None:
         options, output, storage = self._options, self._output, storage_for(self._output)
         reports = [read_chunk_report(path, storage)[1] for path in ranges]
-        counts: dict[str, LineCounts] = {one.name: LineCounts() for one in self._inputs}
+        counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in self._inputs}
         for report in reports:
             file = report.facts["file"]
             counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
@@ -185,7 +185,7 @@ class _Commit(WorkerDoFn):
         )
         if not totals.used:
             raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.")
-        rows = merge_groups(read_stored(one, storage) for one in groups)
+        rows = merge_groups(read_stored(group, storage) for group in groups)
         entry = write_rows(rows, "pageviews", PAGEVIEWS, output=output, storage=storage)
         rejected = chain.from_iterable(report.rejected for report in reports)
         manifest = PageviewsManifest(

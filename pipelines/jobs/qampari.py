@@ -138,7 +138,10 @@ def _settled(plan: Plan) -> Callable[[], Done]:
 def _inputs(options: QampariOptions) -> dict[str, list[dict[str, Any]]]:
     given = {"kb": options.kb, "wikidata": options.wikidata}
     given |= {name: path for name in ("relations", "key_columns") if (path := getattr(options, name)) is not None}
-    return {name: [asdict(one) for one in input_files([path], storage_for(path))] for name, path in given.items()}
+    return {
+        name: [asdict(input_file) for input_file in input_files([path], storage_for(path))]
+        for name, path in given.items()
+    }
 
 
 def _check_release(kb: str, release: PagesManifest) -> None:

@@ -101,11 +101,11 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     hashed = hash_inputs(paths, storage, progress)
     ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
-    job = {"inputs": [asdict(one) for one in inputs], "options": options.data_options()}
+    job = {"inputs": [asdict(input_) for input_ in inputs], "options": options.data_options()}
     with ReleaseFolder(output, storage, kind=WIKIDATA_RELEASE, job=job) as out:
         write_plan(ranges, hashed, out.staging, storage)
         _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
-        sizes = [one.end - one.start for one in ranges]
+        sizes = [part.end - part.start for part in ranges]
         with progress.stage("entities", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "wikidata")
     manifest = WIKIDATA_RELEASE.read(output, storage)
@@ -134,8 +134,8 @@ class MakeWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         self._staging = staging
-        self._ranges = [(Key(one.index, 0), None) for one in ranges]
-        self._groups = _Groups(1 + sum(one.end - one.start for one in ranges) // _BYTES_OF_GROUP)
+        self._ranges = [(Key(part.index, 0), None) for part in ranges]
+        self._groups = _Groups(1 + sum(part.end - part.start for part in ranges) // _BYTES_OF_GROUP)
         self._make = MakeFiles(
             staging,
             EntityReader(
@@ -209,16 +209,16 @@ def _check_used(options: WikidataOptions, reports: Sequence[PartReport]) -> None
     """Raises for a name that was chosen, in other than the default options, and that nothing in the dump has."""
     codes = language_codes()
     known = {"languages": codes, "sites": {f"{code.replace('-', '_')}wiki" for code in codes}, "qualifiers": ()}
-    for one in fields(options):
-        chosen = getattr(options, one.name)
-        if one.name not in known or chosen is None or chosen == one.default:
+    for field_ in fields(options):
+        chosen = getattr(options, field_.name)
+        if field_.name not in known or chosen is None or chosen == field_.default:
             continue
-        used = {name for report in reports for name in report.used[one.name]}
+        used = {name for report in reports for name in report.used[field_.name]}
         for name in chosen:
             if name not in used:
-                near = "" if name in known[one.name] else nearest(name, known[one.name])
+                near = "" if name in known[field_.name] else nearest(name, known[field_.name])
                 raise DataError(
-                    f"--{one.name} {name}: nothing in the dump has it, nothing was made.{near} "
+                    f"--{field_.name} {name}: nothing in the dump has it, nothing was made.{near} "
                     "Correct it, or leave it out."
                 )
 
@@ -247,7 +247,7 @@ class Commit(WorkerDoFn):
         facts = summed_facts(reports)
         loss = loss_findings(
             totals.lines_read,
-            n_bytes=sum(one.bytes for one in self._inputs),
+            n_bytes=sum(input_.bytes for input_ in self._inputs),
             damaged_bytes=facts.get(DAMAGED_BYTES, 0),
         )
         check_rejects(
@@ -271,7 +271,7 @@ class Commit(WorkerDoFn):
         manifest = WikidataManifest(
             code=code_facts(),
             inputs=self._inputs,
-            date=dump_date([one.name for one in self._inputs]),
+            date=dump_date([input_.name for input_ in self._inputs]),
             options=options.data_options(),
             tables=tables,
             counts=counts,

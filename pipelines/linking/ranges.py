@@ -111,7 +111,7 @@ def _cut(metadata: pq.FileMetaData, file: int) -> Iterator[Range]:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         columns = map(group.column, range(group.num_columns))
-        n_bytes += sum(one.total_uncompressed_size for one in columns if one.path_in_schema in COLUMNS)
+        n_bytes += sum(column.total_uncompressed_size for column in columns if column.path_in_schema in COLUMNS)
         if n_bytes >= RANGE_BYTES or number == metadata.num_row_groups - 1:
             yield Range(file, first, number + 1 - first)
             first, n_bytes = number + 1, 0

@@ -52,11 +52,11 @@ def truncated_option() -> Any:
 
 def flags_of(options: type) -> Iterator[Option]:
     """Gives the options of a dataclass and of the dataclasses that are its fields, in order."""
-    for one in declared(options).values():
-        if isinstance(one, Option):
-            yield one
+    for declared_option in declared(options).values():
+        if isinstance(declared_option, Option):
+            yield declared_option
         else:
-            yield from flags_of(one)
+            yield from flags_of(declared_option)
 
 
 def add_flags(
@@ -72,30 +72,30 @@ def add_flags(
         but: fields that are left out.
         optional: fields without a default that need not be given.
     """
-    for one in flags_of(options) if isinstance(options, type) else options:
-        if one.name in but:
+    for said in flags_of(options) if isinstance(options, type) else options:
+        if said.name in but:
             continue
-        settings: dict[str, Any] = {"help": _help(one).replace("%", "%%"), "default": None}
-        if one.kind is bool:
-            action: Any = argparse.BooleanOptionalAction if one.default is True else "store_true"
-            settings["action"] = "store_false" if one.flag.startswith("--no-") else action
+        settings: dict[str, Any] = {"help": _help(said).replace("%", "%%"), "default": None}
+        if said.kind is bool:
+            action: Any = argparse.BooleanOptionalAction if said.default is True else "store_true"
+            settings["action"] = "store_false" if said.flag.startswith("--no-") else action
         else:
-            settings |= {"type": str if one.parse else one.kind, "choices": tuple(one.choices) or None}
-            settings["metavar"] = one.metavar or ("N" if one.kind is int else None)
-            if one.flag.startswith("-"):
-                settings["required"] = one.default is MISSING and one.name not in optional
-            if one.bare is not None:
-                settings |= {"nargs": "?", "const": one.bare}
-            elif one.is_many and one.parse is None:
-                settings |= {"action": "append"} if one.is_repeated else {"nargs": "+"}
-        parser.add_argument(one.flag, **settings)
+            settings |= {"type": str if said.parse else said.kind, "choices": tuple(said.choices) or None}
+            settings["metavar"] = said.metavar or ("N" if said.kind is int else None)
+            if said.flag.startswith("-"):
+                settings["required"] = said.default is MISSING and said.name not in optional
+            if said.bare is not None:
+                settings |= {"nargs": "?", "const": said.bare}
+            elif said.is_many and said.parse is None:
+                settings |= {"action": "append"} if said.is_repeated else {"nargs": "+"}
+        parser.add_argument(said.flag, **settings)
 
 
-def _help(one: Option) -> str:
-    meanings = one.choices.items() if isinstance(one.choices, Mapping) else ()
-    text = "; ".join([one.help] * bool(one.help) + [f"{name}: {meaning}" for name, meaning in meanings])
-    has_default = one.default not in (None, MISSING, "", ()) and not isinstance(one.default, bool | frozenset)
-    return f"{text} (default: {one.typed(one.default)})" if has_default and "(default" not in text else text
+def _help(said: Option) -> str:
+    meanings = said.choices.items() if isinstance(said.choices, Mapping) else ()
+    text = "; ".join([said.help] * bool(said.help) + [f"{name}: {meaning}" for name, meaning in meanings])
+    has_default = said.default not in (None, MISSING, "", ()) and not isinstance(said.default, bool | frozenset)
+    return f"{text} (default: {said.typed(said.default)})" if has_default and "(default" not in text else text
 
 
 def place(flag: str) -> str:

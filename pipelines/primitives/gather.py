@@ -32,7 +32,7 @@ def _together(element: tuple[Key, Any]) -> tuple[int, tuple[Key, Any]]:
 
 
 def _in_order(_: int, elements: Iterable[tuple[Key, Any] | None]) -> list[tuple[Key, Any]]:
-    return sorted(((Key(*one[0]), one[1]) for one in elements if one is not None), key=itemgetter(0))
+    return sorted(((Key(*element[0]), element[1]) for element in elements if element is not None), key=itemgetter(0))
 
 
 class Made:
@@ -51,6 +51,6 @@ class Made:
         return tuple(self._found) | "made" >> beam.Flatten() | "gather" >> Gather()
 
 
-def _named(one: tuple[Key, Any], place: int, name: str) -> tuple[Key, tuple[str, Any]]:
-    key, value = one
+def _named(element: tuple[Key, Any], place: int, name: str) -> tuple[Key, tuple[str, Any]]:
+    key, value = element
     return Key(place, max(key)), (name, value)

@@ -123,7 +123,7 @@ class _Sinks:
     def _flush(self, name: str) -> None:
         if parts := self._parts.pop(name, None):
             self._n_parts[name] = 0
-            arrays = [pa.array(np.concatenate(one)) for one in zip(*parts, strict=True)]
+            arrays = [pa.array(np.concatenate(column)) for column in zip(*parts, strict=True)]
             self._write(name, pa.RecordBatch.from_arrays(arrays, schema=self._outputs[name]))
         if rows := self._pending.pop(name, None):
             if n_keys := self._sorted.get(name, 0):
@@ -198,7 +198,7 @@ class _DoGroup(WorkerDoFn):
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Pieces]]], *given: Any) -> Iterator[Any]:
         group, found = element
-        pieces = {name: tuple(Stored(*one) for many in found[name] for one in many) for name in self._inputs}
+        pieces = {name: tuple(Stored(*entry) for many in found[name] for entry in many) for name in self._inputs}
         with named_faults():
             stored, counts = self._done(group, pieces, given)
         for name, one in stored.items():

@@ -58,7 +58,7 @@ class Lookup:
             stored = self._files[group]
             with pa.memory_map(_local(stored.path)) as source:
                 reader = pa.ipc.open_file(source)
-                table = pa.Table.from_batches([reader.get_batch(one) for one in range(stored.n_batches)])
+                table = pa.Table.from_batches([reader.get_batch(number) for number in range(stored.n_batches)])
             self._opened[group] = table[self._column].to_numpy(), table
         return self._opened[group]
 

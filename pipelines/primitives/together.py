@@ -29,7 +29,7 @@ def _with_one_key(keyed: tuple[Any, Any]) -> tuple[int, tuple[Any, Any]]:
 
 
 def _in_order(together: tuple[int, Iterable[tuple[Any, Any] | None]]) -> list[tuple[Any, Any]]:
-    return sorted((one for one in together[1] if one is not None), key=_key_of)
+    return sorted((entry for entry in together[1] if entry is not None), key=_key_of)
 
 
 def _key_of(keyed: tuple[Any, Any]) -> Any:

@@ -33,8 +33,8 @@ def write_part(table: str, file: str, rows: Iterable[Rows], *, output: str, sche
         schema: of the table.
     """
     with TableFile(output, file, table, storage_for(output), schema=schema) as target:
-        for one in rows:
-            for batch in read_stored(one, storage_for(one.path)) if isinstance(one, Stored) else (one,):
+        for row in rows:
+            for batch in read_stored(row, storage_for(row.path)) if isinstance(row, Stored) else (row,):
                 if batch.num_rows:
                     target.write(batch)
     return target.entry

@@ -75,14 +75,14 @@ def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None
     Input: ``paired``, in ``PAIR_ORDER``. Outputs: ``composed``; ``placed``; ``items``, those of the values.
     """
     least = plan.options.answer_filter.least
-    for one in compositions(whole_runs(work.rows("paired"), PAIR_ORDER[:2]), least=least):
-        subjects, said = zip(*one.pairs, strict=True)
-        kind, property_ = kinds[one.property_id], int(one.property_id[1:])
+    for composition in compositions(whole_runs(work.rows("paired"), PAIR_ORDER[:2]), least=least):
+        subjects, said = zip(*composition.pairs, strict=True)
+        kind, property_ = kinds[composition.property_id], int(composition.property_id[1:])
         if len({answer_key(kind, value) for value in said}) < least:
             continue
-        work.add("composed", (one.query, property_, subjects, said))
-        for place, (subject, value) in enumerate(one.pairs):
-            work.add("placed", (one.query, place, subject, property_, value))
+        work.add("composed", (composition.query, property_, subjects, said))
+        for place, (subject, value) in enumerate(composition.pairs):
+            work.add("placed", (composition.query, place, subject, property_, value))
         if kind == "item":
             work.extend("items", (np.array([int(value[1:]) for value in said], np.int64),))
 
@@ -163,7 +163,7 @@ def _composed(work: GroupWork, validated: dict[int, tuple[Numbers, Numbers]]) ->
         # Values last and one list at a time: they are texts.
         for base, property_, subjects, said in zip(*columns, batch["values"], strict=True):
             end = start + len(subjects)
-            has_page, is_found = (one[start:end] for one in flags)
+            has_page, is_found = (flag[start:end] for flag in flags)
             is_base = np.isin(subjects, validated[base][0])
             values = said.values.to_pylist()
             yield _Composed(base, f"P{property_}", subjects, values, facts[start:end], has_page, is_base, is_found)
@@ -179,11 +179,11 @@ def _validated(work: GroupWork) -> dict[int, tuple[Numbers, Numbers]]:
     return found
 
 
-def _may_keep(one: _Composed, keys: Sequence[str], keep: AnswerFilter) -> bool:
+def _may_keep(composed: _Composed, keys: Sequence[str], keep: AnswerFilter) -> bool:
     """Says whether it could be kept if some of the pairs that a sentence may say were validated, or all of them."""
-    is_said = one.is_base & one.is_found
+    is_said = composed.is_base & composed.is_found
     n_values = min(len(set(compress(keys, is_said))), keep.most)
-    return keep.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(one.facts))) == KEPT
+    return keep.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(composed.facts))) == KEPT
 
 
 def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
@@ -191,10 +191,10 @@ def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> N
 
     Inputs: ``composed``, ``flagged``, ``kept``. Output: ``needed``.
     """
-    for one in _composed(work, _validated(work)):
-        keys = [answer_key(kinds.get(one.property_id, "text"), value) for value in one.values]
-        if _may_keep(one, keys, plan.options.answer_filter):
-            work.extend("needed", (one.facts[one.is_base & one.is_found],))
+    for query in _composed(work, _validated(work)):
+        keys = [answer_key(kinds.get(query.property_id, "text"), value) for value in query.values]
+        if _may_keep(query, keys, plan.options.answer_filter):
+            work.extend("needed", (query.facts[query.is_base & query.is_found],))
 
 
 def try_composed(work: GroupWork) -> None:
@@ -246,12 +246,12 @@ def settle_compositions(
     sent = work.table("sent", SENT).sort_by("fact").combine_chunks()
     known, ranks, validated = sent["fact"].to_numpy(), read_ranks(ranks_path), _validated(work)
     keep, numbers = plan.options.answer_filter, plan.numbers
-    for one in _composed(work, validated):
-        query = CompositionQuery(one.property_id, numbers.query(one.base))
-        keys = values.keys(one.property_id, one.values)
-        is_right = one.is_base & np.isin(one.facts, known)
-        n_all, n_right = len(one.facts), int(is_right.sum())
-        is_judged, outcome = _may_keep(one, keys, keep), "too_few_found"
+    for composition in _composed(work, validated):
+        query = CompositionQuery(composition.property_id, numbers.query(composition.base))
+        keys = values.keys(composition.property_id, composition.values)
+        is_right = composition.is_base & np.isin(composition.facts, known)
+        n_all, n_right = len(composition.facts), int(is_right.sum())
+        is_judged, outcome = _may_keep(composition, keys, keep), "too_few_found"
         if is_judged:
             n_distinct = len(set(compress(keys, is_right)))
             outcome = keep.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
@@ -262,21 +262,21 @@ def settle_compositions(
             (query.base.entity_id,),
             query.base.type_label,
             n_all,
-            int(one.has_page.sum()),
-            int((one.is_base & one.is_found).sum()),
+            int(composition.has_page.sum()),
+            int((composition.is_base & composition.is_found).sum()),
             n_right if is_judged else None,
             outcome,
         )
-        write_query(work, row, KIND, ranks.order(one.base), int(one.property_id[1:]))
+        write_query(work, row, KIND, ranks.order(composition.base), int(composition.property_id[1:]))
         if outcome == KEPT:
-            subjects = one.subjects[is_right]
-            bases, facts = validated[one.base]
+            subjects = composition.subjects[is_right]
+            bases, facts = validated[composition.base]
             of_base = proof_texts(of_bases.take(facts[np.searchsorted(bases, subjects)]))
-            of_value = proof_texts(sent.take(pa.array(np.searchsorted(known, one.facts[is_right]))))
+            of_value = proof_texts(sent.take(pa.array(np.searchsorted(known, composition.facts[is_right]))))
             pairs: list[Any] = list(
-                zip(subjects.tolist(), compress(one.values, is_right), of_base, of_value, strict=True)
+                zip(subjects.tolist(), compress(composition.values, is_right), of_base, of_value, strict=True)
             )
-            write_composition(work, plan, query, one.base, pairs, names, values, n_pairs=n_all)
+            write_composition(work, plan, query, composition.base, pairs, names, values, n_pairs=n_all)
 
 
 def groups_of_sent(batch: pa.RecordBatch) -> Numbers:

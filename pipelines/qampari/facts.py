@@ -111,7 +111,7 @@ class FactWriter:
 
     def _flush(self) -> None:
         if self._pending:
-            page_ids = np.array([one[0] for one in self._pending], np.int64)
+            page_ids = np.array([entry[0] for entry in self._pending], np.int64)
             positions, is_there = self._pages.positions(page_ids)
             # An article of the dump that the release had to reject is not there.
             rows = [one[1:] for one, there in zip(self._pending, is_there.tolist(), strict=True) if there]
@@ -185,7 +185,7 @@ class _Merge(WorkerDoFn):
             if storage.exists(path):
                 stored = read_chunk_report(path, storage)[0]
             else:
-                merged = merge_group([Stored(*one) for one in pieces], storage, self._order)
+                merged = merge_group([Stored(*piece) for piece in pieces], storage, self._order)
                 batches = (
                     batch.slice(start, _LOOKS_AT_ONCE)
                     for batch in merged
@@ -283,9 +283,9 @@ class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam 
         self, batch: Sequence[tuple[Key, Stored]], model: Any, inference_args: Mapping[str, Any] | None = None
     ) -> Iterator[tuple[Key, Stored, dict[str, int]]]:
         """Gives the proofs of each chunk."""
-        for one in batch:
+        for statement in batch:
             with named_faults():
-                yield prove_chunk(one, self._folder, model, self._least)
+                yield prove_chunk(statement, self._folder, model, self._least)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
         """Chunks are batches already."""
@@ -346,5 +346,5 @@ def _outcomes(facts: Iterator[Fact], model: EntailmentModel | None, least: float
     if model is not None:
         yield from prove_facts(facts, model, least=least, n_at_once=FACTS_AT_ONCE)
         return
-    for one in facts:
-        yield Proof(one, one.candidates[0], None, 0, 0)
+    for fact in facts:
+        yield Proof(fact, fact.candidates[0], None, 0, 0)

@@ -127,14 +127,14 @@ def _queries(found: Found) -> Iterator[QueryRow]:
 
 def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -> Iterator[QueryRow]:
     """Gives queries on, counted: by subset how many came how far, and answers of these."""
-    for one in rows:
-        counts = funnel[one.subset]
-        counts.update(["queries", one.outcome])
-        counts["answers"] += one.n_answers
+    for row in rows:
+        counts = funnel[row.subset]
+        counts.update(["queries", row.outcome])
+        counts["answers"] += row.n_answers
         for name in _PROVED:
-            value: Any = getattr(one, name)
+            value: Any = getattr(row, name)
             counts[f"answers_{name.removeprefix('n_')}"] += value or 0
-        yield one
+        yield row
 
 
 def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[tuple[Any, ...]]:

@@ -42,8 +42,8 @@ def make_facts(work: GroupWork, *, plan: Plan) -> None:
     """Makes the facts of the tables of a part. Input: ``lists``. Outputs: those of ``OF_FACTS``."""
     facts = FactWriter(work, plan)
     for tables in _tables(work):
-        for one in table_facts(tables):
-            _add(one, facts)
+        for table_fact in table_facts(tables):
+            _add(table_fact, facts)
     facts.close()
 
 
@@ -78,8 +78,10 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
                 if question.subset == subset:
                     write_question(work, question, kind, place, at)
             if subset == TABLE_SIMPLE:
-                rows = [(one.subset, one.key, one.n_answers, one.n_validated, KEPT) for one in kept]
-                rows += [(one.subset, one.key, one.n_answers, one.n_validated, one.reason) for one in unkept]
+                rows = [(query.subset, query.key, query.n_answers, query.n_validated, KEPT) for query in kept]
+                rows += [
+                    (query.subset, query.key, query.n_answers, query.n_validated, query.reason) for query in unkept
+                ]
                 for at, row in enumerate(rows):
                     write_query(work, _considered(*row), KIND, place, at)
 
@@ -110,7 +112,7 @@ def _tables(work: GroupWork) -> Iterator[list[ListTable]]:
 
 def _table_of(values: list[Any]) -> ListTable:
     page_id, title, name, numbers, columns, key_column, value_columns, rows = values
-    read = tuple(ListRow(LinkedText(*key), tuple(LinkedText(*one) for one in cells)) for key, cells in rows)
+    read = tuple(ListRow(LinkedText(*key), tuple(LinkedText(*cell) for cell in cells)) for key, cells in rows)
     return ListTable(page_id, title, name, tuple(numbers), tuple(columns), key_column, tuple(value_columns), read)
 
 
@@ -164,7 +166,7 @@ class ListReading:
                 places = [row for row, title in enumerate(titles) if list_name(title) is not None]
                 if places:
                     table = file.read_row_group(group, use_threads=False).take(places).combine_chunks()
-                    lines = [one for batch in table.to_batches() for one in self._lists(batch, work, left_out)]
+                    lines = [a_list for batch in table.to_batches() for a_list in self._lists(batch, work, left_out)]
                     yield pa.record_batch({"tables": lines}, schema=LISTS)
                 work.beat.done(pages=len(titles), amount=len(titles))
         work.report.facts["left_out"] = dict(sorted(left_out.items()))
@@ -175,8 +177,8 @@ class ListReading:
                 page, key_columns=self._keys or None, least_rows=self._plan.options.least_rows
             )
             counts = work.report.counts
-            counts.update(pages=1, tables=len(page.tables), used=sum(len(one.numbers) for one in tables))
-            counts["key_columns"] += sum((page.title, one) in self._keys for one in range(len(page.tables)))
+            counts.update(pages=1, tables=len(page.tables), used=sum(len(table.numbers) for table in tables))
+            counts["key_columns"] += sum((page.title, number) in self._keys for number in range(len(page.tables)))
             left_out.update(reasons)
             if tables:
                 yield orjson.dumps(tables, default=tuple)

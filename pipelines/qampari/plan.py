@@ -78,12 +78,12 @@ class Plan:
     @property
     def enabled(self) -> list[str]:
         """Simple relations that are asked for."""
-        return [one.property_id for one in self.relations.simple.values() if one.is_enabled]
+        return [relation.property_id for relation in self.relations.simple.values() if relation.is_enabled]
 
     @property
     def composed(self) -> list[str]:
         """Relations of values that are asked for."""
-        return [one.property_id for one in self.relations.composition.values() if one.is_enabled]
+        return [relation.property_id for relation in self.relations.composition.values() if relation.is_enabled]
 
     def folder(self, *names: str) -> str:
         """Gives a folder of a step."""

@@ -94,7 +94,7 @@ def write_intersection(
     names: ItemNames,
 ) -> None:
     """Gives the question of an intersection, with the proofs of both of its queries."""
-    items = [int(one.entity_id[1:]) for one in query]
+    items = [int(fact.entity_id[1:]) for fact in query]
     named = names.rows(np.append(pair.subjects, items))
     entities = tuple(_entity(named[item], item) for item in items)
     answers = tuple(

@@ -168,19 +168,19 @@ def settle_simple(work: GroupWork, types_path: str, named: list[tuple[Key, Store
     said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
     breadths = type_breadths(read_types(types_path)) if plan.options.most_specific_types else None
     kept: list[_Settled] = []
-    for one in _settled(work.rows("staged"), said, proved, plan, breadths):
-        n_answers = len(one.row["facts"])
-        n_validated = None if one.outcome == "too_few_found" else int(one.is_validated.sum())
-        counts = one.row["n_with_page"], one.n_found, n_validated
-        query = numbers.query(one.row["query"])
-        write_query(work, simple_row(query, n_answers, one.outcome, *counts), SETTLED, *_order(query, plan))
-        if one.outcome == KEPT:
-            kept.append(one)
+    for settled in _settled(work.rows("staged"), said, proved, plan, breadths):
+        n_answers = len(settled.row["facts"])
+        n_validated = None if settled.outcome == "too_few_found" else int(settled.is_validated.sum())
+        counts = settled.row["n_with_page"], settled.n_found, n_validated
+        query = numbers.query(settled.row["query"])
+        write_query(work, simple_row(query, n_answers, settled.outcome, *counts), SETTLED, *_order(query, plan))
+        if settled.outcome == KEPT:
+            kept.append(settled)
     kept.sort(key=_number)
-    for one in kept:
-        number, subjects, facts = (one.row[name] for name in ("query", "subjects", "facts"))
-        work.add("kept", (number, subjects, facts, one.is_validated))
-        right, right_facts = subjects[one.is_validated], facts[one.is_validated]
+    for question in kept:
+        number, subjects, facts = (question.row[name] for name in ("query", "subjects", "facts"))
+        work.add("kept", (number, subjects, facts, question.is_validated))
+        right, right_facts = subjects[question.is_validated], facts[question.is_validated]
         work.extend("answers", (_repeated(number, right), _repeated(len(right), right), right, right_facts))
         own = int(numbers.query(number).property_id[1:])
         work.extend("bases", (_repeated(number, subjects), _repeated(own, subjects), subjects))
@@ -189,8 +189,8 @@ def settle_simple(work: GroupWork, types_path: str, named: list[tuple[Key, Store
         write_simple(work, plan, number, right, texts, names, n_answers=len(subjects))
 
 
-def _number(one: _Settled) -> int:
-    number: int = one.row["query"]
+def _number(settled: _Settled) -> int:
+    number: int = settled.row["query"]
     return number
 
 
@@ -213,14 +213,14 @@ def _settled(
                 outcome = keep.outcome(int(is_validated.sum()), len(facts))
             found.append(_Settled(row, outcome, n_found, is_validated))
         if breadths is not None:
-            twins = _wider([one for one in found if one.outcome == KEPT], plan, breadths)
-            found = [one._replace(outcome="wider_type") if one.row["query"] in twins else one for one in found]
+            twins = _wider([item for item in found if item.outcome == KEPT], plan, breadths)
+            found = [item._replace(outcome="wider_type") if item.row["query"] in twins else item for item in found]
         yield from found
 
 
 def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
     """Gives the queries with the same validated answers as one with a more specific type."""
-    numbered = [(one.row["query"], plan.numbers.query(one.row["query"]).type_label, one) for one in kept]
+    numbered = [(query.row["query"], plan.numbers.query(query.row["query"]).type_label, query) for query in kept]
     typed = [(number, label, one) for number, label, one in numbered if label is not None]
     is_wider = wider_twins([(label, one.row["subjects"][one.is_validated]) for _, label, one in typed], breadths)
     return {number for (number, *_), wider in zip(typed, is_wider, strict=True) if wider}
@@ -229,7 +229,9 @@ def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) ->
 def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Gives rows whose lists are parts of the batch's arrays."""
     for batch in batches:
-        columns = [number_lists(one) if pa.types.is_list(one.type) else one.to_pylist() for one in batch.columns]
+        columns = [
+            number_lists(column) if pa.types.is_list(column.type) else column.to_pylist() for column in batch.columns
+        ]
         for values in zip(*columns, strict=True):
             yield dict(zip(batch.schema.names, values, strict=True))
 

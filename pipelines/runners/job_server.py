@@ -114,7 +114,7 @@ def _jvm(argument: str) -> list[str]:
 
 def jvm_flags(properties: Sequence[str]) -> list[str]:
     """Gives the flags that pass arguments to the Java machine of a job server."""
-    return [flag for one in properties for flag in _jvm(one)]
+    return [flag for property_ in properties for flag in _jvm(property_)]
 
 
 def end_with_parent() -> None:

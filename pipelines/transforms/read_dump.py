@@ -116,7 +116,7 @@ class ScanRanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         # Pages can only be counted out in order.
         is_in_order = scanning.selection.max_pages is not None
-        self._groups = [list(ranges)] if is_in_order else [[one] for one in ranges]
+        self._groups = [list(ranges)] if is_in_order else [[part] for part in ranges]
         self._scanning = scanning
 
     def expand(self, pipeline: Any) -> Any:

@@ -91,9 +91,11 @@ def _by_chunk(key: tuple[int, int], answers: Answers) -> tuple[int, tuple[int, A
 
 def _aligned(_: int, joined: dict[str, Iterable[Any]]) -> tuple[Key, AlignedChunk]:
     ((key, examples),) = joined["examples"]
-    pieces = tuple(Stored(*one) for pieces in joined["outcomes"] for one in pieces)
-    lists = sorted(one for name, given in joined.items() if name.startswith("answers") for one in given)
-    return Key(*key), AlignedChunk(Stored(*examples), pieces, tuple(one for _, answers in lists for one in answers))
+    pieces = tuple(Stored(*piece) for pieces in joined["outcomes"] for piece in pieces)
+    lists = sorted(text for name, given in joined.items() if name.startswith("answers") for text in given)
+    return Key(*key), AlignedChunk(
+        Stored(*examples), pieces, tuple(answer for _, answers in lists for answer in answers)
+    )
 
 
 class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

@@ -69,8 +69,8 @@ def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -
         links.append(_check_links(cells, name, fault))
     if index is not None:
         _check_titles(batch, index, fault)
-        for one in links:
-            _check_targets(one, index, fault)
+        for link in links:
+            _check_targets(link, index, fault)
     statuses = pc.value_counts(batch["parse_status"]).to_pylist()
     return PageColumns(page_ids, batch["qid"], {one["values"]: one["counts"] for one in statuses}, n_anchors)
 

@@ -55,7 +55,9 @@ class PageItemsReader:
         for entry in manifest.tables[TABLE]:
             path = join(folder, entry.file)
             with opened_table(path, self._storage) as file:
-                filled = (one for one in range(file.metadata.num_row_groups) if file.metadata.row_group(one).num_rows)
+                filled = (
+                    number for number in range(file.metadata.num_row_groups) if file.metadata.row_group(number).num_rows
+                )
                 for group in filled:
                     self._places.append((path, group))
                     self._starts.append(_first_id(file, group))

@@ -56,7 +56,9 @@ def hours(template: Template, page: PageFacts) -> str:
     pieces = []
     for position, value in enumerate(values[:3]):
         if value:
-            is_last_minutes = position == 1 and len([one for one in values[:3] if one]) == 2 and bool(values[0])
+            is_last_minutes = (
+                position == 1 and len([number for number in values[:3] if number]) == 2 and bool(values[0])
+            )
             pieces.append(value if is_last_minutes else f"{value}{NBSP}{units[position]}")
     return NBSP.join(pieces)
 

@@ -68,10 +68,10 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
     tasks_sha256 = _check_tasks(files, manifest, storage)
     check_hashes(files.release, manifest.entries(), storage)
     tasks = {
-        text_at(one, "task_id"): Task(text_at(one, "aid"), bool(one["is_wrong"]))
-        for one in _records(join(files.tasks, KEY), storage)
+        text_at(record, "task_id"): Task(text_at(record, "aid"), bool(record["is_wrong"]))
+        for record in _records(join(files.tasks, KEY), storage)
     }
-    asked = {text_at(one, "qid") for one in _records(join(files.tasks, PARAPHRASE), storage)}
+    asked = {text_at(record, "qid") for record in _records(join(files.tasks, PARAPHRASE), storage)}
     rejected: list[BadRecord] = []
     judged = read_verdicts(files.verdicts, tasks, storage, rejected.append)
     paraphrases = read_paraphrases(files.paraphrases, asked, storage, rejected.append)
@@ -86,7 +86,7 @@ def apply_crowd(files: CrowdFiles, output: str, storage: Storage, *, least: int 
         "qampari": {"manifest_sha256": manifest.sha256},
         "tasks": {"manifest_sha256": tasks_sha256},
         "inputs": {
-            name: [asdict(one) for one in input_files([path], storage)]
+            name: [asdict(input_file) for input_file in input_files([path], storage)]
             for name, path in given.items()
             if path is not None
         },
@@ -150,7 +150,7 @@ def _report(
             "of_replaced": len(paraphrases) - counts["paraphrases_used"],
             "without_entity": counts["without_entity"],
         },
-        "rejected": dict(sorted(Counter(one.reason for one in rejected).items())),
+        "rejected": dict(sorted(Counter(bad.reason for bad in rejected).items())),
     }
 
 

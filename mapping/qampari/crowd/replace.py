@@ -38,16 +38,16 @@ def find_replacements(release: str, storage: Storage, *, dropped: Dropped, seed:
     """
     short: defaultdict[tuple[str, str], list[DrawnQuestion]] = defaultdict(list)
     numbers: Counter[str] = Counter()
-    for one in read_questions(release, storage):
-        if one.split in POOL and one.qid is not None:
-            numbers[str(one.split)] = max(numbers[str(one.split)], parse_qid(one.qid).n)
-            if _n_distinct(_without(one, dropped)) < least:
-                short[_hand(one)].append(one)
+    for question in read_questions(release, storage):
+        if question.split in POOL and question.qid is not None:
+            numbers[str(question.split)] = max(numbers[str(question.split)], parse_qid(question.qid).n)
+            if _n_distinct(_without(question, dropped)) < least:
+                short[_hand(question)].append(question)
     hands: defaultdict[tuple[str, str], list[DrawnQuestion]] = defaultdict(list)
-    for one in read_questions(release, storage) if short else ():
-        hand = _hand(one)
-        if hand in short and one.side == "test" and one.split is None and _n_distinct(one) >= least:
-            hands[hand].append(one)
+    for question in read_questions(release, storage) if short else ():
+        hand = _hand(question)
+        if hand in short and question.side == "test" and question.split is None and _n_distinct(question) >= least:
+            hands[hand].append(question)
             if len(hands[hand]) >= 2 * len(short[hand]) + 64:
                 hands[hand] = _first_drawn(hands[hand], seed)[: len(short[hand])]
     come: dict[tuple[str, str], tuple[Split, str]] = {}
@@ -56,30 +56,34 @@ def find_replacements(release: str, storage: Storage, *, dropped: Dropped, seed:
             assert gone.split is not None
             numbers[gone.split] += 1
             come[_place(new)] = gone.split, qid_of(numbers[gone.split], new.question.subset, gone.split)
-    return Replacements(frozenset(_place(one) for leaving in short.values() for one in leaving), come)
+    return Replacements(frozenset(_place(question) for leaving in short.values() for question in leaving), come)
 
 
-def _hand(one: DrawnQuestion) -> tuple[str, str]:
+def _hand(drawn_question: DrawnQuestion) -> tuple[str, str]:
     """Gives what a question is drawn within, as ``selection.draw_pool`` deals."""
-    return one.question.subset, one.question.property_ids[0] if one.question.subset == SIMPLE else ""
+    return drawn_question.question.subset, drawn_question.question.property_ids[
+        0
+    ] if drawn_question.question.subset == SIMPLE else ""
 
 
-def _place(one: DrawnQuestion) -> tuple[str, str]:
-    return one.question.subset, one.question.key
+def _place(drawn_question: DrawnQuestion) -> tuple[str, str]:
+    return drawn_question.question.subset, drawn_question.question.key
 
 
 def _first_drawn(hand: Sequence[DrawnQuestion], seed: str) -> list[DrawnQuestion]:
     return sorted(hand, key=lambda one: draw_key(candidate_of(one), seed, "pool"))
 
 
-def _n_distinct(one: DrawnQuestion) -> int:
-    return len({answer.text.casefold() for answer in one.question.answers})
+def _n_distinct(drawn_question: DrawnQuestion) -> int:
+    return len({answer.text.casefold() for answer in drawn_question.question.answers})
 
 
-def _without(one: DrawnQuestion, dropped: Dropped) -> DrawnQuestion:
-    gone = dropped.get(one.qid or "", set())
-    left = tuple(answer for number, answer in enumerate(one.question.answers) if number not in gone)
-    return one._replace(question=one.question._replace(answers=left), n_dropped=one.n_dropped + len(gone))
+def _without(drawn_question: DrawnQuestion, dropped: Dropped) -> DrawnQuestion:
+    gone = dropped.get(drawn_question.qid or "", set())
+    left = tuple(answer for number, answer in enumerate(drawn_question.question.answers) if number not in gone)
+    return drawn_question._replace(
+        question=drawn_question.question._replace(answers=left), n_dropped=drawn_question.n_dropped + len(gone)
+    )
 
 
 def revise_questions(
@@ -91,17 +95,17 @@ def revise_questions(
     counts: Counter[str],
 ) -> Iterator[DrawnQuestion]:
     """Gives the questions as they are now, in the order of the table, and counts what was changed."""
-    for one in read_questions(release, storage):
-        revised = _without(one, dropped)
-        counts["answers_dropped"] += revised.n_dropped - one.n_dropped
-        if _place(one) in replacements.left:
+    for question in read_questions(release, storage):
+        revised = _without(question, dropped)
+        counts["answers_dropped"] += revised.n_dropped - question.n_dropped
+        if _place(question) in replacements.left:
             yield revised._replace(split=None, qid=None, paraphrase=None)
-        elif _place(one) in replacements.come:
-            split, qid = replacements.come[_place(one)]
+        elif _place(question) in replacements.come:
+            split, qid = replacements.come[_place(question)]
             yield revised._replace(split=split, qid=qid)
-        elif one.qid is not None and (paraphrase := paraphrases.get(one.qid)) is not None:
+        elif question.qid is not None and (paraphrase := paraphrases.get(question.qid)) is not None:
             counts["paraphrases_used"] += 1
-            counts["without_entity"] += any(about.text not in paraphrase for about in one.question.entities)
+            counts["without_entity"] += any(about.text not in paraphrase for about in question.question.entities)
             yield revised._replace(paraphrase=paraphrase)
         else:
             yield revised

@@ -130,9 +130,11 @@ def validation_tasks(pool: Sequence[DrawnQuestion], options: TaskOptions) -> lis
         options: which.
     """
     tasks = [
-        ValidationTask(_task_id(options, one, one, answer), one, answer, f"{one.qid}__{number}", False)
-        for one in pool
-        for number, answer in enumerate(one.question.answers)
+        ValidationTask(
+            _task_id(options, question, question, answer), question, answer, f"{question.qid}__{number}", False
+        )
+        for question in pool
+        for number, answer in enumerate(question.question.answers)
     ]
     n_wrong = round(len(tasks) * options.wrong_share / (1 - options.wrong_share))
     by_subset: defaultdict[str, list[DrawnQuestion]] = defaultdict(list)
@@ -165,8 +167,8 @@ def _wrong_answer(
 ) -> ValidationTask | None:
     asked = task.asked
     things: list[QuestionAnswer | QuestionEntity] = [*asked.question.answers, *asked.question.entities]
-    right = {name.casefold() for one in things for name in (one.text, *one.aliases)}
-    pages = {one.title for one in things if one.title is not None}
+    right = {name.casefold() for thing in things for name in (thing.text, *thing.aliases)}
+    pages = {thing.title for thing in things if thing.title is not None}
     start = int(stable_sha256(options.seed, "other", task.task_id), 16)
     for step in range(len(others)):
         other = others[(start + step) % len(others)]
@@ -188,14 +190,14 @@ def _wrong_answer(
 def validation_record(task: ValidationTask, form: Form) -> Json:
     """Gives what those who judge are shown."""
     address = partial(_link, form.host)
-    titles = [task.answer.title, *(one.title for one in task.answer.proofs)]
+    titles = [task.answer.title, *(proof.title for proof in task.answer.proofs)]
     return {
         "task_id": task.task_id,
         "qid": task.asked.qid,
         "question_text": _shown_text(task.asked),
         "answer_text": task.answer.text,
         "links": [address(title) for title in dict.fromkeys(titles) if title is not None],
-        "proofs": [{"text": one.text, "url": address(one.title)} for one in task.answer.proofs],
+        "proofs": [{"text": proof.text, "url": address(proof.title)} for proof in task.answer.proofs],
     }
 
 
@@ -214,8 +216,8 @@ def paraphrase_record(drawn: DrawnQuestion) -> Json:
     return {
         "qid": drawn.qid,
         "question_text": _shown_text(drawn),
-        "entities": [one.text for one in drawn.question.entities],
-        "answers": [one.text for one in drawn.question.answers],
+        "entities": [entity.text for entity in drawn.question.entities],
+        "answers": [answer.text for answer in drawn.question.answers],
     }
 
 
@@ -234,18 +236,21 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
     manifest, form = read_form(release, storage)
     check_output(output, storage)
     check_hashes(release, manifest.entries(), storage)
-    pool = [one for one in read_questions(release, storage) if one.split in POOL]
+    pool = [question for question in read_questions(release, storage) if question.split in POOL]
     train = nsmallest(
         options.n_train_paraphrases,
-        (one for one in read_questions(release, storage) if one.split == "train"),
-        key=lambda one: (draw_key(candidate_of(one), options.seed, "paraphrase"), one.question.subset),
+        (question for question in read_questions(release, storage) if question.split == "train"),
+        key=lambda n_train_paraphrase: (
+            draw_key(candidate_of(n_train_paraphrase), options.seed, "paraphrase"),
+            n_train_paraphrase.question.subset,
+        ),
     )
     tasks = validation_tasks(pool, options)
     records = {
         KEY: map(key_record, tasks),
         PARAPHRASE: map(paraphrase_record, [*pool, *train]),
     }
-    n_wrong = sum(one.is_wrong for one in tasks)
+    n_wrong = sum(task.is_wrong for task in tasks)
     counts = {"answers": len(tasks) - n_wrong, "wrong_answers": n_wrong, "paraphrases": len(pool) + len(train)}
     facts = {
         "qampari": {"manifest_sha256": manifest.sha256},
@@ -254,7 +259,7 @@ def export_tasks(release: str, output: str, storage: Storage, options: TaskOptio
         "code": asdict(code_facts()),
     }
     with ReleaseFolder(output, storage, kind=CROWD_TASKS):
-        shown = (validation_record(one, form) for one in tasks)
+        shown = (validation_record(task, form) for task in tasks)
         files = write_tasks(shown, _SHEET, options.form, output=output, storage=storage)
         files += [write_lines(map(_line, own), name, output=output, storage=storage) for name, own in records.items()]
         commit(CROWD_TASKS, CROWD_TASKS.listing(files, facts), output, storage)

@@ -73,8 +73,8 @@ def choose_classes(
     for label in labels:
         if label in known:
             found[label] = known[label]
-        elif classes := [one for one in named.get(label, ()) if one in uses]:
-            found[label] = min(classes, key=lambda one: (-uses[one][1], int(one[1:])))
+        elif classes := [class_id for class_id in named.get(label, ()) if class_id in uses]:
+            found[label] = min(classes, key=lambda class_id: (-uses[class_id][1], int(class_id[1:])))
     return found
 
 

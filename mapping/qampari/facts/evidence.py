@@ -110,7 +110,7 @@ def number_names(amount: str) -> tuple[str, ...]:
     plain = f"{value:f}"
     short = plain.rstrip("0").rstrip(".") if "." in plain else plain
     names = dict.fromkeys((plain, short, f"{Decimal(short):,f}"))
-    return tuple(one for one in names if sum(char.isdigit() for char in one) >= _LEAST_DIGITS)
+    return tuple(name for name in names if sum(char.isdigit() for char in name) >= _LEAST_DIGITS)
 
 
 def year_names(year: int) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def simple_answers(
         is_new = np.ones(len(subject), np.bool_)
         is_new[1:] = (subject[1:] != subject[:-1]) | (property_[1:] != property_[:-1]) | (value[1:] != value[:-1])
         property_, value, subject = property_[is_new], value[is_new], subject[is_new]
-        masks = np.stack([one[is_new] for one in words], axis=1)
+        masks = np.stack([word[is_new] for word in words], axis=1)
         for start, end in _runs(value, property_, least=least):
             relation = relations.simple.get(f"P{property_[start]}")
             if relation is None or not relation.is_enabled:
@@ -144,7 +144,7 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
             columns = [query[first], query[second], np.minimum(size[first], size[second])]
             columns += [subject[first], fact[first], fact[second]]
             if len(first):
-                yield pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=PAIRS)
+                yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=PAIRS)
 
 
 def intersections(pairs: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[PairAnswers]:
@@ -197,7 +197,7 @@ def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:
     """Gives the half-open runs of at least so many rows that are equal in all sorted columns."""
     n_rows = len(keys[0])
     if n_rows:
-        is_edge = np.any([one[1:] != one[:-1] for one in keys], axis=0)
+        is_edge = np.any([key[1:] != key[:-1] for key in keys], axis=0)
         edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [n_rows]])
         is_long = np.diff(edges) >= least
         yield from zip(edges[:-1][is_long].tolist(), edges[1:][is_long].tolist(), strict=True)

@@ -69,7 +69,7 @@ class ItemPages:
     def __init__(self, folder: str, manifest: PagesManifest, storage: Storage | None = None) -> None:
         index = index_folder(folder, manifest, storage_or_local(folder, storage))
         locations = Locations(index)
-        starts = np.fromiter(accumulate((one.rows for one in manifest.tables["pages"]), initial=0), np.int64)
+        starts = np.fromiter(accumulate((table.rows for table in manifest.tables["pages"]), initial=0), np.int64)
         self._page_ids = _column(locations.pages(), "page_id")
         self._positions = starts[_column(locations.pages(), "shard")] + _column(locations.pages(), "row")
         self._items, self._pages_of_items = _column(locations.qids(), "qid"), _column(locations.qids(), "page_id")
@@ -134,7 +134,7 @@ def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa
         found = dict(zip(part[is_there].tolist(), terms.take(pa.array(places)).to_pylist(), strict=True))
         rows = [(item, *_named(found.get(item), pages.page(item))) for item in part.tolist()]
         values = zip(zip(*rows, strict=True), NAMES.types, strict=True)
-        yield pa.RecordBatch.from_arrays([pa.array(*one) for one in values], schema=NAMES)
+        yield pa.RecordBatch.from_arrays([pa.array(*value) for value in values], schema=NAMES)
 
 
 def item_terms(batch: pa.RecordBatch, needed: ItemSet) -> pa.RecordBatch:
@@ -162,14 +162,14 @@ def _places(items: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.b
 def _named(terms: dict[str, Any] | None, page: PageOfItem | None) -> tuple[Any, ...]:
     labels, aliases = ([], []) if terms is None else (terms["labels"], terms["aliases"])
     title = None if page is None else page.title
-    names = item_names(_label(labels) or title, ((one["language"], one["text"]) for one in aliases))
+    names = item_names(_label(labels) or title, ((alias["language"], alias["text"]) for alias in aliases))
     return (names, *((None, None) if page is None else page))
 
 
 def _label(labels: list[dict[str, str]]) -> str | None:
-    by_language = {one["language"]: one["text"] for one in labels if one["text"].strip()}
-    variants = sorted(one for one in by_language if one.startswith("en-"))
-    return next((by_language[one] for one in (*_LABEL_LANGUAGES, *variants) if one in by_language), None)
+    by_language = {label["language"]: label["text"] for label in labels if label["text"].strip()}
+    variants = sorted(language for language in by_language if language.startswith("en-"))
+    return next((by_language[language] for language in (*_LABEL_LANGUAGES, *variants) if language in by_language), None)
 
 
 class ItemNames:

@@ -51,7 +51,7 @@ def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: Cl
 
     Source: QAMPARI's released parser for ended statements; there the rank is not looked at.
     """
-    wanted = np.array(sorted(int(one[1:]) for one in property_ids), np.int64)
+    wanted = np.array(sorted(int(property_id[1:]) for property_id in property_ids), np.int64)
     is_asked = pc.is_in(batch["property_id"], pa.array([*sorted(property_ids), f"P{_INSTANCE_OF}"]))
     is_item = pc.and_(is_asked, pc.fill_null(pc.equal(batch["value_type"], "entity"), False))
     current = _current(batch.filter(pc.and_(is_item, pc.starts_with(batch["entity_id"], "Q"))))
@@ -64,7 +64,7 @@ def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: Cl
     is_wanted = np.isin(properties, wanted)
     of_subjects = masks[places[is_wanted]]
     columns = [properties[is_wanted], values[is_wanted], subjects[is_wanted], *of_subjects.T]
-    return pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=FACTS)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=FACTS)
 
 
 def sorted_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:

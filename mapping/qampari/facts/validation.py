@@ -74,7 +74,7 @@ def prove_facts(
 
 
 def _prove_together(facts: list[Fact], model: EntailmentModel, least: float) -> list[Proof]:
-    proofs = [Proof(one, None, None, 0, 0) for one in facts]
+    proofs = [Proof(fact, None, None, 0, 0) for fact in facts]
     pending = [number for number, one in enumerate(facts) if one.candidates]
     while pending:
         tried = [facts[number].candidates[proofs[number].n_judged] for number in pending]

@@ -161,12 +161,12 @@ def list_tables(
     given = {} if key_columns is None else key_columns
     for header, key_column, grids in _same_headers(page, given, left_out):
         found = _find_key_column(header, grids, page.page_id, least_linked) if key_column is None else key_column
-        has_rows = sum(len(one.rows) for one in grids) >= least_rows
+        has_rows = sum(len(grid.rows) for grid in grids) >= least_rows
         if not has_rows or found is None:
             left_out["no_key_column" if has_rows else "too_few_rows"] += len(grids)
             continue
-        rows = tuple(_as_row(cells, found, page.page_id) for one in grids for cells in one.rows)
-        numbers, columns = tuple(one.number for one in grids), _value_columns(header, found)
+        rows = tuple(_as_row(cells, found, page.page_id) for grid in grids for cells in grid.rows)
+        numbers, columns = tuple(grid.number for grid in grids), _value_columns(header, found)
         tables.append(ListTable(page.page_id, page.title, name, numbers, header, found, columns, rows))
     return tables, left_out
 
@@ -225,10 +225,10 @@ def _same_headers(
                 f"Key column {key_column} of table {number} of {page.title!r}: the table has the columns "
                 f"0 to {len(table.header) - 1}. Give key columns that were found on the same release."
             )
-        header = tuple(_one_line(one) for one in table.header)
-        group = tuple(one.lower() for one in header), key_column
+        header = tuple(_one_line(cell) for cell in table.header)
+        group = tuple(text.lower() for text in header), key_column
         headers.setdefault(group, header)
-        groups[group].append(_Grid(number, [one for one in rows if not _is_divider(one)]))
+        groups[group].append(_Grid(number, [row for row in rows if not _is_divider(row)]))
     return [(headers[group], group[1], grids) for group, grids in groups.items()]
 
 
@@ -239,7 +239,7 @@ def _is_in_title(section: str, title: str) -> bool:
 
 def _is_divider(cells: tuple[Cell, ...]) -> bool:
     """Says whether a row is the header again, or one cell that divides the table."""
-    return len(cells) > 1 and (all(one.is_header for one in cells) or all(one is cells[0] for one in cells))
+    return len(cells) > 1 and (all(cell.is_header for cell in cells) or all(other is cells[0] for other in cells))
 
 
 def _find_key_column(header: tuple[str, ...], grids: Sequence[_Grid], page_id: int, least_linked: float) -> int | None:
@@ -251,8 +251,8 @@ def _find_key_column(header: tuple[str, ...], grids: Sequence[_Grid], page_id: i
         is_distinct = True
         for grid in grids:
             keys = [_as_key(cells[column], page_id) for cells in grid.rows]
-            texts = [one.text for one in keys]
-            pages = [one.page_id for one in keys if one.page_id is not None]
+            texts = [key.text for key in keys]
+            pages = [key.page_id for key in keys if key.page_id is not None]
             n_linked += len(pages)
             is_distinct = is_distinct and len(set(texts)) == len(texts) and len(set(pages)) == len(pages)
         if is_distinct and n_linked >= least_linked * n_rows:
@@ -261,7 +261,7 @@ def _find_key_column(header: tuple[str, ...], grids: Sequence[_Grid], page_id: i
 
 
 def _value_columns(header: tuple[str, ...], key_column: int) -> tuple[int, ...]:
-    names = [one.lower() for one in header]
+    names = [text.lower() for text in header]
     n_named = Counter(names)
     return tuple(
         number
@@ -271,7 +271,7 @@ def _value_columns(header: tuple[str, ...], key_column: int) -> tuple[int, ...]:
 
 
 def _as_row(cells: tuple[Cell, ...], key_column: int, page_id: int) -> ListRow:
-    return ListRow(_as_key(cells[key_column], page_id), tuple(_as_value(one, page_id) for one in cells))
+    return ListRow(_as_key(cells[key_column], page_id), tuple(_as_value(cell, page_id) for cell in cells))
 
 
 def _as_key(cell: Cell, page_id: int) -> LinkedText:
@@ -292,7 +292,7 @@ def _as_value(cell: Cell, page_id: int) -> LinkedText:
 
 
 def _article_links(cell: Cell, page_id: int) -> list[CellLink]:
-    return [one for one in cell.links if one.target_page_id is not None and one.target_page_id != page_id]
+    return [link for link in cell.links if link.target_page_id is not None and link.target_page_id != page_id]
 
 
 def _one_line(text: str) -> str:

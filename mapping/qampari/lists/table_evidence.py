@@ -77,7 +77,7 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
     for table in tables:
         for column in table.value_columns:
             facts = (_fact(table, row, column) for row in value_rows(table, column))
-            yield from (one for one in facts if one.names)
+            yield from (fact for fact in facts if fact.names)
 
 
 def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:

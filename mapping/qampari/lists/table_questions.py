@@ -111,13 +111,13 @@ def column_kind(values: Collection[str], name: str) -> ColumnKind:
     >>> column_kind(["1990", "2001"], "Founded"), column_kind(["1,990", "20"], "Area"), column_kind(["Lund"], "Town")
     ('year', 'number', 'text')
     """
-    said = [one for one in values if one]
+    said = [value for value in values if value]
     if not said:
         return "text"
     is_dated = any(word in name.lower() for word in _YEAR_NAMES)
-    if all(_YEAR.search(one) if is_dated else _YEAR.fullmatch(one) for one in said):
+    if all(_YEAR.search(text) if is_dated else _YEAR.fullmatch(text) for text in said):
         return "year"
-    return "number" if all(parse_number(one) is not None for one in said) else "text"
+    return "number" if all(parse_number(text) is not None for text in said) else "text"
 
 
 def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str, column_key: str) -> Decimal | None:
@@ -136,11 +136,11 @@ def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str,
         by_page.setdefault(page_id, []).append(amount)
     smallest, largest = sorted(map(min, by_page.values())), sorted(map(max, by_page.values()))
     pivots = [
-        one
-        for one in {amount for having in by_page.values() for amount in having}
-        if bisect_left(smallest, one) >= least and len(largest) - bisect_left(largest, one) >= least
+        pivot
+        for pivot in {amount for having in by_page.values() for amount in having}
+        if bisect_left(smallest, pivot) >= least and len(largest) - bisect_left(largest, pivot) >= least
     ]
-    return min(pivots, key=lambda one: (stable_sha256(seed, "pivot", column_key, _plain(one)), one), default=None)
+    return min(pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, _plain(pivot)), pivot), default=None)
 
 
 class _Maker:
@@ -172,7 +172,7 @@ class _Maker:
         rows = [self._row(table, number, column) for number in value_rows(table, column)]
         if not self._passes(TABLE_COMPOSITION, key, rows):
             return
-        kind = column_kind([one.value.text for one in rows], table.columns[column])
+        kind = column_kind([row.value.text for row in rows], table.columns[column])
         listed = f"What are the {_list_phrase(table)} such that"
         if kind == "text":
             self._ask_values(key, rows, f"{listed} their {_uncapitalise(table.columns[column])} value is")
@@ -191,7 +191,7 @@ class _Maker:
 
     def _passes(self, subset: str, key: str, rows: Sequence[_Row]) -> bool:
         """Says whether enough of the rows with a page are proved, and a large enough share of them."""
-        n_validated = sum(one.proof is not None for one in rows)
+        n_validated = sum(row.proof is not None for row in rows)
         if n_validated < self._keep.least:
             self._leave(subset, key, "too_few_validated", rows)
             return False
@@ -212,7 +212,7 @@ class _Maker:
             if len(value) < LEAST_CHARS:
                 self._leave(TABLE_COMPOSITION, key, "short_value", having)
                 continue
-            linked = next((one.value.title for one in having if one.value.title is not None), None)
+            linked = next((amount.value.title for amount in having if amount.value.title is not None), None)
             entities = () if linked is None else (QuestionEntity(value, (value,), linked, None),)
             self._add(TABLE_COMPOSITION, key, f"{said} {value}?", having, entities)
 
@@ -220,7 +220,7 @@ class _Maker:
         self, column_key: str, rows: Sequence[_Row], amount_of: Callable[[str], Decimal], said: Mapping[str, str]
     ) -> None:
         """Asks for the rows below a drawn amount, then for the others; ``said`` has the questions' words of these."""
-        amounts = [(amount_of(one.value.text), one) for one in rows if one.value.text]
+        amounts = [(amount_of(row.value.text), row) for row in rows if row.value.text]
         proved = [(one.page_id, amount) for amount, one in amounts if one.proof is not None]
         pivot = draw_pivot(proved, least=self._keep.least, seed=self._seed, column_key=column_key)
         if pivot is None:
@@ -237,13 +237,13 @@ class _Maker:
             self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{_plain(pivot)}", f"{text} {shown}?", side, ())
 
     def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
-        proved = [one for one in rows if one.proof is not None]
+        proved = [row for row in rows if row.proof is not None]
         self.unkept.append(Unkept(subset, key, reason, len(_answers(rows)), len(_answers(proved))))
 
     def _add(
         self, subset: str, key: str, text: str, rows: Sequence[_Row], entities: tuple[QuestionEntity, ...]
     ) -> None:
-        found = _answers([one for one in rows if one.proof is not None])
+        found = _answers([row for row in rows if row.proof is not None])
         if len(found) < self._keep.least:
             self._leave(subset, key, "too_few_validated", rows)
         elif len(found) > self._keep.most:
@@ -252,7 +252,7 @@ class _Maker:
             self._leave(subset, key, "same_text", rows)
         else:
             self._texts.add(text)
-            about, answers = (self._entity, *entities), tuple(self._answer(one) for one in found)
+            about, answers = (self._entity, *entities), tuple(self._answer(row) for row in found)
             n_answers = len(_answers(rows))
             self.questions.append(Question(subset, key, text, (), None, about, n_answers, len(answers), answers))
 

@@ -122,7 +122,9 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
         (row,) = scratch.rows(_passage_key(passage_id))
         page, text = orjson.loads(row)
         labels = ("yes",) if verdict == "accepted" else ("yes", "partial")
-        highlights = [one.highlight for one in judgements if one.label in labels and one.highlight.strip()]
+        highlights = [
+            judgement.highlight for judgement in judgements if judgement.label in labels and judgement.highlight.strip()
+        ]
         evidence = _evidence(PageKey(*page), highlights, text)
         (accepted if verdict == "accepted" else partial).append(evidence)
     return CampaignFindings(tuple(accepted), tuple(partial))
@@ -135,7 +137,7 @@ class _Judgement(NamedTuple):
 
 
 def _verdict(judgements: list[_Judgement]) -> Literal["accepted", "partial"] | None:
-    labels = {one.worker_id: one.label for one in judgements}
+    labels = {judgement.worker_id: judgement.label for judgement in judgements}
     n_accepted = sum(label == "yes" for label in labels.values())
     if n_accepted >= MIN_ACCEPTED:
         return "accepted"
@@ -215,9 +217,9 @@ def _has_highlight(record: Json) -> bool:
 
 def _highlights(span: Json) -> list[str]:
     written = (optional_object(span, "meta") or {}).get(EVIDENCE_SPAN, [])
-    if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
+    if not isinstance(written, list) or not all(isinstance(text, str) for text in written):
         raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")
-    return [one for one in written if one.strip()]
+    return [text for text in written if text.strip()]
 
 
 def _page(record: Json, title_key: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class NqDocument:
                 self._pieces = list(self._split_anywhere())
             return self._pieces[start:end]
         span = self._tokens[start:end]
-        return [_full_token(one) for one in span] if self._is_full else [_simplified_token(one) for one in span]
+        return [_full_token(token) for token in span] if self._is_full else [_simplified_token(one) for one in span]
 
     def _split_anywhere(self) -> Iterator[NqToken]:
         for written in self._tokens:
@@ -76,7 +76,7 @@ def joined(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
     >>> joined([Token("<Li>", True), Token("Lake", False), Token("Miravel", False)], strips_html=True)
     'Lake Miravel'
     """
-    return " ".join(one.text for one in tokens if not (strips_html and one.is_html)).strip()
+    return " ".join(token.text for token in tokens if not (strips_html and token.is_html)).strip()
 
 
 def _full_token(written: object) -> NqToken:

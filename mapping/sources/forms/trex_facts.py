@@ -59,10 +59,10 @@ class Triples(NamedTuple):
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
         """Gives the objects whose facts have few enough provenances, and those whose facts have too many."""
         places: dict[str, set[tuple[str, int]]] = {}
-        for one in self.mentions:
-            seen = places.setdefault(one.object, set())
+        for mention in self.mentions:
+            seen = places.setdefault(mention.object, set())
             if len(seen) <= MAX_PROVENANCES:
-                seen.add((one.item, one.sentence))
+                seen.add((mention.item, mention.sentence))
         many = frozenset(name for name, seen in places.items() if len(seen) > MAX_PROVENANCES)
         return frozenset(places) - many, many
 
@@ -89,8 +89,8 @@ class Facts(Scratch):
             RecordError: as ``TrexDocument.sentence``; nothing is kept.
         """
         numbers: dict[int, int] = {}
-        for one in mentions:
-            numbers.setdefault(one.sentence, self._n_sentences + len(numbers) + 1)
+        for mention in mentions:
+            numbers.setdefault(mention.sentence, self._n_sentences + len(numbers) + 1)
         texts = [(key, document.sentence(number)) for number, key in numbers.items()]
         self._n_sentences += len(texts)
         self._n_documents += 1
@@ -101,15 +101,15 @@ class Facts(Scratch):
             _INSERT,
             (
                 (
-                    self._rank(one.subject, one.relation),
-                    *one[:3],
+                    self._rank(mention.subject, mention.relation),
+                    *mention[:3],
                     document.item,
-                    one.sentence,
-                    *one.surfaces,
+                    mention.sentence,
+                    *mention.surfaces,
                     self._n_documents,
-                    numbers[one.sentence],
+                    numbers[mention.sentence],
                 )
-                for one in mentions
+                for mention in mentions
             ),
         )
 
@@ -130,8 +130,8 @@ class Facts(Scratch):
     def counts(self) -> Counter[str]:
         """Gives the number of facts of each relation, those with too many provenances not counted."""
         counts: Counter[str] = Counter()
-        for one in self.triples():
-            counts[one.relation] += len(one.well_founded()[0])
+        for triple in self.triples():
+            counts[triple.relation] += len(triple.well_founded()[0])
         return counts
 
     def sentence(self, key: int) -> str:

@@ -51,8 +51,13 @@ def _run(args: argparse.Namespace) -> int:
         value = {
             "ok": not report.has_errors,
             "files": [
-                {"path": one.path, "name": one.name, "n_bytes": one.hashed.n_bytes, "sha256": one.hashed.sha256}
-                for one in report.inputs
+                {
+                    "path": input_.path,
+                    "name": input_.name,
+                    "n_bytes": input_.hashed.n_bytes,
+                    "sha256": input_.hashed.sha256,
+                }
+                for input_ in report.inputs
             ],
             "findings": [dataclasses.asdict(one) for one in findings],
         }
@@ -73,10 +78,12 @@ def _run(args: argparse.Namespace) -> int:
 
 def _named(findings: Iterable[DumpFinding], *, deep: bool) -> list[DumpFinding]:
     """Gives the findings with options by name, without what no longer holds when all was read."""
-    shown = [one for one in findings if not (deep and one.code == "end_not_checked")]
+    shown = [finding for finding in findings if not (deep and finding.code == "end_not_checked")]
     return [
-        dataclasses.replace(one, remedy=_REMEDIES[one.code]) if one.code in _REMEDIES and one.remedy else one
-        for one in shown
+        dataclasses.replace(finding, remedy=_REMEDIES[finding.code])
+        if finding.code in _REMEDIES and finding.remedy
+        else finding
+        for finding in shown
     ]
 
 

@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
 
     options = from_flags(vars(args), KiltEvaluation, quirks=chosen_quirks(args, QUIRKS))
     files = from_flags(vars(args), KiltFiles, predictions=args.predictions)
-    storage = storage_for(*(path for one in fields(files) if (path := getattr(files, one.name)) is not None))
+    storage = storage_for(*(path for field in fields(files) if (path := getattr(files, field.name)) is not None))
     if files.all_tasks is not None:
         return _run_all(files, storage, options, as_json=args.json)
     scores = evaluate_kilt(files, storage, options, reject=report)
@@ -61,7 +61,7 @@ def _run_all(files: KiltFiles, storage: Storage, options: KiltEvaluation, *, as_
         print(json.dumps({name: one.to_json() for name, one in scores.items()}, ensure_ascii=False, indent=2))
     else:
         print(leaderboard_text(scores))
-    return 1 if missing or any(one.rejected for one in scores.values()) else 0
+    return 1 if missing or any(score.rejected for score in scores.values()) else 0
 
 
 COMMAND = Command(

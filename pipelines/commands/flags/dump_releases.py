@@ -17,7 +17,7 @@ Row = tuple[str, object]
 
 def table_bytes(tables: Mapping[str, Sequence[FileEntry]]) -> dict[str, int]:
     """Gives the size of each table."""
-    return {name: sum(one.bytes for one in entries) for name, entries in tables.items()}
+    return {name: sum(entry.bytes for entry in entries) for name, entries in tables.items()}
 
 
 def rejected_rows(rejected: Mapping[str, int]) -> list[Row]:

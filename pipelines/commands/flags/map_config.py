@@ -151,7 +151,7 @@ class _Reader:
 
     def _values(self, name: str, node: yaml.Node, action: argparse.Action) -> list[str]:
         takes_many = action.nargs == "+" and isinstance(node, yaml.SequenceNode)
-        values = [self._text(one, name) for one in (node.value if takes_many else [node])]
+        values = [self._text(part, name) for part in (node.value if takes_many else [node])]
         if action.metavar in PATHS:
             return [value if "://" in value else join(self._folder, value) for value in values]
         if action.metavar == MODEL:

@@ -49,14 +49,14 @@ def takers() -> dict[str, list[str]]:
     """Gives for each flag that is not of all datasets those that take it."""
     found: dict[str, list[str]] = {}
     for dataset in DATASETS:
-        for one in dataset_flags(dataset):
-            found.setdefault(one.flag, []).append(dataset)
+        for dataset_flag in dataset_flags(dataset):
+            found.setdefault(dataset_flag.flag, []).append(dataset)
     return found
 
 
 def add_dataset_flags(parser: Flags) -> None:
     """Declares the flags of all datasets, each once, with the datasets in front of its meaning."""
-    flags = {one.flag: one for dataset in DATASETS for one in dataset_flags(dataset)}
+    flags = {dataset_flag.flag: dataset_flag for dataset in DATASETS for dataset_flag in dataset_flags(dataset)}
     for flag, datasets in takers().items():
         add_flags(parser, [replace(flags[flag], help=f"{', '.join(datasets)}: {flags[flag].help}")])
 
@@ -99,11 +99,15 @@ def map_options(dataset: str, given: Mapping[str, Any], *, split: Split) -> MapO
     """
     if not given["input"]:
         raise SetupError("--input is needed: the files of the dataset.")
-    own = {one.flag: one for one in dataset_flags(dataset)}
+    own = {dataset_flag.flag: dataset_flag for dataset_flag in dataset_flags(dataset)}
     for flag, datasets in takers().items():
         if flag not in own and given[place(flag)] is not None:
             raise SetupError(f"{flag} is for {', '.join(datasets)}, not for {dataset}; leave it out.")
-    files = {one.name: tuple(given[place(one.flag)] or ()) for one in own.values() if one.name in _FILES}
+    files = {
+        declared_option.name: tuple(given[place(declared_option.flag)] or ())
+        for declared_option in own.values()
+        if declared_option.name in _FILES
+    }
     source: SourceOptions = from_flags(given, SOURCES[dataset].options)
     return from_flags(given, MapOptions, dataset=dataset, split=split, source=source, verify=_verify(given), **files)
 
@@ -111,9 +115,9 @@ def map_options(dataset: str, given: Mapping[str, Any], *, split: Split) -> MapO
 def _verify(given: Mapping[str, Any]) -> VerifyOptions | None:
     """Gives how alignments are verified; None where they are not."""
     if given["verify"] is None:
-        for one in flags_of(VerifyOptions):
-            if given[place(one.flag)] is not None:
-                raise SetupError(f"{one.flag} is for --verify MODEL; give it, or leave this out.")
+        for flag_option in flags_of(VerifyOptions):
+            if given[place(flag_option.flag)] is not None:
+                raise SetupError(f"{flag_option.flag} is for --verify MODEL; give it, or leave this out.")
         return None
     if given["rescue"] == 0:
         raise SetupError("--rescue is 0; give at least 1 sentence.")

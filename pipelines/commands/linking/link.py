@@ -30,9 +30,9 @@ def _run(args: argparse.Namespace) -> int:
     with closing(AliasTable(args.release, storage_for(args.release))) as table:
         found = list(link_text(args.text, table, options))
     if args.json:
-        for one in found:
-            span = {"start_char": one.start_char, "end_char": one.end_char}
-            print(json.dumps({**span, **asdict(one.alias)}, ensure_ascii=False))
+        for item in found:
+            span = {"start_char": item.start_char, "end_char": item.end_char}
+            print(json.dumps({**span, **asdict(item.alias)}, ensure_ascii=False))
         return 0 if found else 1
     rows = [("mention", "page", "page id", "prior", "links", "link probability")]
     rows += [

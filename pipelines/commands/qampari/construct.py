@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
     given = vars(args)
     model = None if args.model == "none" else from_flags(given, ModelOptions, model=args.model)
     if model is None:
-        for flag in ("--least-entailment", *(one.flag for one in flags_of(ModelOptions))):
+        for flag in ("--least-entailment", *(flag_option.flag for flag_option in flags_of(ModelOptions))):
             if given[place(flag)] is not None:
                 raise SetupError(f"{flag} is for a model, and --model is none; leave one out.")
     elif given["least_entailment"] is None and os.path.basename(os.path.normpath(model.model)) != _DEFAULT_NAME:

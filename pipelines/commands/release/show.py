@@ -175,7 +175,7 @@ def _as_json(page: Page) -> object:
     def plain(value: object) -> object:
         if isinstance(value, tuple) and hasattr(value, "_asdict"):
             return {name: plain(one) for name, one in value._asdict().items()}
-        return [plain(one) for one in value] if isinstance(value, tuple) else value
+        return [plain(part) for part in value] if isinstance(value, tuple) else value
 
     return {field.name: plain(getattr(page, field.name)) for field in dataclasses.fields(page)}
 

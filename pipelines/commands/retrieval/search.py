@@ -75,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
         if trains:
             return training_line(query, hits, n_negatives=args.negatives)
         if args.form == "trec":
-            return trec_lines(query.query_id, (RankedDocument(one.passage_id, one.score) for one in hits))
+            return trec_lines(query.query_id, (RankedDocument(hit.passage_id, hit.score) for hit in hits))
         return prediction_line(query, hits)
 
     return write_converted(args.queries, args.output, partial(converted, line_of=line_of))

@@ -210,7 +210,7 @@ def _output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
         if separator in code:
             parts = [output_units(part) for part in code.split(separator) if part.strip()]
             if parts and all(parts):
-                return tuple(one for part in parts for one in part)
+                return tuple(text for part in parts for text in part)
     return ()
 
 
