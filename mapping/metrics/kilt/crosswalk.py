@@ -21,8 +21,9 @@ class Crosswalk:
     """Where the places of published records went.
 
     A page goes where evidence in it went, whatever record that was of; a page that no record has evidence in keeps
-    its id, which Wikipedia does not give twice. A place within a page goes where the evidence at exactly this place
-    went, that of the same record before others. What cannot be moved keeps its rank and is right nowhere.
+    its id, which Wikipedia does not give twice. Paragraphs, or a section where it alone is asked for, go where evidence
+    in exactly these went, that of the same record before others. What cannot be moved keeps its rank and is right
+    nowhere.
 
     Attributes:
         moved: spans by what became of them: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
@@ -46,11 +47,13 @@ class Crosswalk:
             if self._pages.get(old) is None:
                 self._pages[old] = new
             if new is not None:
-                values = {name: row[f"new_{name}"] for name in (*_PARAGRAPHS, *_CHARACTERS)}
+                values = {name: row[f"new_{name}"] for name in ("section", *_PARAGRAPHS, *_CHARACTERS)}
                 place = (old, *(str(row[f"old_{name}"]) for name in _PARAGRAPHS))
                 moved = {_PAGE: new, "title": row["new_title"], **values}
-                self._places.setdefault(place, moved)
-                self._places.setdefault((*place, row["example_id"]), moved)
+                section = (old, _section(row["old_section"]))
+                for known in (place, section):
+                    self._places.setdefault(known, moved)
+                    self._places.setdefault((*known, row["example_id"]), moved)
 
     def move(self, record_id: str, provenance: Provenance, keys: Sequence[str]) -> list[Span]:
         """Gives the places in the new snapshot.
@@ -72,7 +75,8 @@ class Crosswalk:
             outcome, new = "moved", {**span, _PAGE: page}
         within = [key for key in keys if key != _PAGE and key in span]
         if within and outcome != "page_gone":
-            place = (old, *(str(span.get(name)) for name in _PARAGRAPHS))
+            names = ("section",) if within == ["section"] else _PARAGRAPHS
+            place = (old, *(_section(span.get(name)) for name in names))
             found = self._places.get((*place, record_id), self._places.get(place))
             if found is None or not found.keys() >= set(within):
                 outcome = "place_unknown"
@@ -81,3 +85,8 @@ class Crosswalk:
                 new |= {key: value for key, value in found.items() if key in span}
         self.moved[outcome] += 1
         return new
+
+
+def _section(value: Any) -> str:
+    """Gives the value of a key as text; a section of a KILT file without its newline."""
+    return str(value).rstrip("\n")

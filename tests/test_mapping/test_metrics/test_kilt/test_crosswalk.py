@@ -19,6 +19,7 @@ from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT
 
 PAGE = ("wikipedia_id",)
+SECTION = ("wikipedia_id", "section")
 PARAGRAPHS = ("wikipedia_id", "start_paragraph_id", "end_paragraph_id")
 
 
@@ -26,9 +27,11 @@ def row(example: str, old: str, paragraph: int, new: tuple[str, int] | None) -> 
     value: dict[str, Any] = dict.fromkeys(CROSSWALK.names)
     value |= {"example_id": example, "output": 0, "evidence": 0, "outcome": "aligned" if new else "missing"}
     value |= {"old_wikipedia_id": old, "old_start_paragraph_id": paragraph, "old_end_paragraph_id": paragraph}
+    value["old_section"] = f"Old {paragraph}"
     if new is not None:
         value |= {"new_wikipedia_id": new[0], "new_title": "T", "new_start_paragraph_id": new[1]}
         value |= {"new_end_paragraph_id": new[1], "new_start_character": 0, "new_end_character": 9}
+        value["new_section"] = f"New {new[1]}"
     return value
 
 
@@ -63,6 +66,22 @@ def crosswalk(tmp_path: Path) -> Crosswalk:
         ("one place that is gone leaves the page", "z", PAGE, {"wikipedia_id": "9"}, {"wikipedia_id": "9"}, "moved"),
         ("a place of the same record comes first", "b", PARAGRAPHS, ("7", 1), ("70", 5), "moved"),
         ("else the first one", "z", PARAGRAPHS, ("7", 1), ("70", 4), "moved"),
+        (
+            "a section alone goes where evidence in it went",
+            "b",
+            SECTION,
+            {"wikipedia_id": "7", "section": "Old 1\n"},
+            {"wikipedia_id": "70", "section": "New 5"},
+            "moved",
+        ),
+        (
+            "another section cannot be known",
+            "b",
+            SECTION,
+            {"wikipedia_id": "7", "section": "Old 9"},
+            {"wikipedia_id": "70", "section": "moved to an unknown place"},
+            "place_unknown",
+        ),
         (
             "another place cannot be known",
             "a",
