@@ -90,7 +90,8 @@ def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path)
     path.write_bytes(b"\xfd7zXZ\x00....")
     plain = str(path).removesuffix(".xz")
     with pytest.raises(
-        SetupError, match=re.escape(f"is a xz file, which is not read. Convert it: xz -dc {path} | bzip2 > {plain}.bz2")
+        SetupError,
+        match=re.escape(f"xz is not read; gzip and bzip2 are. Convert it: xz -dc {path} | bzip2 > {plain}.bz2"),
     ):
         list(iter_lines(STORAGE, str(path)))
 

@@ -73,12 +73,12 @@ def test_how_libraries_end_changes_no_exit_code(
     assert inside == code
 
 
-@pytest.mark.parametrize("place", ["pipelines.commands", "pyarrow"])
-def test_an_interrupt_while_it_loads_leaves_no_traceback(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "name"), [("pipelines.commands", "kbsource"), ("pyarrow", "kbsource show")])
+def test_an_interrupt_while_it_loads_leaves_no_traceback(place: str, name: str, tmp_path: Path) -> None:
     interrupts = f"if name == {place!r}:\n            raise KeyboardInterrupt"
     finder = f"class Finder:\n    def find_spec(self, name, *rest):\n        {interrupts}\n"
     (tmp_path / "sitecustomize.py").write_text(f"import sys\n{finder}sys.meta_path.insert(0, Finder())\n")
-    assert run([*script(), "show", "nowhere", "12"], tmp_path)[::2] == (130, "\nkbsource: interrupted\n")
+    assert run([*script(), "show", "nowhere", "12"], tmp_path)[::2] == (130, f"\n{name}: interrupted\n")
 
 
 def test_all_that_was_printed_arrives() -> None:
