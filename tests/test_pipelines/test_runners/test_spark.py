@@ -22,12 +22,18 @@ from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPool
 
 from benchmarks.make_dump import make_dump
 from kbsource.errors import SetupError
+from pipelines.jobs.amber import make_amber
 from pipelines.jobs.build import build
+from pipelines.jobs.entity_linking import make_entity_linking
 from pipelines.jobs.map_dataset import map_dataset
+from pipelines.jobs.pageviews import make_pageviews
 from pipelines.jobs.qampari import make_qampari
 from pipelines.jobs.wikidata import make_wikidata
+from pipelines.options.amber import AmberJobOptions
 from pipelines.options.build import BuildOptions
+from pipelines.options.entity_linking import EntityLinkingOptions
 from pipelines.options.map import MapOptions
+from pipelines.options.pageviews import PageviewsOptions
 from pipelines.options.qampari import QampariOptions
 from pipelines.options.wikidata import WikidataOptions
 from pipelines.progress import Progress
@@ -130,18 +136,28 @@ def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkC
     assert contents(tmp_path / "spark-map") == contents(tmp_path / "local-map")
 
 
-def test_questions_have_the_same_bytes(cluster: SparkCluster, tmp_path: Path) -> None:
-    wikidata, kb = tmp_path / "wikidata", tmp_path / "kb"
+def test_questions_sets_and_links_have_the_same_bytes(cluster: SparkCluster, tmp_path: Path) -> None:
+    wikidata, kb, views = tmp_path / "wikidata", tmp_path / "kb", tmp_path / "views"
     local = beam_flags("local", workers=None, beam_args=())
     options = WikidataOptions(dump=(str(mini_wikidata.DUMP),), output=str(wikidata), max_rejects=0.01)
-    make_wikidata(options, flags=local, progress=Progress(io.StringIO()))
+    progress = Progress(io.StringIO())
+    make_wikidata(options, flags=local, progress=progress)
     run_build(kb, "local", [], **{**MINI, "wikidata": str(wikidata)})
+    seen = PageviewsOptions(input=(str(mini_wiki.VIEWS),), output=str(views), site=mini_wikidata.SITE)
+    make_pageviews(seen, flags=local, progress=progress)
     for name, flags in (
         ("local", local),
         ("spark", beam_flags("spark", workers=None, beam_args=cluster.flags())),
     ):
-        questions = QampariOptions(kb=str(kb), wikidata=str(wikidata), output=str(tmp_path / name), model=None)
-        make_qampari(questions, flags=flags, progress=Progress(io.StringIO()))
+        made = tmp_path / name
+        questions = QampariOptions(kb=str(kb), wikidata=str(wikidata), output=str(made / "qampari"), model=None)
+        make_qampari(questions, flags=flags, progress=progress)
+        sets = AmberJobOptions(
+            str(kb), str(wikidata), str(views), str(made / "amber"), types=str(mini_wikidata.AMBER_TYPES)
+        )
+        make_amber(sets, flags=flags, progress=progress)
+        links = EntityLinkingOptions(kb=str(kb), output=str(made / "links"), train=100, dev=10)
+        make_entity_linking(links, flags=flags, progress=progress)
 
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
 
