@@ -137,7 +137,7 @@ def validate_kilt(
             for raw in batch:
                 records.check(raw)
             found = [*records.findings, *checker.check(records.spans)]
-            for finding in sorted(found, key=lambda row: row.line):
+            for finding in sorted(found, key=lambda fault: fault.line):
                 checker.result.add(finding)
     return checker.result
 

@@ -157,18 +157,22 @@ def rank_values(work: GroupWork) -> None:
     for batch in work.rows("used"):
         for property_id, kind, value, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             counts[property_id, kind, value] += n
-    ranked = sorted(counts.items(), key=lambda item: (item[0][0], -item[1], item[0]))
-    for _, values in groupby(ranked, key=lambda passage: passage[0][0]):
-        for key, n in islice(values, _MOST_OBJECTS):
-            work.add("used", (*key, n))
+    ranked = sorted((property_id, _rank(kind, value, n)) for (property_id, kind, value), n in counts.items())
+    for property_id, values in groupby(ranked, key=itemgetter(0)):
+        for _, (less_n, _, value, kind) in islice(values, _MOST_OBJECTS):
+            work.add("used", (property_id, kind, value, -less_n))
+
+
+def _rank(kind: int, value: str, n: int) -> tuple[int, int, str, int]:
+    """Gives what a value is ranked by: the most used first, of equal ones by number."""
+    return -n, int(value[1:]) if kind == 1 else 0, value, kind
 
 
 def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, list[str]]:
     """Gives what values are called, by property, the most used first, of equal ones by number."""
     rows: dict[int, list[tuple[int, int, str, int]]] = {}
     for property_id, kind, value, n in _merged(found, "used", 1):
-        order = int(value[1:]) if kind == 1 else 0
-        rows.setdefault(property_id, []).append((-n, order, value, kind))
+        rows.setdefault(property_id, []).append(_rank(kind, value, n))
     objects = {}
     for property_id, values in rows.items():
         most = heapq.nsmallest(_MOST_OBJECTS, values)
