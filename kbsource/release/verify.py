@@ -103,7 +103,7 @@ def verify(
 def _check_sources(path: str, kind: Kind[Any], sources: Mapping[str, str], kinds: Iterable[Kind[Any]]) -> None:
     if odd := [name for name in sources if name not in kind.made_from]:
         flags = " and ".join(f"--{name}" for name in odd)
-        takers = " and ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
+        takers = ", ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
         raise SetupError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)

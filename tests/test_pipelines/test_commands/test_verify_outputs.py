@@ -343,10 +343,8 @@ def test_the_command_says_what_was_checked(
     said = json.loads(capsys.readouterr().out)
     assert (said["ok"], said["n_proofs"], said["has_texts"]) == (False, 30, False)
     assert main(["verify", str(release), "--kb", str(kb)]) == 2
-    assert (
-        "--kb: for a corpus of passages and a QAMPARI release and a release of entity-linking data, not for this kind "
-        "(release of pages)" in capsys.readouterr().err
-    )
+    takers = "a corpus of passages, a QAMPARI release, a release of AmbER sets, a release of entity-linking data"
+    assert f"--kb: for {takers}, not for this kind (release of pages)" in capsys.readouterr().err
     assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err
 
