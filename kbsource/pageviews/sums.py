@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.dump.lines import LineRange
-from kbsource.dump.pageviews import UNKNOWN_TITLE, projects_of, read_range
 from kbsource.files import ReadableStorage, base_name
+from kbsource.pageviews.reading import UNKNOWN_TITLE, projects_of, read_range
 from kbsource.records import BadRecord
 from kbsource.runtime.chunks import Report, rows_batch
 from kbsource.schema import field

@@ -20,11 +20,8 @@ import apache_beam as beam
 from kbsource.errors import named_faults
 from kbsource.files import base_name, join
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.intact import check_sizes
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_rejected
 from kbsource.runtime.chunks import Key, Stored
 from mapping.entity_linking.aliases import mention_groups
@@ -34,6 +31,7 @@ from mapping.entity_linking.links import SKIPPED
 from mapping.entity_linking.records import SPLITS, lines_path
 from mapping.entity_linking.sampling import Sampling, hash_groups
 from mapping.entity_linking.schema import ALIASES, CHOSEN, KEY_ORDER, KEYS, LINES, MENTION_ORDER
+from pipelines.jobs.shared_inputs import pages_input
 from pipelines.linking import steps
 from pipelines.linking.ranges import Plan, Ranges, mention_bounds
 from pipelines.options.entity_linking import EntityLinkingOptions
@@ -42,9 +40,9 @@ from pipelines.primitives.regroup import Regroup
 from pipelines.primitives.together import Together
 from pipelines.primitives.write_table import WriteTable
 from pipelines.progress import Done, Progress
-from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.stores.storage import storage_for
 
 Given = beam.pvalue.AsSingleton
 _Counts = Sequence[tuple[Key, Mapping[str, int]]]
@@ -81,13 +79,7 @@ def make_entity_linking(
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    check_paths(flags, options.kb, options.output)
-    kb, output = absolute(options.kb), absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(output, kb)
-    check_output(output, storage)
-    release = PAGES_RELEASE.read(kb, storage)
-    files = release.tables["pages"]
-    check_sizes(kb, files, storage)
+    kb, output, storage, release = pages_input(options.kb, options.output, flags=flags)
     exclusion, inputs = Exclusion(), []
     if options.exclude is not None:
         lists = storage_for(options.exclude)
@@ -97,7 +89,7 @@ def make_entity_linking(
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
     with ReleaseFolder(output, storage, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
-        plan = Plan(kb, release.sha256, files, sampling, exclusion.page_ids, output, out.staging)
+        plan = Plan(kb, release.sha256, release.tables["pages"], sampling, exclusion.page_ids, output, out.staging)
         _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
         with progress.stage("links", _read(plan)):
             run_pipeline(pipeline, "entity-linking")

@@ -10,35 +10,33 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 
 import apache_beam as beam
 
 from kbsource.dump.digests import CheckedStorage, HashedFile
-from kbsource.dump.lines import LineRange, expand_paths, plan_lines
+from kbsource.dump.lines import LineRange, plan_lines
 from kbsource.dump.rejects import check_rejects
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError, named_faults
-from kbsource.files import base_name, join
+from kbsource.files import join
 from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, line_counts
 from kbsource.pageviews.sums import MERGED_ROWS, PAGEVIEWS, TitleGroups, merge_groups, sum_group, sum_range
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
 from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, read_chunk_report, read_stored, write_chunk
 from kbsource.site import Site
-from pipelines.jobs.input_hashes import hash_inputs
+from pipelines.jobs.shared_inputs import line_files
 from pipelines.options.pageviews import PageviewsOptions
 from pipelines.primitives.group_map import GroupMap, GroupWork
 from pipelines.primitives.regroup import Regroup
 from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
-from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.dump_files import check_names, range_size
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.stores.storage import storage_for
 
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
@@ -77,21 +75,18 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    check_paths(flags, *options.input, options.output)
-    output = absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(output, *options.input)
-    check_output(output, storage)
-    paths = [absolute(path) for path in expand_paths(options.input, storage)]
-    check_names(paths)
-    check_views_files([base_name(path) for path in paths])
-    n_bytes = sum(storage.size(path) for path in paths)
-    range_bytes = options.range_bytes or range_size(n_bytes)
-    plan_lines(paths, storage, range_bytes=range_bytes)  # what cannot be read is refused before it is hashed
-    hashed = hash_inputs(paths, storage, progress)
-    ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
-    inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
-    job = {"inputs": [asdict(input_) for input_ in inputs], "options": options.data_options()}
-    with ReleaseFolder(output, storage, kind=PAGEVIEWS_RELEASE, job=job) as out:
+    given = line_files(
+        options.input,
+        options.output,
+        options.range_bytes,
+        plan=plan_lines,
+        check=check_views_files,
+        flags=flags,
+        progress=progress,
+    )
+    output, storage, hashed, ranges, inputs = given
+    with ReleaseFolder(output, storage, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
+        n_bytes = sum(file.bytes for file in inputs)
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
         read = _SumRange(hashed, Site(language_of_dbname(options.site), options.site), join(out.staging, READ))
         finish = _Commit(options, inputs, output)

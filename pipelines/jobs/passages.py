@@ -18,11 +18,9 @@ import pyarrow as pa
 
 from kbsource.errors import DataError, named_faults
 from kbsource.files import join
-from kbsource.release.intact import check_sizes
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.kind import PagesManifest
 from kbsource.runtime.chunks import Key, Stored
 from mapping.passages.corpus import (
     COUNTS,
@@ -35,12 +33,13 @@ from mapping.passages.corpus import (
 from mapping.passages.forms import KiltPages, line_forms
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.search.tokens import tokeniser_name
+from pipelines.jobs.shared_inputs import pages_input
 from pipelines.options.passages import PassagesOptions
 from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
-from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.stores.storage import storage_for
 from pipelines.transforms.cut_passages import CutPassages
 
 
@@ -73,17 +72,11 @@ def make_passages(options: PassagesOptions, *, flags: Sequence[str], progress: P
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    check_paths(flags, options.kb, options.output)
-    kb, output = absolute(options.kb), absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(output, kb)
-    check_output(output, storage)
-    release = PAGES_RELEASE.read(kb, storage)
-    pages = release.tables["pages"]
-    check_sizes(kb, pages, storage)
+    kb, output, storage, release = pages_input(options.kb, options.output, flags=flags)
     job = {"release": release.facts(), "options": options.data_options()}
     with ReleaseFolder(output, storage, kind=PASSAGES_CORPUS, job=job) as out:
         _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
-        sizes = [entry.rows or 0 for entry in pages]
+        sizes = [entry.rows or 0 for entry in release.tables["pages"]]
         with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
             run_pipeline(pipeline, "passages")
     return PassagesSummary(options.output, PASSAGES_CORPUS.read(output, storage), time.monotonic() - started)

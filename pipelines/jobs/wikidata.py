@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
@@ -18,14 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.dump.digests import CheckedStorage
-from kbsource.dump.lines import LineRange, expand_paths
+from kbsource.dump.lines import LineRange
 from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
 from kbsource.errors import DataError, named_faults
-from kbsource.files import base_name, join
+from kbsource.files import join
 from kbsource.languages import language_codes
 from kbsource.pages.assembly import dump_date
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.runtime.chunks import Key, Stored, read_chunk_report
@@ -42,7 +40,7 @@ from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
 from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport
-from pipelines.jobs.input_hashes import hash_inputs
+from pipelines.jobs.shared_inputs import line_files
 from pipelines.jobs.wikidata_files import MakeFiles, write_plan
 from pipelines.options.fields import nearest
 from pipelines.options.wikidata import WikidataOptions
@@ -50,10 +48,9 @@ from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.regroup import Regroup
 from pipelines.primitives.together import Together
 from pipelines.progress import Progress, chunks_done
-from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.dump_files import check_names, range_size
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.stores.storage import storage_for
 
 READ = "read"
 """Folder in the staging folder for the chunks of the ranges that were read."""
@@ -90,19 +87,11 @@ def make_wikidata(options: WikidataOptions, *, flags: Sequence[str], progress: P
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    check_paths(flags, *options.dump, options.output)
-    output = absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(output, *options.dump)
-    check_output(output, storage)
-    paths = [absolute(path) for path in expand_paths(options.dump, storage)]
-    check_names(paths)
-    range_bytes = options.range_bytes or range_size(sum(storage.size(path) for path in paths))
-    plan_lines(paths, storage, range_bytes=range_bytes)  # what is no dump is refused before it is hashed
-    hashed = hash_inputs(paths, storage, progress)
-    ranges = plan_lines(paths, CheckedStorage(storage, hashed), range_bytes=range_bytes)
-    inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
-    job = {"inputs": [asdict(input_) for input_ in inputs], "options": options.data_options()}
-    with ReleaseFolder(output, storage, kind=WIKIDATA_RELEASE, job=job) as out:
+    given = line_files(
+        options.dump, options.output, options.range_bytes, plan=plan_lines, flags=flags, progress=progress
+    )
+    output, storage, hashed, ranges, inputs = given
+    with ReleaseFolder(output, storage, kind=WIKIDATA_RELEASE, job=given.job(options.data_options())) as out:
         write_plan(ranges, hashed, out.staging, storage)
         _ = pipeline | "wikidata" >> MakeWikidata(options, inputs, ranges, output=output, staging=out.staging)
         sizes = [part.end - part.start for part in ranges]

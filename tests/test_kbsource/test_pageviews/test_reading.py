@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.dump.lines import plan_lines
-from kbsource.dump.pageviews import PageViews, projects_of, read_range
 from kbsource.files import LocalStorage
+from kbsource.pageviews.reading import PageViews, projects_of, read_range
 from kbsource.records import BadRecord
 from tests.support.examples import examples
 from tests.support.real_data import real_path
