@@ -72,20 +72,23 @@ def equal_blocks(old: str, new: str) -> list[Block]:
     return blocks
 
 
-def move_piece(blocks: Sequence[Block], new_size: int, start: int, end: int) -> tuple[int, int]:
-    """Gives where a piece of the old version stands in the new one; an end that is no longer there is where what came
-    instead of it ends.
+def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
+    """Gives where a piece of the old version stands in the new one, or else what came instead of it, without the blanks
+    around it; nothing is given as an empty piece.
 
     Args:
-        blocks: of the two texts.
-        new_size: code points in the new one.
+        old, new: the versions.
         start, end: of the piece, half-open.
     """
-    new_start, new_end = 0, new_size
+    blocks, new_start, new_end = equal_blocks(old, new), 0, len(new)
     if number := bisect_right(blocks, start, key=attrgetter("old_start")):
         before = blocks[number - 1]
         new_start = before.new_start + min(start - before.old_start, before.size)
     if (number := bisect_left(blocks, end, key=lambda block: block.old_start + block.size)) < len(blocks):
         after = blocks[number]
         new_end = after.new_start + max(end - after.old_start, 0)
+    while new_start < new_end and new[new_start].isspace() and not old[start:end][:1].isspace():
+        new_start += 1
+    while new_start < new_end and new[new_end - 1].isspace() and not old[start:end][-1:].isspace():
+        new_end -= 1
     return new_start, max(new_start, new_end)

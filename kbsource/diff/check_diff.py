@@ -152,9 +152,10 @@ class _DiffChecks:
                 self._found.add(_SPANS, "piece_law", _named(piece))
             at[element], before = end, element
             self._check_piece(piece, old)
-        if old is not None and (row["text_changed"] or row["outcome"] == "gone"):
-            wanted = {number: len(text) for number, text in enumerate(old)}
-            if at != wanted:
+        if old is not None:
+            is_other = row["text_changed"] or row["outcome"] == "gone"
+            wanted = old if is_other else old[:1] if row["title_changed"] else []
+            if at != {number: len(text) for number, text in enumerate(wanted)}:
                 self._found.add(_SPANS, "piece_law", f"page {row['old_page_id']}: pieces do not cover its elements")
 
     def _check_piece(self, piece: _Row, old: list[str] | None) -> None:
@@ -189,7 +190,7 @@ def _row_fault(row: _Row) -> str | None:
         return f"{outcome}, origin {row['origin_page_id']}"
     if (kept is not None) != has_old or not 0.0 <= (kept or 0.0) <= 1.0:
         return f"{outcome}, kept {kept}"
-    if (row["text_changed"] is None or row["title_changed"] is None) == is_pair:
+    if {row["text_changed"] is None, row["title_changed"] is None} != {not is_pair}:
         return f"{outcome}, text changed {row['text_changed']}, title changed {row['title_changed']}"
     if outcome in ("unchanged", "changed", "renamed") and (
         row["matched_by"] != "page_id"

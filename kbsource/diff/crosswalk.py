@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from kbsource.diff.blocks import equal_blocks, move_piece
+from kbsource.diff.blocks import move_piece
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.diff.page_texts import PageTexts
 from kbsource.files import Storage, storage_or_local
@@ -111,8 +111,7 @@ class ReleaseDiff:
         own_start, own_end = max(start, first), min(end, piece["old_end"])
         new_start, new_end = own_start - first, own_end - first
         if piece["outcome"] == "edited":
-            new_text = found.texts[element]
-            new_start, new_end = move_piece(equal_blocks(text, new_text), len(new_text), own_start, own_end)
+            new_start, new_end = move_piece(text, found.texts[element], own_start, own_end)
         new_start, new_end = piece["new_start"] + new_start, piece["new_start"] + new_end
         if new_start == new_end and start < end:
             return _GONE
