@@ -22,29 +22,29 @@ _BATCH_ROWS = 1 << 16
 
 # Ids of pages that have no partner yet.
 _LEFT = """
-create or replace temp table left_old as
-    select page_id, title, qid from old_pages where page_id not in (select old_id from pairs);
-create or replace temp table left_new as
-    select page_id, title, qid from new_pages where page_id not in (select new_id from pairs);
+create or replace table left_old as
+    select page_id, title, qid from old_pages anti join pairs on page_id = old_id;
+create or replace table left_new as
+    select page_id, title, qid from new_pages anti join pairs on page_id = new_id;
 """
 # Where a redirect that a page became, or came from, leads: by its id, else by its title.
 _LED = """
-create temp table {name} as
+create table {name} as
     select page.page_id, coalesce(by_id.final_page_id, by_title.final_page_id) as target
     from left_{side} page
     left join (
         select page_id, max(final_page_id) as final_page_id from {other}_redirects
-        where final_page_id in (select page_id from {other}_pages) group by page_id
+        semi join {other}_pages target on target.page_id = final_page_id group by page_id
     ) by_id on by_id.page_id = page.page_id
     left join (
         select title, arg_max(final_page_id, page_id) as final_page_id from {other}_redirects
-        where final_page_id in (select page_id from {other}_pages) group by title
+        semi join {other}_pages target on target.page_id = final_page_id group by title
     ) by_title on by_title.title = page.title
     where coalesce(by_id.final_page_id, by_title.final_page_id) is not null;
 """
 _MATCH = (
     """
-create temp table pairs as
+create table pairs as
     select page_id as old_id, page_id as new_id, 'page_id' as matched_by from old_pages
     semi join new_pages using (page_id);
 """,
@@ -64,13 +64,13 @@ insert into pairs
     _LED.format(name="merged", side="old", other="new"),
     _LED.format(name="split", side="new", other="old"),
     """
-create temp table matched as
+create table matched as
     select old_id, new_id, null::bigint as origin_id, matched_by from pairs
     union all select page_id, target, null, 'redirect' from merged
-    union all select page_id, null, null, null from left_old where page_id not in (select page_id from merged)
+    union all select page_id, null, null, null from left_old anti join merged using (page_id)
     union all select null, page_id, target, 'redirect' from split
-    union all select null, page_id, null, null from left_new where page_id not in (select page_id from split);
-create temp table pages as
+    union all select null, page_id, null, null from left_new anti join split using (page_id);
+create table pages as
     select
         old_id as old_page_id, new_id as new_page_id, origin_id as origin_page_id,
         old.title as old_title, new.title as new_title, old.qid as old_qid, new.qid as new_qid,
@@ -157,6 +157,17 @@ where old.id is null or new.id is null or new.target is distinct from place.new_
     or (old.target is not null and new.target is null)
 order by 1
 """
+TITLE_MAP = """
+select old_title, max_by(new_title, old_page_id)
+from pages
+left join (select title, max(page_id) as page_id from new_pages group by title) article on article.title = old_title
+left join (
+    select title, arg_max(final_page_id, page_id) as page_id from new_redirects group by title
+) redirect on redirect.title = old_title
+where title_changed and coalesce(article.page_id, redirect.page_id) is distinct from new_page_id
+group by old_title order by old_title
+"""
+"""Titles of old pages that do not lead to what the page is now, with the title that does."""
 
 
 class Joins:
@@ -215,6 +226,7 @@ class Joins:
         reader = self._connection.sql(query).to_arrow_reader(_BATCH_ROWS)
         return rebatched((batch.cast(schema) for batch in reader), _BATCH_ROWS)
 
-    def counts(self, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """Gives the rows of a query that has few."""
-        return self._connection.execute(query).fetchall()
+        result = self._connection.execute(query)
+        return iter(result.fetchone, None)

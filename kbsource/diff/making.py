@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from kbsource.diff.comparing import COMPARED_SCHEMA, STAGED, Compared, compare_pages
 from kbsource.diff.fingerprints import write_fingerprints
-from kbsource.diff.joins import COMPARED, PAGE_ROWS, REDIRECT_ROWS, SECTION_ROWS, SPAN_ROWS, Joins
-from kbsource.diff.kind import RELEASE_DIFF, REPORT, TEXT_REPORT
+from kbsource.diff.joins import COMPARED, PAGE_ROWS, REDIRECT_ROWS, SECTION_ROWS, SPAN_ROWS, TITLE_MAP, Joins
+from kbsource.diff.kind import RELEASE_DIFF, REPORT, TEXT_REPORT, TITLE_MAP_FILE
 from kbsource.diff.page_texts import PageTexts
 from kbsource.diff.report import FLAGS, MOST_CHANGED_PAGES, report_text, share
 from kbsource.diff.schema import PAGE_OUTCOMES, REDIRECT_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, TABLES
@@ -119,6 +119,8 @@ def make_diff(
                     table: {outcome: counts[table][outcome] for outcome in outcomes}
                     for table, (_, outcomes) in _QUERIES.items()
                 }
+                moved = (f"{old_title}\t{new_title}\n".encode() for old_title, new_title in joins.rows(TITLE_MAP))
+                entries.append(write_lines(moved, TITLE_MAP_FILE, output=out.folder, storage=local))
                 report = {**facts, "counts": by_outcome, **_figures(joins)}
             for file, content in ((REPORT, canonical_json(report)), (TEXT_REPORT, report_text(report).encode())):
                 entries.append(write_lines(content.splitlines(keepends=True), file, output=out.folder, storage=local))
@@ -131,7 +133,7 @@ def make_diff(
 def _compare(
     joins: Joins, before: PageTexts, after: PageTexts, folder: str, on_step: Callable[[str, int, int], None]
 ) -> None:
-    [(n_pages,)] = joins.counts(f"select count(*) from ({COMPARED})")
+    [(n_pages,)] = joins.rows(f"select count(*) from ({COMPARED})")
     n_done = 0
 
     def see() -> None:
@@ -157,9 +159,9 @@ def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterato
 
 def _figures(joins: Joins) -> dict[str, Any]:
     """Gives what a report says beside the counts by outcome."""
-    [(text_changed, title_changed, qid_moved, old_chars, kept_chars)] = joins.counts(FLAGS)
+    [(text_changed, title_changed, qid_moved, old_chars, kept_chars)] = joins.rows(FLAGS)
     names = ("title", "old_page_id", "outcome", "old_chars", "new_chars", "kept_chars")
-    most_changed = [dict(zip(names, row, strict=True)) for row in joins.counts(MOST_CHANGED_PAGES)]
+    most_changed = [dict(zip(names, row, strict=True)) for row in joins.rows(MOST_CHANGED_PAGES)]
     return {
         "flags": {"text_changed": text_changed, "title_changed": title_changed, "qid_moved": qid_moved},
         "text": {"old_chars": old_chars, "kept_chars": kept_chars, "kept_share": share(kept_chars, old_chars)},

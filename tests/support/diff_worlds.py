@@ -147,7 +147,7 @@ class Changes:
     def split(self) -> None:
         if self.world.redirects:
             title = self.rng.choice(sorted(self.world.redirects))
-            page_id, target = self.world.redirects.pop(title)
+            page_id, _ = self.world.redirects.pop(title)
             page_id = page_id if self.rng.random() < 0.7 else self._new_id()
             self.put(WorldPage(page_id, title, self.texts()))
 

@@ -33,7 +33,9 @@ def test_a_piece_within_a_block_is_the_same_and_any_other_lies_in_the_text(
     start, end = sorted((data.draw(st.integers(0, len(old))), data.draw(st.integers(0, len(old)))))
     new_start, new_end = move_piece(old, new, start, end)
     assert 0 <= new_start <= new_end <= len(new)
-    if start < end and any(one.old_start <= start and end <= one.old_start + one.size for one in equal_blocks(old, new)):
+    if start < end and any(
+        one.old_start <= start and end <= one.old_start + one.size for one in equal_blocks(old, new)
+    ):
         assert new[new_start:new_end] == old[start:end]
 
 

@@ -67,7 +67,9 @@ def _first(rows: Rows, **wanted: Any) -> dict[str, Any]:
         ("page_changes", lambda rows: _first(rows, outcome="added").update(text_changed=False), "change_law"),
         (
             "page_changes",
-            lambda rows: _first(rows, outcome="added").update(new_page_id=_first(rows, outcome="changed")["new_page_id"]),
+            lambda rows: _first(rows, outcome="added").update(
+                new_page_id=_first(rows, outcome="changed")["new_page_id"]
+            ),
             "page_unnamed",
         ),
         ("section_changes", lambda rows: rows[0].update(kept=1.5), "change_law"),
@@ -92,7 +94,11 @@ def test_tables_that_contradict_themselves_are_found(
             lambda rows: _first(rows, outcome="changed").update(outcome="unchanged", text_changed=False),
             "change_differs",
         ),
-        ("span_changes", lambda rows: _first(rows, outcome="same", old_element=1).update(new_element=0), "piece_differs"),
+        (
+            "span_changes",
+            lambda rows: _first(rows, outcome="same", old_element=1).update(new_element=0),
+            "piece_differs",
+        ),
         ("span_changes", lambda rows: _first(rows, outcome="edited").update(new_end=10**6), "piece_differs"),
         ("span_changes", lambda rows: rows.pop(), "piece_law"),
     ],
