@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 
-from kbsource.diff.sections import PageText
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Storage
 from kbsource.release.layout import MANIFEST
@@ -18,6 +17,20 @@ from kbsource.release.pages.pages_reader import PagesReader
 
 _COLUMNS = tuple(f"elements.list.element.{name}" for name in ("kind", "section", "text"))
 _CACHED = 64
+
+
+class PageText(NamedTuple):
+    """What of a page is compared, an item an element.
+
+    Attributes:
+        texts: the texts.
+        sections: headings that each stands under, outermost first; a heading's own comes last.
+        is_heading: whether each is a heading.
+    """
+
+    texts: list[str]
+    sections: list[list[str]]
+    is_heading: list[bool]
 
 
 class PageTexts:

@@ -7,20 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kbsource.diff.elements import Piece, longest_ascending
-
-
-class PageText(NamedTuple):
-    """What of a page is compared, an item an element.
-
-    Attributes:
-        texts: the texts.
-        sections: headings that each stands under, outermost first; a heading's own comes last.
-        is_heading: whether each is a heading.
-    """
-
-    texts: list[str]
-    sections: list[list[str]]
-    is_heading: list[bool]
+from kbsource.diff.page_texts import PageText
 
 
 class SectionChange(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbsource.diff.elements import match_elements
-from kbsource.diff.sections import PageText, match_sections
+from kbsource.diff.page_texts import PageText
+from kbsource.diff.sections import match_sections
 
 LONG = "The river Tey rises in the hills and flows to the sea."
 OTHER = "Goats of the island are kept for milk, which is sold in spring."
