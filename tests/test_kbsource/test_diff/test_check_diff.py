@@ -17,7 +17,7 @@ from kbsource.files import LocalStorage
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from tests.support.diff_worlds import Changes, write_world
-from tests.support.verified import manifest_bytes, verified
+from tests.support.verified import seal, verified
 
 Rows = list[dict[str, Any]]
 
@@ -38,16 +38,10 @@ def _rules(made: Path, folder: Path, table: str, change: Callable[[Rows], object
     rows = list(read_table(str(folder / "diff"), table, LocalStorage()))
     change(rows)
     values = [[row[name] for name in TABLES[table].names] for row in rows]
-    entry = write_rows(values, table, TABLES[table], output=str(folder / "diff"), storage=LocalStorage())
-    path = folder / "diff" / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    form = manifest.pop("format")
-    del manifest["manifest_sha256"]
-    listed = {"file": entry.file, "rows": entry.rows, "bytes": entry.bytes, "sha256": entry.sha256}
-    manifest["files"] = [listed if file["file"] == entry.file else file for file in manifest["files"]]
-    by_outcome = manifest["counts"][table]
-    manifest["counts"][table] = {name: sum(row["outcome"] == name for row in rows) for name in by_outcome}
-    path.write_bytes(manifest_bytes(manifest, form=form))
+    write_rows(values, table, TABLES[table], output=str(folder / "diff"), storage=LocalStorage())
+    counts = json.loads((folder / "diff" / "manifest.json").read_bytes())["counts"]
+    counts[table] = {name: sum(row["outcome"] == name for row in rows) for name in counts[table]}
+    seal(folder / "diff", counts=counts)
     sources = {"old": made / "old" / "release", "new": made / "new" / "release"} if compared else {}
     return {one.rule for one in verified(folder / "diff", **sources).findings}
 
