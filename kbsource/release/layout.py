@@ -24,10 +24,10 @@ STAGING = "_staging"
 INDEX = "index"
 EXTRA = frozenset(
     """
-    README.md LICENSE LICENSE.txt ATTRIBUTION.md CITATION.cff croissant.json prov.json .gitattributes
+    README.md LICENSE LICENSE.txt ATTRIBUTION.md CITATION.cff croissant.json prov.json .gitattributes hub
     """.split()
 )
-"""Files that people, or ``kbsource publish``, add to a finished release on purpose, at its top level."""
+"""What people, or ``kbsource publish``, add to a finished release on purpose, at its top level."""
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:

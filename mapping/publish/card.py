@@ -8,14 +8,13 @@ from typing import Any
 
 import yaml
 
-from mapping.publish.configs import Config, hub_configs, hub_values
+from mapping.publish.configs import Config, hub_values
 from mapping.publish.croissant import record_name
 from mapping.publish.rights import Right, hub_licences
 from mapping.publish.subject import Part, Subject
 from mapping.publish.table_docs import TABLE_HEADS, Known, column_rows, markdown_table
 
 _SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
-_READERS = {".jsonl": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
 _SUFFIXES = ("K", "K", "K", "M", "M", "M", "B")
 
 
@@ -86,23 +85,24 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
     where = subject.repo_id or "FOLDER"
     lines: list[str] = []
     if configs:
-        main = hub_configs(configs)[0]
+        main = configs[0]
         split = next((split for split in main.splits if main.n_rows(split)), next(iter(main.splits)))
         lines += [
             "from datasets import load_dataset",
             f'rows = load_dataset("{where}", "{main.name}", split="{split}")',
         ]
-        if main.table is not None:
-            folder = main.splits[split][0].file.rpartition("/")[0]
-            lines += [
-                "",
-                "import duckdb, mlcroissant, pandas, polars  # inside of the folder; each alone will do",
-                f"duckdb.sql(\"select * from '{folder}/*.parquet'\")",
-                f'polars.scan_parquet("{folder}/*.parquet")',
-                f'pandas.read_parquet("{folder}")',
-                f'spark.read.parquet("{folder}")',
-                f'mlcroissant.Dataset("croissant.json").records("{record_name(main, split)}")',
-            ]
+        file = main.splits[split][0].file
+        place = file if main.table is None else file.rpartition("/")[0]
+        pattern = file if main.table is None else f"{place}/*.parquet"
+        lines += [
+            "",
+            "import duckdb, mlcroissant, pandas, polars  # inside of the folder; each alone will do",
+            f"duckdb.sql(\"select * from '{pattern}'\")",
+            f'polars.scan_parquet("{pattern}")',
+            f'pandas.read_parquet("{place}")',
+            f'spark.read.parquet("{place}")',
+            f'mlcroissant.Dataset("croissant.json").records("{record_name(main, split)}")',
+        ]
     if "pages" in subject.whole.manifest.tables:
         lines += [
             "",
@@ -110,26 +110,16 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
             'page = KnowledgeSource.open("FOLDER").by_title("Alan Turing")',
         ]
     parts = ["```python\n" + "\n".join(lines) + "\n```"] if lines else []
-    chosen = hub_configs(configs)
-    if others := [config for config in configs if config not in chosen]:
-        calls = "\n".join(f"# {config.name}\n{_call(config)}" for config in others)
+    if any(config.table is None for config in configs):
         parts.append(
-            "`datasets` reads the configurations of a folder in one format only. What is in another one is loaded by "
-            f"its paths, inside of the folder:\n\n```python\n{calls}\n```"
+            "`hub/` has the records of the release's files of lines once more as Parquet, since `datasets` loads all "
+            "of a folder in one format. What has no type in common is JSON text there. kbsource does not read it."
         )
     parts.append(
         "`kbsource verify FOLDER` recomputes every hash and every law of the release; the files of this folder beside "
         "those of the release are named and no fault."
     )
     return "\n\n".join(parts)
-
-
-def _call(config: Config) -> str:
-    files = {split: config.paths(split) for split in config.splits if config.n_rows(split)} or {
-        split: config.paths(split) for split in config.splits
-    }
-    further = r', sep="\t"' if config.suffix == ".tsv" else ""
-    return f'load_dataset("{_READERS[config.suffix]}", data_files={json.dumps(files)}{further})'
 
 
 def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:

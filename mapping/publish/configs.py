@@ -29,15 +29,13 @@ class Config:
     Attributes:
         name: as it is loaded by.
         table: name of the table; None for files of lines.
-        schema: of the table, as it is stored.
+        schema: as it is stored; None for files of lines.
         splits: files of each split, in order, by their path in the release.
-        suffix: of all files.
     """
 
     name: str
     table: str | None
     schema: pa.Schema | None
-    suffix: str
     splits: dict[str, list[FileEntry]] = field(default_factory=dict)
 
     def n_rows(self, split: str) -> int:
@@ -55,7 +53,7 @@ class Config:
         folder = {str(PurePosixPath(file).parent) for file in files}
         if len(files) == 1:
             return files[0]
-        return f"{folder.pop()}/*{self.suffix}" if self.table is not None and len(folder) == 1 else files
+        return f"{folder.pop()}/*.parquet" if self.table is not None and len(folder) == 1 else files
 
 
 def configs_of(subject: Subject, path: str, storage: Storage) -> list[Config]:
@@ -96,15 +94,14 @@ def _tables(part: Part, path: str, storage: Storage) -> Iterator[tuple[Config, s
         located = [part.located(entry) for entry in entries]
         with opened_table(join(path, located[0].file), storage) as file:
             schema = file.schema_arrow
-        yield Config(_prefixed(part, table), table, schema, ".parquet"), _split_of(part), located
+        yield Config(_prefixed(part, table), table, schema), _split_of(part), located
 
 
 def _lines(part: Part) -> Iterator[tuple[Config, str, list[FileEntry]]]:
     for entry in part.manifest.files:
         if entry.bytes and entry.file.endswith(_LINES):
             name, split = named_lines(entry.file)
-            suffix = PurePosixPath(entry.file).suffix
-            yield Config(_prefixed(part, name), None, None, suffix), split or _split_of(part), [part.located(entry)]
+            yield Config(_prefixed(part, name), None, None), split or _split_of(part), [part.located(entry)]
 
 
 def named_lines(file: str) -> tuple[str, str | None]:
@@ -129,30 +126,18 @@ def named_lines(file: str) -> tuple[str, str | None]:
     return "-".join(word for word in words if word) or "lines", split
 
 
-def hub_configs(configs: Sequence[Config]) -> list[Config]:
-    """Gives those that the metadata of a dataset card can name: ``datasets`` reads all of a folder in one format.
-
-    That is Parquet where a table has rows, else the format of what comes first. The others are loaded by their paths.
-    """
-    suffixes = [config.suffix for config in configs if config.total or config.table is None]
-    suffix = ".parquet" if ".parquet" in suffixes or not suffixes else suffixes[0]
-    return [config for config in configs if config.suffix == suffix]
-
-
 def hub_values(configs: Sequence[Config]) -> list[Mapping[str, object]]:
-    """Gives ``hub_configs`` as the metadata of a dataset card has them.
+    """Gives them as the metadata of a dataset card has them.
 
     A split without rows is left out where another one has some: ``datasets`` loads no table without rows, and would
     load none of the others either.
     """
     result: list[Mapping[str, object]] = []
-    for config in hub_configs(configs):
+    for config in configs:
         full = [split for split in config.splits if config.n_rows(split)] or list(config.splits)
         value: dict[str, object] = {"config_name": config.name}
         if not result:
             value["default"] = True
-        if config.suffix == ".tsv":
-            value["sep"] = "\t"
         value["data_files"] = [{"split": split, "path": config.paths(split)} for split in full]
         result.append(value)
     return result

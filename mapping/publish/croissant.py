@@ -52,7 +52,6 @@ _FORMATS = {
 def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> dict[str, Any]:
     """Gives ``croissant.json`` as JSON values."""
     entries = [entry for part in subject.parts for entry in part.entries()]
-    tables = [config for config in configs if config.table is not None]
     values: dict[str, Any] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -71,12 +70,17 @@ def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Righ
         values["inLanguage"] = subject.languages
     if subject.day is not None:
         values["datePublished"] = subject.day
-    values["distribution"] = [
-        *map(_file_object, entries),
-        *(files for config in tables for files in _file_sets(config)),
-    ]
-    values["recordSet"] = [records for config in tables for records in _record_sets(config)]
+    sets = [files for config in configs for files in _file_sets(config)]
+    values["distribution"] = [*map(_file_object, (*entries, *_hub_files(configs))), *sets]
+    values["recordSet"] = [records for config in configs for records in _record_sets(config)]
     return values
+
+
+def _hub_files(configs: Sequence[Config]) -> Iterator[FileEntry]:
+    """Gives the files that are no part of the release."""
+    for config in configs:
+        if config.table is None:
+            yield from (entry for entries in config.splits.values() for entry in entries)
 
 
 def _cite_as(subject: Subject, rights: tuple[Right, ...]) -> str:
@@ -108,7 +112,7 @@ def _file_sets(config: Config) -> Iterator[dict[str, Any]]:
                 "@type": "cr:FileSet",
                 "@id": f"files-of-{record_name(config, split)}",
                 "name": f"files of {record_name(config, split)}",
-                "encodingFormat": _FORMATS[config.suffix],
+                "encodingFormat": _FORMATS[".parquet"],
                 "includes": [entry.file for entry in entries],
             }
 
@@ -120,18 +124,19 @@ def _record_sets(config: Config) -> Iterator[dict[str, Any]]:
         source = (
             {"fileSet": {"@id": f"files-of-{name}"}} if len(entries) > 1 else {"fileObject": {"@id": entries[0].file}}
         )
-        yield {
-            "@type": "cr:RecordSet",
-            "@id": name,
-            "name": name,
-            "field": [_field(column, name, source) for column in config.schema],
-        }
+        fields = [_field(column, name, source) for column in config.schema]
+        left_out = [field["name"].rpartition("/")[2] for field in fields if not field.get("subField", True)]
+        records = {"@type": "cr:RecordSet", "@id": name, "name": name}
+        if left_out:
+            records["description"] = f"Without what is in the Parquet file alone: {', '.join(left_out)}."
+        yield {**records, "field": [field for field in fields if field.get("subField", True)]}
 
 
 def _field(column: pa.Field, record_set: str, source: Mapping[str, Any]) -> dict[str, Any]:
     """Gives a column. Of a list of structs the fields are listed, and of these those that are lists of values.
 
-    What is nested deeper is named in the description alone: no path of Croissant leads there.
+    What is nested deeper is named in the description alone: no path of Croissant leads there. Without any field that
+    can be listed the column cannot be read.
     """
     name, inner, depth = f"{record_set}/{column.name}", column.type, 0
     while pa.types.is_list(inner):

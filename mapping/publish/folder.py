@@ -16,8 +16,9 @@ from kbsource.release.manifest import canonical_json
 from kbsource.release.output import ReleaseFolder, commit
 from mapping.publish.card import card_text
 from mapping.publish.citation import citation_text
-from mapping.publish.configs import configs_of
+from mapping.publish.configs import Config, configs_of
 from mapping.publish.croissant import croissant_of
+from mapping.publish.lines_parquet import write_as_parquet
 from mapping.publish.prov import prov_of
 from mapping.publish.rights import attribution_text, licence_text, rights_of
 from mapping.publish.subject import Subject, read_parts
@@ -61,16 +62,8 @@ def publish(
     whole, folders = subject.whole, [part.folder for part in subject.parts[1:]]
     entries = [entry for part in subject.parts for entry in part.entries()]
     check_sizes(path, entries, storage)
-    rights = rights_of(subject)
+    rights_of(subject)  # before anything is written
     configs = configs_of(subject, path, storage)
-    texts = {
-        "README.md": card_text(subject, configs, rights).encode(),
-        "LICENSE": licence_text(subject, rights).encode(),
-        "ATTRIBUTION.md": attribution_text(subject, rights).encode(),
-        "CITATION.cff": citation_text(subject, rights).encode(),
-        "croissant.json": canonical_json(croissant_of(subject, configs, rights)),
-        "prov.json": canonical_json(prov_of(subject)),
-    }
     done, total = 0, sum(entry.bytes for entry in entries)
     with ReleaseFolder(output, storage, kind=whole.kind, further=(*EXTRA, *folders)):
         for entry in entries:
@@ -79,11 +72,33 @@ def publish(
             done += entry.bytes
             if on_progress is not None:
                 on_progress(done, total)
-        for name, content in texts.items():
+        configs = [_as_parquet(config, path, output, storage) for config in configs]
+        for name, content in _texts(subject, configs).items():
             with atomic_write(storage, join(output, name)) as file:
                 file.write(content)
         commit(whole.kind, whole.manifest, output, storage, kept=folders)
     return subject
+
+
+def _as_parquet(config: Config, path: str, output: str, storage: Storage) -> Config:
+    """Gives a table as it is, and files of lines as one."""
+    if config.table is not None:
+        return config
+    schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output, storage=storage)
+    return Config(config.name, None, schema, splits)
+
+
+def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
+    """Gives the files that describe a release, by name."""
+    rights = rights_of(subject)
+    return {
+        "README.md": card_text(subject, configs, rights).encode(),
+        "LICENSE": licence_text(subject, rights).encode(),
+        "ATTRIBUTION.md": attribution_text(subject, rights).encode(),
+        "CITATION.cff": citation_text(subject, rights).encode(),
+        "croissant.json": canonical_json(croissant_of(subject, configs, rights)),
+        "prov.json": canonical_json(prov_of(subject)),
+    }
 
 
 def _bring(source: str, target: str, storage: Storage, way: Way) -> None:
