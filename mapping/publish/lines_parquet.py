@@ -59,7 +59,8 @@ def write_as_parquet(
     """
     paths = {split: [join(folder, entry.file) for entry in entries] for split, entries in files.items()}
     every = (record for split in paths for record in records(paths[split], storage))
-    shape = reduce(_merged, map(_shape, every), {})
+    none: Shape = {}
+    shape = reduce(_merged, map(_shape, every), none)
     fields = shape if isinstance(shape, dict) else {}
     schema = pa.schema([_field(key, inner) for key, inner in fields.items()])
     written = {}
