@@ -18,6 +18,11 @@ _SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_
 _SUFFIXES = ("K", "K", "K", "M", "M", "M", "B")
 
 
+def cell(text: str) -> str:
+    """Gives text that somebody else wrote as a table of Markdown takes it."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+
+
 def size_category(n_rows: int) -> str:
     """Gives the hub's name of a size.
 
@@ -181,14 +186,14 @@ def _made(subject: Subject) -> Iterator[str]:
     version = f" {code['kbsource']} (source sha256 `{code['sha256']}`)" if {"kbsource", "sha256"} <= code.keys() else ""
     yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."
     if options := subject.whole.values.get("options"):
-        shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True)
+        shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True).replace("`", "'")
         yield f"Options that decide the bytes:\n\n```json\n{shown}\n```"
     if len(subject.parts) > 1:
         yield "The options of each part are in its `manifest.json`."
     inputs = []
     for part in subject.parts:
         where = f"`{part.folder}`" if part.folder else "all"
-        inputs += [(where, f"`{file.name}`", f"{file.bytes:,}", f"`{file.sha256}`") for file in part.inputs()]
+        inputs += [(where, f"`{cell(file.name)}`", f"{file.bytes:,}", f"`{file.sha256}`") for file in part.inputs()]
         if part is subject.whole or part.sources() != subject.whole.sources():
             inputs += [(where, f"manifest of: {name}", "", f"`{sha256}`") for name, sha256 in part.sources().items()]
     if inputs:

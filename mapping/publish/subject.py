@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, InputFile, Manifest
+
+_MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,8 @@ class Subject:
     @cached_property
     def snapshot(self) -> str | None:
         """Date of the dump, as ``20260101``; None where no manifest has it."""
-        return self._first("dump", "date") or self._first("release", "dump_date") or self._first("date")
+        said = self._first("dump", "date") or self._first("release", "dump_date") or self._first("date") or ""
+        return said if re.fullmatch("[0-9]{8}", said) else None
 
     @property
     def snapshot_day(self) -> str | None:
@@ -184,13 +188,13 @@ class Subject:
         return self.licence if self.about.holds[0] == held else None
 
     def _first(self, *path: str) -> str | None:
-        """Gives the text at a path in the first manifest that has one there."""
+        """Gives the text at a path in the first manifest that has one there, without markup."""
         for part in self.parts:
             value: Any = part.values
             for name in path:
                 value = value.get(name) if isinstance(value, Mapping) else None
-            if isinstance(value, str) and value:
-                return value
+            if isinstance(value, str) and (text := _MARKUP.sub("", value)):
+                return text
         return None
 
 

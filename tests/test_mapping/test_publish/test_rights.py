@@ -10,6 +10,7 @@ from kbsource.errors import SetupError
 from kbsource.release.kind import Kind
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.publish.card import cell
 from mapping.publish.citation import citation_text
 from mapping.publish.rights import LICENCES, attribution_text, hub_licences, licence_text, rights_of
 from mapping.publish.subject import Part, Subject, about, toml_facts
@@ -75,6 +76,12 @@ def test_what_may_not_be_passed_on_is_said() -> None:
     assert "Reuters" in licence_text(subject, rights)
     unknown = rights_of(_subject(ALIGNMENT, {**facts, "dataset": "triviaqa"}))
     assert hub_licences(unknown) == ["other"]
+
+
+def test_what_a_manifest_says_is_no_markup() -> None:
+    subject = _subject(PASSAGES_CORPUS, _release("en<b>`|\nwiki", "2026<i>0101"), licence="CC-BY-4.0")
+    assert (subject.wiki, subject.snapshot, subject.version) == ("enbwiki", None, "1.0.0")
+    assert cell("a|b`c\n<d>") == "a\\|b'c &lt;d>"
 
 
 def test_every_kind_is_described_and_every_data_set_has_its_rights() -> None:
