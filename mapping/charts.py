@@ -17,15 +17,14 @@ font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .chart text{fill:var(--ink)}.chart .faint{fill:var(--faint)}.chart .ground{fill:var(--ground)}
 .chart line{stroke:var(--grid)}.chart .zero{stroke:var(--faint)}
 .chart .level{stroke:var(--series-1);stroke-dasharray:5 3}
+.chart .halo{paint-order:stroke;stroke:var(--ground);stroke-width:5px}
 .chart .series-0{fill:var(--series-0)}.chart .series-1{fill:var(--series-1)}.chart .series-2{fill:var(--series-2)}
 .chart .end{text-anchor:end}.chart .middle{text-anchor:middle}
 """.strip()
 """Colours and type of every chart; what shows charts inside a page of its own has it there once."""
 
-_WIDTH, _PLOT_HEIGHT, _TOP, _LETTER = 540, 190, 34, 6.6
+_WIDTH, _PLOT_HEIGHT, _TOP, _RIGHT, _LETTER = 540, 190, 34, 516, 6.6
 _BAR, _GAP, _WIDEST_LABEL = 16, 8, 34
-_MOST_SAID = 12
-"""Columns that have their values above them, and labels below them, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +157,12 @@ def _column_parts(chart: Chart) -> Iterator[str]:
     bottom, unit = _TOP + _PLOT_HEIGHT, _PLOT_HEIGHT / (ticks[-1] - ticks[0])
     for tick, tick_name in zip(ticks, names, strict=True):
         y = bottom - (tick - ticks[0]) * unit
-        yield _line(left, y, _WIDTH - 8, y, "" if tick else "zero")
+        yield _line(left, y, _RIGHT, y, "" if tick else "zero")
         yield _text(left - 6, y + 4, tick_name, "faint end")
     zero = bottom + ticks[0] * unit
-    step = (_WIDTH - 8 - left) / max(len(chart.labels), 1)
+    step = (_RIGHT - left) / max(len(chart.labels), 1)
     width = step * 0.8 / len(chart.series)
-    every = math.ceil(len(chart.labels) * _LETTER * (1 + max(map(len, chart.labels), default=0)) / (_WIDTH - left))
+    every = math.ceil(len(chart.labels) * _LETTER * (1 + max(map(len, chart.labels), default=0)) / (_RIGHT - left))
     for place, label in enumerate(chart.labels):
         x = left + place * step
         if place % max(every, 1) == 0:
@@ -172,14 +171,15 @@ def _column_parts(chart: Chart) -> Iterator[str]:
             if (value := series.values[place]) is None:
                 continue
             own, y = x + step * 0.1 + number * width, zero - max(value, 0) * unit
-            yield _rect(own, y, width, abs(value) * unit, number, f"{label}: {_said(chart, value)}")
-            if len(chart.labels) * len(chart.series) <= _MOST_SAID and (value or chart.level):
-                yield _text(own + width / 2, y - 4, _said(chart, value), "faint middle")
-    yield _text((left + _WIDTH) / 2, bottom + 36, chart.label_name, "faint middle")
+            said = _said(chart, value)
+            yield _rect(own, y, width, abs(value) * unit, number, f"{label}: {said}")
+            if value and len(said) * _LETTER < width + 4:
+                yield _text(own + width / 2, y - 4, said, "faint middle")
+    yield _text((left + _RIGHT) / 2, bottom + 36, chart.label_name, "faint middle")
     if chart.level is not None:
         y = zero - chart.level[0] * unit
-        yield _line(left, y, _WIDTH - 8, y, "level")
-        yield _text(_WIDTH - 8, y - 4, chart.level[1], "end")
+        yield _line(left, y, _RIGHT, y, "level")
+        yield _text(_RIGHT, y - 4, chart.level[1], "end halo")
 
 
 def _bars(chart: Chart) -> tuple[int, Iterator[str]]:
