@@ -73,7 +73,9 @@ def spans_query(spans: Sequence[Span]) -> list[str]:
 def read_spans(values: Iterable[str]) -> tuple[Span, ...]:
     """Gives back the spans of ``spans_query``, in their order; what is no span is left out."""
     found = [match for value in values if (match := _SPAN.fullmatch(value))]
-    return tuple(Span(*map(int, match.groups()[:4]), match[5] or "") for match in found[:MAX_SPANS])
+    return tuple(
+        Span(int(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "") for match in found[:MAX_SPANS]
+    )
 
 
 def shown(text: str) -> str:
