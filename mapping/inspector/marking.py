@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 _SPAN = re.compile(r"([0-9]{1,9}):([0-9]{1,9})-([0-9]{1,9}):([0-9]{1,9})(?:,(.*))?", re.DOTALL)
 _UNSEEN = {number: 0x2400 + number for number in range(32) if chr(number) not in "\t\n"} | {127: 0x2421}
-MAX_SPANS = 1_000
+MAX_SPANS = 200
 """Spans that are marked on a page at most."""
 
 

@@ -19,6 +19,7 @@ from mapping.inspector.marking import Span, spans_query
 from mapping.inspector.pages.finder import PageFinder
 from mapping.kinds import KINDS
 
+_BLANKS = re.compile(r"\s")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
@@ -80,13 +81,22 @@ class Opened:
         if spans:
             return pages.url(f"page/{page_id}", hl=spans_query(spans)) + f"#e{spans[0].element}"
         if section:
-            return pages.url(f"page/{page_id}", section=section) + f"#{quote(section.replace(' ', '_'))}"
+            return pages.url(f"page/{page_id}", section=section) + f"#{quote(section_id(section))}"
         return pages.url(f"page/{page_id}")
 
     @property
     def pages(self) -> Opened | None:
         """The opened release of pages that it is, or else was made from; None where that is not open."""
         return self if self.source is not None else self.made_from
+
+
+def section_id(text: str) -> str:
+    """Gives the name that a heading has in a view.
+
+    >>> section_id("Early life")
+    's-Early_life'
+    """
+    return f"s-{_BLANKS.sub('_', text)}"
 
 
 def open_releases(paths: Sequence[tuple[str, Storage]]) -> tuple[Opened, ...]:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from markupsafe import Markup, escape
 
 from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
 from mapping.inspector.marking import Link, Marked, Span, mark_text, shown
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import Opened, section_id
 from mapping.inspector.pages.parts import TABLE_ROWS, Part, Piece
 
 _DEEPEST = 8
 """Lists are indented so many times at most."""
 _MOST_COLUMNS = 1_000
-
-
-def section_id(text: str) -> str:
-    """Gives a heading's name in addresses.
-
-    >>> section_id("Early life")
-    'Early_life'
-    """
-    return text.replace(" ", "_")
 
 
 class Document:
@@ -40,9 +30,9 @@ class Document:
     def __init__(self, opened: Opened, page: Page, spans: Sequence[Span] = ()) -> None:
         self._opened, self._page, self._spans = opened, page, spans
         self._anchor_elements = [anchor.element for anchor in page.anchors]
-        self._tables = {
-            element: list(own) for element, own in groupby(enumerate(page.tables), key=lambda item: item[1].element)
-        }
+        self._tables: dict[int, list[tuple[int, Table]]] = defaultdict(list)
+        for number, table in enumerate(page.tables):
+            self._tables[table.element].append((number, table))
         self._infoboxes: dict[int, list[Infobox]] = defaultdict(list)
         for infobox in page.infoboxes:
             self._infoboxes[infobox.element].append(infobox)
@@ -93,14 +83,9 @@ class Document:
         return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{mark_text(text, links, marked)}</{tag}>'
 
     def _links(self, number: int, start: int, end: int) -> list[Link]:
-        at = bisect_left(self._anchor_elements, number)
-        links = []
-        for anchor in self._page.anchors[at:]:
-            if anchor.element != number:
-                break
-            if start <= anchor.start and anchor.end <= end:
-                links.append(self._anchor_link(anchor, start))
-        return links
+        first, last = bisect_left(self._anchor_elements, number), bisect_right(self._anchor_elements, number)
+        own = [anchor for anchor in self._page.anchors[first:last] if start <= anchor.start and anchor.end <= end]
+        return [self._anchor_link(anchor, start) for anchor in own]
 
     def _anchor_link(self, anchor: Anchor, before: int) -> Link:
         place = _place(anchor.element, anchor.start, anchor.end)

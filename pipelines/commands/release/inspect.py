@@ -20,7 +20,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default="127.0.0.1",
         help="name or address to listen at, under which alone it may be asked for (default: %(default)s, this machine)",
     )
-    parser.add_argument("--port", type=int, help=f"port to listen at (default: {_PORT}, or a free one where it is taken)")
+    parser.add_argument(
+        "--port", type=int, help=f"port to listen at (default: {_PORT}, or a free one where it is taken)"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
 
 
