@@ -19,9 +19,9 @@ from starlette.staticfiles import StaticFiles
 
 from kbsource.errors import SetupError
 from mapping.inspector.frame import Tab, View, Views, render
-from mapping.inspector.guard import GuardedAnswers
+from mapping.inspector.guarded_answers import GuardedAnswers
 from mapping.inspector.opened import Opened, every_release
-from mapping.inspector.overview import OVERVIEW_VIEWS
+from mapping.inspector.overview_views import OVERVIEW_VIEWS
 from mapping.inspector.pages.views import PAGES_VIEWS
 
 STATIC = Path(__file__).parent / "static"
