@@ -27,7 +27,7 @@ def open_table(path: str, storage: Storage) -> pq.ParquetFile:
 
     ``close(force=True)`` closes it.
     """
-    if isinstance(storage, LocalStorage):
+    if isinstance(storage, LocalStorage) and storage.maps_tables:
         return parquet_file(path, memory_map=True)
     return parquet_file(storage.open_ranges(path), pre_buffer=True)
 
