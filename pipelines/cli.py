@@ -37,6 +37,7 @@ from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
 from pipelines.commands.release import show, templates, verify
 from pipelines.commands.retrieval import beir, search, trec
+from pipelines.extras import missing_extra
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
@@ -113,6 +114,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         near = nearest(error.flag, command.flags()) if isinstance(error, UnknownFlagError) else ""
         print(f"kbsource {command.name}: {error}{near}", file=sys.stderr)
         return DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, needs=command.needs)) is None:
+            raise
+        print(f"kbsource {command.name}: {missing}", file=sys.stderr)
+        return SETUP_FAULT
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
         # flushes.

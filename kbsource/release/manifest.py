@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import platform
@@ -203,10 +202,20 @@ def code_facts() -> Code:
     return Code(
         kbsource=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
-        pyarrow=importlib.metadata.version("pyarrow"),
-        mwparserfromhell=importlib.metadata.version("mwparserfromhell"),
+        pyarrow=_version("pyarrow"),
+        mwparserfromhell=_version("mwparserfromhell"),
         sha256=_source_hash(),
     )
+
+
+def _version(distribution: str) -> str:
+    """Gives the version of a distribution; none where it is not installed, as one that is not needed need not be."""
+    from importlib import metadata  # takes a while, and readers do without
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _source_hash() -> str:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, ReadableStorage, Storage, join
@@ -52,6 +51,8 @@ def rows_with(output: str, table: str, column: str, value: str, storage: Storage
 
     Row groups whose statistics say that they have no such value are not read.
     """
+    import pyarrow.compute as pc  # takes a while, and few readers need it
+
     for path in storage.glob(join(output, table, f"{table}-*.parquet")):
         with opened_table(path, storage) as file:
             number = [leaf.path for leaf in file.schema].index(column)

@@ -94,5 +94,6 @@ COMMAND = Command(
     ),
     add_arguments=partial(add_job_arguments, BuildOptions),
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

@@ -132,4 +132,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="nli-onnx",
 )

@@ -48,5 +48,6 @@ COMMAND = Command(
     ),
     add_arguments=partial(add_job_arguments, PageviewsOptions),
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

@@ -65,5 +65,6 @@ COMMAND = Command(
     ),
     add_arguments=partial(add_job_arguments, WikidataOptions),
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, facts_table, text_width
+from pipelines.extras import missing_extra
 from pipelines.progress import size
 
 if TYPE_CHECKING:
@@ -162,9 +163,14 @@ def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool
 
 
 def _print_similar(release: str, title: str, storage: Storage) -> None:
-    from mapping.search.resolve import Resolver
-    from mapping.search.suggest import suggest_titles
-
+    try:
+        from mapping.search.resolve import Resolver
+        from mapping.search.suggest import suggest_titles
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, needs="align")) is None:
+            raise
+        print(f"Similar titles are not looked for: {missing}", file=sys.stderr)
+        return
     if similar := suggest_titles([title], Resolver.open(release, storage=storage).index).get(title, ()):
         print("Similar titles:\n" + "\n".join(f"  {one}" for one, _ in similar), file=sys.stderr)
 
@@ -256,4 +262,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="",
 )
