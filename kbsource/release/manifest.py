@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import importlib.util
 import json
-import platform
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -199,6 +198,8 @@ def canonical_json(value: object) -> bytes:
 
 def code_facts() -> Code:
     """Gives the versions of this installation and the hash of its source files."""
+    import platform
+
     return Code(
         kbsource=__version__,
         python=".".join(platform.python_version_tuple()[:2]),

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mapping.sources import DATASETS
 from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import Flags, add_flags, flags_of, nearest
 from pipelines.progress import clock
@@ -40,6 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
     """Declares what ``--help`` shows: the options of a dataset that is named, else those that are needed."""
+    from mapping.sources import DATASETS
     from pipelines.commands.flags.map_flags import dataset_flags
 
     dataset = next((word for word in given if word in DATASETS), None)
@@ -69,6 +69,8 @@ def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
 
 
 def _add_needed(parser: argparse.ArgumentParser) -> None:
+    from mapping.sources import DATASETS
+
     add = parser.add_argument
     add("dataset", nargs="?", type=_dataset, metavar="DATASET", help=", ".join(DATASETS))
     add("--all", action="store_true", help="every dataset and split that --config names")
@@ -102,6 +104,8 @@ def _add_run(parser: Flags) -> None:
 
 
 def _dataset(name: str) -> str:
+    from mapping.sources import DATASETS
+
     if name not in DATASETS:
         known = ", ".join(DATASETS)
         raise argparse.ArgumentTypeError(f"no dataset {name!r}.{nearest(name, DATASETS)} Choose one of: {known}")
@@ -110,6 +114,7 @@ def _dataset(name: str) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from mapping.sources import DATASETS
     from pipelines.commands.flags.map_flags import map_options, split_of
     from pipelines.jobs.map_dataset import map_dataset
     from pipelines.progress import Progress

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from functools import partial
 
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
-from pipelines.options.pageviews import PageviewsOptions
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.pageviews import PageviewsOptions
+
+    add_job_arguments(PageviewsOptions, parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.pageviews import make_pageviews
+    from pipelines.options.pageviews import PageviewsOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), PageviewsOptions)
@@ -46,7 +51,7 @@ COMMAND = Command(
         "kbsource pageviews --input 'views/pageviews-202610*-user.bz2' --output releases/views-202610",
         "kbsource pageviews --input pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki --output releases/views",
     ),
-    add_arguments=partial(add_job_arguments, PageviewsOptions),
+    add_arguments=_add_arguments,
     run=_run,
     needs="build",
     takes_beam_flags=True,

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
-from pipelines.options.wikidata import WikidataOptions
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.wikidata import WikidataOptions
+
+    add_job_arguments(WikidataOptions, parser)
+
+
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.wikidata import make_wikidata
+    from pipelines.options.wikidata import WikidataOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), WikidataOptions)
@@ -63,7 +68,7 @@ COMMAND = Command(
         "      --sites enwiki --runner local-multi",
         "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output releases/try",
     ),
-    add_arguments=partial(add_job_arguments, WikidataOptions),
+    add_arguments=_add_arguments,
     run=_run,
     needs="build",
     takes_beam_flags=True,

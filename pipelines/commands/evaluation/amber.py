@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from pipelines.commands.evaluation.common import report
 from pipelines.commands.flags.common import Command, facts_table
 from pipelines.options.fields import add_flags, from_flags
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
+
     add_flags(parser, AmberFiles)
     add_flags(parser, AmberOptions)
     parser.add_argument("--json", action="store_true", help="the scores as one JSON object")
@@ -23,6 +24,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.files import atomic_write, join
     from mapping.metrics.amber import evaluate_amber
     from mapping.metrics.amber_plot import gap_plot
+    from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
     from pipelines.stores.storage import storage_for
 
     files, options = from_flags(vars(args), AmberFiles), from_flags(vars(args), AmberOptions)
