@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, ReadableStorage, Storage, join
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 def open_table(path: str, storage: Storage) -> pq.ParquetFile:
@@ -17,6 +19,8 @@ def open_table(path: str, storage: Storage) -> pq.ParquetFile:
 
     ``close(force=True)`` closes it.
     """
+    import pyarrow.parquet as pq  # takes a while, and is not needed where titles are only looked up
+
     if isinstance(storage, LocalStorage):
         return pq.ParquetFile(path, memory_map=True)
     return pq.ParquetFile(storage.open_ranges(path), pre_buffer=True)
@@ -34,6 +38,8 @@ def opened_table(path: str, storage: Storage) -> Iterator[pq.ParquetFile]:
 
 def row_groups(path: str, storage: ReadableStorage, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Gives the row groups of a file in order, one in memory; ``columns`` or all of them."""
+    import pyarrow.parquet as pq
+
     with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)

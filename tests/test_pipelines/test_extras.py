@@ -105,7 +105,7 @@ def test_building_needs_no_more_than_its_extra(tmp_path: Path) -> None:
 def test_reading_loads_little(release: Path) -> None:
     done = run_without((), "import kbsource.lookup, sys; print(*sys.modules)")
 
-    slow = {"pandas", "pyarrow.compute", "importlib.metadata", "orjson", "email", "mapping"}
+    slow = {"pandas", "pyarrow.compute", "pyarrow.parquet", "importlib.metadata", "orjson", "email", "mapping"}
     assert slow.isdisjoint(done.stdout.split())
 
 
