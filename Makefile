@@ -8,8 +8,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NLI_STAMP := $(VENV)/.installed-nli
-DEMO := kbsource/demo/miniwiki-20260101
-DEMO_WIKIDATA := kbsource/demo/miniwikidata-20260101-all.json.bz2
 DEMO_OUT := demo-out
 # Outside the checkout: a new checkout need not fetch 500 MB again.
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
@@ -41,31 +39,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	rm -rf $(DEMO_OUT)
-	$(BIN)/kbsource wikidata --dump $(DEMO_WIKIDATA) --output $(DEMO_OUT)/wikidata --max-rejects 0.01
-	$(BIN)/kbsource verify $(DEMO_OUT)/wikidata
-	$(BIN)/kbsource build --dump $(DEMO)-pages-articles-multistream.xml.bz2 \
-	    --page-props $(DEMO)-page_props.sql.gz --wikidata $(DEMO_OUT)/wikidata \
-	    --output $(DEMO_OUT)/release --max-rejects 0.05
-	$(BIN)/kbsource verify $(DEMO_OUT)/release
-	$(BIN)/kbsource show $(DEMO_OUT)/release "Halvane Isles"
-	$(BIN)/kbsource pageviews --input kbsource/demo/miniviews-202512-user --site miniwiki --output $(DEMO_OUT)/views
-	$(BIN)/kbsource verify $(DEMO_OUT)/views
-	$(BIN)/kbsource show $(DEMO_OUT)/views "Halvane Isles"
-	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
-	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
-	    --output $(DEMO_OUT)/aligned
-	$(BIN)/kbsource amber --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --pageviews $(DEMO_OUT)/views \
-	    --types kbsource/demo/amber_types.json --false-objects wikidata --output $(DEMO_OUT)/amber
-	$(BIN)/kbsource verify $(DEMO_OUT)/amber --kb $(DEMO_OUT)/release
-	$(BIN)/kbsource show $(DEMO_OUT)/amber Lantern
-	$(BIN)/kbsource qampari --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --model none \
-	    --output $(DEMO_OUT)/qampari
-	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release
-	$(BIN)/kbsource passages --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/passages --format pyserini
-	$(BIN)/kbsource entity-linking --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/linking --train 100 --dev 10
-	$(BIN)/kbsource link $(DEMO_OUT)/linking "The Halvane Isles lie in the sea."
-	$(BIN)/kbsource qampari-contexts $(DEMO_OUT)/qampari --passages $(DEMO_OUT)/passages \
-	    --output $(DEMO_OUT)/contexts
+	$(BIN)/kbsource demo --output $(DEMO_OUT)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from kbsource.errors import SetupError
 
 EXTRAS: dict[str, str] = {
@@ -53,3 +55,19 @@ def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | Non
     if _WITHIN.get(extra, 9) < _WITHIN.get(needs, 0):
         extra = needs
     return SetupError(f"{module} is not installed: pip install 'kbsource[{extra}]'")
+
+
+def first_missing(extra: str) -> str | None:
+    """Gives a module of an extra, or of those within it, that is not installed; None where all are."""
+    highest = _WITHIN.get(extra, 0)
+    for module, own in EXTRAS.items():
+        if (own == extra or _WITHIN.get(own, 9) <= highest) and not _is_installed(module):
+            return module
+    return None
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

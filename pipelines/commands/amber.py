@@ -10,6 +10,7 @@ from typing import Any
 from pipelines.commands.flags.common import Command, add_run_arguments, facts_table, run_flags, summary_json
 from pipelines.options.fields import add_flags, flags_of, from_flags, place
 from pipelines.progress import clock
+from pipelines.terminal import print_text
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
         print(summary_json(summary, **summary.report))
         return 0
     for name, one in summary.report["collections"].items():
-        print(f"{name}\n{facts_table(_rows(one))}\n")
+        print_text(f"{name}\n{facts_table(_rows(one))}\n")
     print(f"wall time {clock(summary.seconds)}")
     print(f"The release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}")
     return 0

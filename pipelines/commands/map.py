@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import Flags, add_flags, flags_of, nearest
 from pipelines.progress import clock
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.alignment.many_datasets import AllSummary, Planned
@@ -127,7 +128,10 @@ def _run(args: argparse.Namespace) -> int:
         raise SetupError(f"Name a dataset ({', '.join(DATASETS)}), or --all with --config FILE.")
     options = map_options(args.dataset, vars(args), split=args.split or split_of(args.input or ()))
     summary = map_dataset(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary.report) if args.json else summary_text(summary, args.kb))
+    if args.json:
+        print(summary_json(summary, **summary.report))
+    else:
+        print_text(summary_text(summary, args.kb))
     return 0
 
 
@@ -145,7 +149,10 @@ def _run_all(args: argparse.Namespace) -> int:
     output = args.output.rstrip("/") or "/"
     planned = planned_alignments(vars(args))
     summary = map_all(planned, kb=args.kb, output=output, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, kept=summary.kept, **summary.report) if args.json else all_text(summary))
+    if args.json:
+        print(summary_json(summary, kept=summary.kept, **summary.report))
+    else:
+        print_text(all_text(summary))
     return 0
 
 

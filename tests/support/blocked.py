@@ -7,6 +7,11 @@ import subprocess
 import sys
 from collections.abc import Collection, Sequence
 
+from pipelines.extras import EXTRAS
+
+OTHERS = (*EXTRAS, "pandas", "polars", "datasets", "dateutil", "google")
+"""What an environment with ``pip install kbsource`` alone does not have."""
+
 _BLOCK = """
 import sys
 class Refusing:

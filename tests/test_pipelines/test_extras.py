@@ -12,11 +12,9 @@ import pytest
 from pipelines.cli import COMMANDS
 from pipelines.extras import EXTRAS
 from tests.support import mini_wiki
-from tests.support.blocked import command_without, run_without
+from tests.support.blocked import OTHERS, command_without, run_without
 from tests.support.real_data import ROOT
 
-OTHERS = (*EXTRAS, "pandas", "polars", "datasets", "dateutil", "google")
-"""What an environment with ``pip install kbsource`` alone does not have."""
 BEYOND_BUILD = tuple(name for name, extra in EXTRAS.items() if extra not in ("verify", "build"))
 
 
@@ -36,6 +34,7 @@ def test_every_module_is_in_the_extra_that_is_named() -> None:
     "arguments",
     [
         ["--help"],
+        ["info", "RELEASE"],
         ["show", "RELEASE", "Halvane Isles"],
         ["show", "RELEASE", "Halvane Isles", "--json"],
         ["templates", "RELEASE"],

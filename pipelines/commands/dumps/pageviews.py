@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
+from pipelines.terminal import print_text
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
         ("titles and pages", manifest.n_rows("pageviews")),
         ("views", manifest.views),
     ]
-    print(release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds))
+    print_text(release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds))
     return 0
 
 

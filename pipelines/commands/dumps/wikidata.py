@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
@@ -27,7 +28,10 @@ def _run(args: argparse.Namespace) -> int:
 
     options = from_flags(vars(args), WikidataOptions)
     summary = make_wikidata(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
+    if args.json:
+        print(summary_json(summary, **summary_values(summary)))
+    else:
+        print_text(summary_text(summary))
     return 0
 
 

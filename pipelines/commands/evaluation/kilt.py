@@ -13,6 +13,7 @@ from kbsource.files import atomic_write
 from pipelines.commands.evaluation.common import add_shared, chosen_quirks, report
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
@@ -63,7 +64,7 @@ def _run_all(files: KiltFiles, storage: Storage, options: KiltEvaluation, *, as_
     if as_json:
         print(json.dumps({name: one.to_json() for name, one in scores.items()}, ensure_ascii=False, indent=2))
     else:
-        print(leaderboard_text(scores))
+        print_text(leaderboard_text(scores))
     return 1 if missing or any(score.rejected for score in scores.values()) else 0
 
 

@@ -68,13 +68,19 @@ class CommandParser(argparse.ArgumentParser):
 
     command: Command | None = None
 
+    def declare(self) -> None:
+        """Declares its arguments, if that is not done."""
+        command, self.command = self.command, None
+        if command is not None:
+            command.add_arguments(self)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See argparse."""
-        command, self.command = self.command, None
-        if command is not None and command.describe is not None and not {"-h", "--help"}.isdisjoint(args or ()):
-            command.describe(self, args)
-        elif command is not None:
-            command.add_arguments(self)
+        describe = None if self.command is None else self.command.describe
+        if describe is not None and not {"-h", "--help"}.isdisjoint(args or ()):
+            self.command = None
+            describe(self, args)
+        self.declare()
         return super().parse_known_args(args, namespace)
 
 

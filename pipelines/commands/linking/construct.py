@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags, summary_json
 from pipelines.options.fields import from_flags
 from pipelines.progress import clock, size
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.entity_linking import EntityLinkingSummary
@@ -29,7 +30,10 @@ def _run(args: argparse.Namespace) -> int:
     options = from_flags(vars(args), EntityLinkingOptions)
     summary = make_entity_linking(options, flags=run_flags(args), progress=Progress())
     counts = summary.manifest.facts["counts"]
-    print(summary_json(summary, counts=counts) if args.json else summary_text(summary, options))
+    if args.json:
+        print(summary_json(summary, counts=counts))
+    else:
+        print_text(summary_text(summary, options))
     return 0
 
 

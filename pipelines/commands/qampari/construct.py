@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import add_flags, flags_of, from_flags, place
 from pipelines.progress import clock
+from pipelines.terminal import print_text, table_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.qampari import QampariSummary
@@ -78,7 +79,10 @@ def _run(args: argparse.Namespace) -> int:
     pool = {subset: given[place(f"--pool-{name}")] for subset, name in _pool_flags().items()}
     options = from_flags(given, QampariOptions, model=model, sizes=from_flags(given, SampleSizes, pool=pool))
     summary = make_qampari(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary.report) if args.json else summary_text(summary))
+    if args.json:
+        print(summary_json(summary, **summary.report))
+    else:
+        print_text(summary_text(summary))
     return 0
 
 
@@ -124,7 +128,7 @@ def funnel_lines(report: dict[str, Any]) -> list[str]:
         if subset == INTERSECTION:
             cells[names.index("answers_with_page")] = "-"  # nobody looks: the answers are validated already
         rows.append((subset, *cells))
-    lines = _columns(rows)
+    lines = table_text(rows, right=range(1, len(head))).split("\n")
     for subset in SUBSETS:
         counts = report["funnel"].get(subset, {})
         gone = [
@@ -143,17 +147,7 @@ def _drawn_lines(questions: dict[str, Any]) -> list[str]:
         shown = ["-" if counts[key] is None else f"{counts[key]:g}" for key in ("mean", "median")]
         mean, median = counts["published_mean"], counts["published_median"]
         rows.append((name, f"{counts['questions']:,}", shown[0], f"{mean:g}", shown[1], f"{median:g}"))
-    return _columns(rows)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
+    return table_text(rows, right=range(1, 6)).split("\n")
 
 
 COMMAND = Command(
