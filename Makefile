@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs clean
+.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,6 +21,7 @@ help:
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
 # The environment is made anew when the dependencies change.
@@ -76,7 +77,10 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
+site: $(STAMP)
+	$(BIN)/python docs/build_site.py site --demo $(DEMO_OUT)
+
 clean:
-	rm -rf $(VENV) $(DEMO_OUT) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) $(DEMO_OUT) site .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
