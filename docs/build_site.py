@@ -25,9 +25,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Pages by part of the site; those that there are not are left out, others come last."""
 PICTURES = {
-    "A page, with its links and what was lost": "release/page/12",
     "A dataset aligned to the release": "aligned-fever-dev/",
     "A release as a whole": "release/",
+    "A page, with its links and what was lost": "release/page/12",
 }
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
