@@ -8,10 +8,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
-import pyarrow.parquet as pq
 
 from kbsource.errors import DataError
 from kbsource.files import Storage
+from kbsource.release.reader import parquet_file
 from mapping.passages.corpus import passages_of
 from mapping.passages.cut import Passage
 from mapping.sources.reading.scratch import ScratchFile
@@ -113,7 +113,7 @@ class GoldPassages(ScratchFile):
         import numpy as np
 
         for path in paths:
-            with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+            with storage.open_read(path) as file, parquet_file(file) as parquet:
                 for group in range(parquet.metadata.num_row_groups):
                     page_ids = parquet.read_row_group(group, columns=[_PAGE_ID], use_threads=False)[_PAGE_ID].to_numpy()
                     counted = np.unique(page_ids, return_counts=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, Storage, join
@@ -17,6 +16,7 @@ from kbsource.index.title_index import BATCH_ROWS, write_index_file
 from kbsource.release.layout import index_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA
+from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
 
@@ -54,7 +54,7 @@ def write_locations(
         for shard, file in enumerate(files):
             with storage.open_read(join(output, file)) as source:
                 row, last = 0, -1
-                columns = pq.ParquetFile(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
+                columns = parquet_file(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
                 for batch in columns:
                     own = batch["page_id"].to_numpy()
                     is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))
