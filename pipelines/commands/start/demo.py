@@ -114,6 +114,8 @@ def _run(args: argparse.Namespace) -> int:
     output = args.output.rstrip("/") or "/"
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
         raise SetupError(f"--output {output} is there already; name a new folder, or remove it.")
+    if why := _obstacle(STEPS[0], output):
+        raise SetupError(f"nothing can be made: {why}")
     left_out: list[tuple[Step, str]] = []
     for number, step in enumerate(STEPS, start=1):
         print(styled(f"\n{number} of {len(STEPS)}: {step.says}", "bold"))
@@ -125,8 +127,6 @@ def _run(args: argparse.Namespace) -> int:
         elif code := run_command(arguments):
             print(f"kbsource demo: step {number} ended with exit code {code}.", file=sys.stderr)
             return code
-    if len(left_out) == len(STEPS):
-        raise SetupError(f"nothing could be made: {left_out[0][1]}")
     _say_end(output, left_out)
     return 0
 
