@@ -12,7 +12,7 @@ EXTRAS: dict[str, str] = {
     "grpc": "build",
     "lxml": "build",
     "mwparserfromhell": "build",
-    "yaml": "build",
+    "yaml": "publish",
     "inflect": "align",
     "rapidfuzz": "align",
     "rouge": "align",
@@ -34,8 +34,20 @@ EXTRAS: dict[str, str] = {
 }
 """The smallest extra that brings a module, by its top name."""
 
-_WITHIN = {"verify": 1, "build": 2, "align": 3, "nli-onnx": 4, "search": 4}
-# Where a command needs one of these extras it brings all those before it.
+_WITHIN: dict[str, tuple[str, ...]] = {
+    "build": ("publish", "verify"),
+    "align": ("build",),
+    "nli-onnx": ("align",),
+    "search": ("align",),
+    "inspect": ("verify",),
+    "diff": ("verify",),
+    "lua": ("build",),
+}
+"""Extras that an extra brings with it."""
+
+
+def _whole(extra: str) -> set[str]:
+    return {extra}.union(*map(_whole, _WITHIN.get(extra, ())))
 
 
 def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | None:
@@ -52,18 +64,14 @@ def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | Non
     extra = EXTRAS.get(module)
     if extra is None:
         return None
-    if _WITHIN.get(extra, 9) < _WITHIN.get(needs, 0):
+    if extra in _whole(needs):
         extra = needs
     return SetupError(f"{module} is not installed: pip install 'kbsource[{extra}]'")
 
 
 def first_missing(extra: str) -> str | None:
     """Gives a module of an extra, or of those within it, that is not installed; None where all are."""
-    highest = _WITHIN.get(extra, 0)
-    for module, own in EXTRAS.items():
-        if (own == extra or _WITHIN.get(own, 9) <= highest) and not _is_installed(module):
-            return module
-    return None
+    return next((name for name, own in EXTRAS.items() if own in _whole(extra) and not _is_installed(name)), None)
 
 
 def _is_installed(module: str) -> bool:

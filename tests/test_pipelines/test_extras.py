@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import COMMANDS
-from pipelines.extras import EXTRAS
+from pipelines.extras import _WITHIN, EXTRAS
 from tests.support import mini_wiki
 from tests.support.blocked import OTHERS, command_without, run_without
 from tests.support.real_data import ROOT
 
-BEYOND_BUILD = tuple(name for name, extra in EXTRAS.items() if extra not in ("verify", "build"))
+BEYOND_BUILD = tuple(name for name, extra in EXTRAS.items() if extra not in ("verify", "publish", "build"))
 
 
 def test_every_module_is_in_the_extra_that_is_named() -> None:
@@ -28,6 +28,9 @@ def test_every_module_is_in_the_extra_that_is_named() -> None:
             own = {name.lower().replace("_", "-") for name in distributions[module]}
             assert own & required[extra], (module, extra)
     assert set(EXTRAS.values()) <= set(required)
+    for extra, brought in _WITHIN.items():
+        inside = ",".join(extras[extra])
+        assert all(re.search(rf"kbsource\[([\w,-]+,)?{name}[],]", inside) for name in brought), extra
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,8 @@ def test_help_needs_the_base_alone(name: str) -> None:
     [
         (["verify", "RELEASE"], OTHERS, "verify"),
         (["build", "--dump", "DUMP", "--output", "OUT"], OTHERS, "build"),
+        (["report", "RELEASE", "--output", "OUT"], OTHERS, "inspect"),
+        (["publish", "RELEASE", "--output", "OUT"], OTHERS, "publish"),
         (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], OTHERS, "align"),
         (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], BEYOND_BUILD, "align"),
         (["locate", "RELEASE", "--title", "Halvane Isles", "--evidence", "They lie in the sea."], OTHERS, "align"),
