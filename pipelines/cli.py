@@ -35,7 +35,7 @@ from pipelines.commands.linking import link
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
-from pipelines.commands.release import info, publish, report, show, templates, verify
+from pipelines.commands.release import diff, info, publish, report, show, templates, verify
 from pipelines.commands.retrieval import beir, search, trec
 from pipelines.commands.start import completion, demo
 from pipelines.extras import missing_extra
@@ -57,6 +57,7 @@ COMMANDS: tuple[Command, ...] = (
     show.COMMAND,
     publish.COMMAND,
     templates.COMMAND,
+    diff.COMMAND,
     report.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
