@@ -2,14 +2,12 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs clean
+.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NLI_STAMP := $(VENV)/.installed-nli
-DEMO := kbsource/demo/miniwiki-20260101
-DEMO_WIKIDATA := kbsource/demo/miniwikidata-20260101-all.json.bz2
 DEMO_OUT := demo-out
 # Outside the checkout: a new checkout need not fetch 500 MB again.
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
@@ -23,6 +21,7 @@ help:
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
 # The environment is made anew when the dependencies change.
@@ -41,31 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	rm -rf $(DEMO_OUT)
-	$(BIN)/kbsource wikidata --dump $(DEMO_WIKIDATA) --output $(DEMO_OUT)/wikidata --max-rejects 0.01
-	$(BIN)/kbsource verify $(DEMO_OUT)/wikidata
-	$(BIN)/kbsource build --dump $(DEMO)-pages-articles-multistream.xml.bz2 \
-	    --page-props $(DEMO)-page_props.sql.gz --wikidata $(DEMO_OUT)/wikidata \
-	    --output $(DEMO_OUT)/release --max-rejects 0.05
-	$(BIN)/kbsource verify $(DEMO_OUT)/release
-	$(BIN)/kbsource show $(DEMO_OUT)/release "Halvane Isles"
-	$(BIN)/kbsource pageviews --input kbsource/demo/miniviews-202512-user --site miniwiki --output $(DEMO_OUT)/views
-	$(BIN)/kbsource verify $(DEMO_OUT)/views
-	$(BIN)/kbsource show $(DEMO_OUT)/views "Halvane Isles"
-	$(BIN)/kbsource export-kilt $(DEMO_OUT)/release --output $(DEMO_OUT)/kilt.jsonl
-	$(BIN)/kbsource map --all --config kbsource/demo/datasets.yaml --kb $(DEMO_OUT)/release \
-	    --output $(DEMO_OUT)/aligned
-	$(BIN)/kbsource amber --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --pageviews $(DEMO_OUT)/views \
-	    --types kbsource/demo/amber_types.json --false-objects wikidata --output $(DEMO_OUT)/amber
-	$(BIN)/kbsource verify $(DEMO_OUT)/amber --kb $(DEMO_OUT)/release
-	$(BIN)/kbsource show $(DEMO_OUT)/amber Lantern
-	$(BIN)/kbsource qampari --kb $(DEMO_OUT)/release --wikidata $(DEMO_OUT)/wikidata --model none \
-	    --output $(DEMO_OUT)/qampari
-	$(BIN)/kbsource verify $(DEMO_OUT)/qampari --kb $(DEMO_OUT)/release
-	$(BIN)/kbsource passages --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/passages --format pyserini
-	$(BIN)/kbsource entity-linking --kb $(DEMO_OUT)/release --output $(DEMO_OUT)/linking --train 100 --dev 10
-	$(BIN)/kbsource link $(DEMO_OUT)/linking "The Halvane Isles lie in the sea."
-	$(BIN)/kbsource qampari-contexts $(DEMO_OUT)/qampari --passages $(DEMO_OUT)/passages \
-	    --output $(DEMO_OUT)/contexts
+	$(BIN)/kbsource demo --output $(DEMO_OUT)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
@@ -102,7 +77,10 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
+site: $(STAMP)
+	$(BIN)/python docs/build_site.py site --demo $(DEMO_OUT)
+
 clean:
-	rm -rf $(VENV) $(DEMO_OUT) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) $(DEMO_OUT) site .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

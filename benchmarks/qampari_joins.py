@@ -26,6 +26,7 @@ from mapping.qampari.facts.classes import ClassTypes
 from mapping.qampari.facts.statements import FACTS, sorted_facts
 from mapping.qampari.questions import QueryNumbers
 from mapping.qampari.relations import Relations, SimpleRelation
+from mapping.qampari.selection import MOST_SUBJECTS
 from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by, groups_for
 from pipelines.primitives.regroup import GroupsOf, Regroup
 from pipelines.qampari import intersections, simple
@@ -66,7 +67,7 @@ class _Facts(WorkerDoFn):
 
     def process(self, chunk: int) -> Iterator[tuple[Key, pa.RecordBatch]]:
         batch = made_facts(chunk, self._n_facts).cast(FACTS)
-        yield Key(chunk, 0), sorted_facts(batch, joins.MOST_SUBJECTS)
+        yield Key(chunk, 0), sorted_facts(batch, MOST_SUBJECTS)
 
 
 def _ask(work: GroupWork) -> None:

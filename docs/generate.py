@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kbsource.diff.schema import TABLES as DIFF_TABLES
-from kbsource.pageviews.sums import PAGEVIEWS
+from kbsource.pageviews.kind import PAGEVIEWS
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
 from mapping.amber.schema import TABLES as AMBER_TABLES

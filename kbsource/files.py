@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
-import orjson
-
 from kbsource.errors import SetupError
 
 CHUNK_BYTES = 1 << 20
@@ -223,11 +221,15 @@ def sha256_of(storage: Storage, path: str) -> str:
 
 def write_json(storage: Storage, path: str, value: object) -> None:
     """Writes JSON with sorted keys under a temporary name."""
+    import orjson  # takes a while to load, and few readers need it
+
     with atomic_write(storage, path) as file:
         file.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 
 def read_json(storage: Storage, path: str) -> Any:
     """Reads a JSON file."""
+    import orjson
+
     with storage.open_read(path) as file:
         return orjson.loads(file.read())

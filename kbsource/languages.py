@@ -6,10 +6,8 @@ The data is ``languages.toml`` beside this module; its head names the sources an
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 
@@ -66,6 +64,8 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
 @cache
 def _sections() -> dict[str, str]:
     """Gives the source of every section: parsing them all would cost each process a tenth of a second."""
+    from importlib import resources  # takes a while, as ``tomllib`` does
+
     pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
@@ -73,6 +73,8 @@ def _sections() -> dict[str, str]:
 @cache
 def _section(name: str) -> dict[str, Any]:
     """Gives a section; empty for a name that there is none of."""
+    import tomllib
+
     return tomllib.loads(_sections().get(name, ""))
 
 

@@ -35,12 +35,15 @@ from pipelines.commands.linking import link
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
-from pipelines.commands.release import diff, inspect, publish, report, show, templates, verify
+from pipelines.commands.release import diff, info, inspect, publish, report, show, templates, verify
 from pipelines.commands.retrieval import beir, search, trec
+from pipelines.commands.start import completion, demo
+from pipelines.extras import missing_extra
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.stores.object_stores import parse_flags
 from pipelines.stores.storage import use_options
+from pipelines.terminal import styled
 
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -50,6 +53,7 @@ COMMANDS: tuple[Command, ...] = (
     wikidata.COMMAND,
     pageviews.COMMAND,
     verify.COMMAND,
+    info.COMMAND,
     show.COMMAND,
     inspect.COMMAND,
     publish.COMMAND,
@@ -73,6 +77,8 @@ COMMANDS: tuple[Command, ...] = (
     link.COMMAND,
     evaluate.COMMAND,
     campaign.COMMAND,
+    demo.COMMAND,
+    completion.COMMAND,
 )
 
 
@@ -95,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
     quiet_beam()
     parser = make_parser()
+    if completion.is_asked():
+        completion.answer(parser)
     given = _arguments() if argv is None else argv
     for argument in given:
         if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
@@ -115,8 +123,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except SetupError as error:
         near = nearest(error.flag, command.flags()) if isinstance(error, UnknownFlagError) else ""
-        print(f"kbsource {command.name}: {error}{near}", file=sys.stderr)
+        print(f"{_named(command)} {error}{near}", file=sys.stderr)
         return DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, needs=command.needs)) is None:
+            raise
+        print(f"{_named(command)} {missing}", file=sys.stderr)
+        return SETUP_FAULT
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
         # flushes.
@@ -125,6 +138,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _named(command: Command) -> str:
+    return styled(f"kbsource {command.name}:", "red", sys.stderr)
 
 
 def _arguments() -> list[str]:

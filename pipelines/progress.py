@@ -14,6 +14,7 @@ from kbsource.errors import counted
 from kbsource.files import LocalStorage, base_name, is_local, join
 from kbsource.runtime.beat import Beat, Reading
 from pipelines.stores.storage import storage_for
+from pipelines.terminal import columns_of, cut, is_terminal
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0
@@ -33,7 +34,7 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._is_terminal = self._stream.isatty()
+        self._is_terminal = is_terminal(self._stream)
 
     @contextmanager
     def stage(self, name: str, poll: Callable[[], Done]) -> Iterator[None]:
@@ -64,7 +65,8 @@ class Progress:
     def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:
         while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
             line = progress_line(name, poll(), elapsed_s=time.monotonic() - started)
-            self._stream.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
+            columns = columns_of(self._stream)  # a line that is broken cannot be redrawn
+            self._stream.write(f"\r\x1b[K{cut(line, columns and columns - 1)}" if self._is_terminal else f"{line}\n")
             self._stream.flush()
 
     def _end(self, thread: threading.Thread, is_over: threading.Event) -> None:

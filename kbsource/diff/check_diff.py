@@ -11,8 +11,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
 from kbsource.diff.page_texts import PageTexts
 from kbsource.diff.schema import PAGE_OUTCOMES, REDIRECT_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, TABLES
 from kbsource.files import join
@@ -74,6 +72,8 @@ class _DiffChecks:
 
     def run(self) -> Mapping[str, int]:
         """Checks every law and gives the number of pages."""
+        import numpy as np  # which reading does without
+
         spans = groupby(self._rows("span_changes"), key=itemgetter("old_page_id"))
         waiting = next(spans, None)
         before: tuple[bool, int, int] = (False, -1, -1)
@@ -119,6 +119,8 @@ class _DiffChecks:
 
     def _check_ids(self, side: str, ids: Any) -> None:
         """Checks that no page is named twice, and with its release that every page is named."""
+        import numpy as np  # which reading does without
+
         distinct = np.unique(ids)
         if n_twice := len(ids) - len(distinct):
             self._found.add(_PAGES, "page_unnamed", f"{n_twice} of the {side} pages are named twice", n_twice)

@@ -25,14 +25,16 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.errors import SetupError
 from kbsource.identity import title_hash
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 FORMAT = "kbsource-title-index-1"
 BATCH_SHIFT = 16
@@ -65,6 +67,17 @@ ARTICLES_SCHEMA = pa.schema(
     ],
     metadata={"format": FORMAT},
 )
+
+# Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
+# only read.
+_FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
+    pa.int8(): "b",
+    pa.uint8(): "B",
+    pa.int32(): "i",
+    pa.uint32(): "I",
+    pa.int64(): "q",
+    pa.uint64(): "Q",
+}
 
 
 class TitleEntry(NamedTuple):
@@ -132,14 +145,24 @@ class _Strings:
 
 def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
     """Gives ``identity.title_hash`` of every title."""
+    import numpy as np
+
     blake2b = hashlib.blake2b
     digests = b"".join([blake2b(raw, digest_size=8).digest() for raw in titles.cast(pa.binary()).to_pylist()])
     return np.frombuffer(digests, ">u8").astype(np.uint64)
 
 
 def numbers(array: pa.Array) -> memoryview:
-    """Gives the values of a fixed-width column without nulls as a memory view, without a copy."""
-    return memoryview(array.to_numpy(zero_copy_only=True))
+    """Gives the values of a fixed-width column without nulls as a memory view, without a copy.
+
+    Raises:
+        ArrowInvalid: there are nulls.
+    """
+    if array.null_count:
+        raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that has none")
+    width = array.type.bit_width // 8
+    data = memoryview(array.buffers()[1] or b"").cast("B")
+    return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])
 
 
 class _TitleBatch:
@@ -362,6 +385,8 @@ class TitleIndex:
 
     def article_rows(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Gives the row of each article in titles.arrow, -1 where the id is no article's."""
+        import numpy as np
+
         rows = np.full(len(page_ids), -1, np.int64)
         batch_of = np.searchsorted(np.array(self._first_ids, np.int64), page_ids, side="right") - 1
         for number in np.unique(batch_of[batch_of >= 0]).tolist():
@@ -374,6 +399,8 @@ class TitleIndex:
 
     def titles_at(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """Gives the titles at many rows, in their order, as an Arrow string array."""
+        import numpy as np
+
         order = np.argsort(rows, kind="stable")
         found = rows[order]
         edges = np.searchsorted(found, np.arange(len(self._titles) + 1) << BATCH_SHIFT)

@@ -32,7 +32,8 @@ from kbsource.pages.template_counts import TemplateRow
 from kbsource.records import BadRecord
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
-from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
+from kbsource.release.pages.locations_build import publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.runtime.chunks import read_stored
 from kbsource.schema import TEMPLATES

@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from kbsource.pageviews.sums import NO_PAGE, OTHER_NAMESPACES, PAGEVIEWS, USED, row_key
+import pyarrow as pa
+
 from kbsource.release.kind import Kind
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import TypedManifest, row_faults, sum_faults
-from kbsource.release.verify import Checking
 from kbsource.runtime.chunks import Report
 from kbsource.schema import REJECTED, SCHEMA_VERSION
+from kbsource.schema import field as described
+
+if TYPE_CHECKING:
+    from kbsource.release.verify import Checking
 
 FORMAT = "kbsource-pageviews-1"
+Row = tuple[str, int | None, int]
+
 RULES = {"views_law": "a row of page views is not in its place, or has a number that is none of views"}
+PAGEVIEWS = pa.schema(
+    [
+        described("title", pa.string(), "title as it was visited, in normal form, with spaces; a redirect's too"),
+        described("page_id", pa.int64(), "page that was visited; null where the files do not tell", nullable=True),
+        described("views", pa.int64(), "views of all files, over every kind of access"),
+    ]
+)
+USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,11 @@ def count_faults(manifest: PageviewsManifest) -> list[str]:
     """Gives every way in which the counts disagree with each other or with the tables' rows."""
     faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
+
+
+def row_key(row: Row) -> tuple[str, int]:
+    """Gives what rows are sorted by."""
+    return row[0], -1 if row[1] is None else row[1]
 
 
 def check_views(checking: Checking[PageviewsManifest]) -> Mapping[str, int]:

@@ -17,25 +17,15 @@ import pyarrow.compute as pc
 from kbsource.dump.lines import LineRange
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import ReadableStorage, base_name
+from kbsource.pageviews.kind import NO_PAGE, OTHER_NAMESPACES, PAGEVIEWS, USED, Row, row_key
 from kbsource.pageviews.reading import UNKNOWN_TITLE, projects_of, read_range
 from kbsource.records import BadRecord
 from kbsource.runtime.chunks import Report, rows_batch
-from kbsource.schema import field
 from kbsource.site import Site
 from kbsource.titles import is_valid_title, normalise_title, split_namespace
 
-PAGEVIEWS = pa.schema(
-    [
-        field("title", pa.string(), "title as it was visited, in normal form, with spaces; a redirect's too"),
-        field("page_id", pa.int64(), "page that was visited; null where the files do not tell", nullable=True),
-        field("views", pa.int64(), "views of all files, over every kind of access"),
-    ]
-)
-USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 MERGED_ROWS = 1 << 14
 _SUMS_AT_ONCE = 1 << 17
-
-Row = tuple[str, int | None, int]
 
 
 def sum_range(line_range: LineRange, storage: ReadableStorage, site: Site, report: Report) -> Iterator[pa.RecordBatch]:
@@ -117,8 +107,3 @@ def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[Row]:
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def row_key(row: Row) -> tuple[str, int]:
-    """Gives what rows are sorted by."""
-    return row[0], -1 if row[1] is None else row[1]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kbsource.errors import RecordError
+from kbsource.index.title_index import numbers
 from kbsource.records import (
     Anchor,
     Cell,
@@ -89,7 +90,7 @@ def decode(array: pa.Array, type_: pa.DataType) -> list[Any]:
     if pa.types.is_timestamp(type_):
         array = array.cast(_SECONDS).cast(pa.int64())
     is_plain = array.null_count == 0 and pa.types.is_integer(array.type)
-    values: list[Any] = array.to_numpy().tolist() if is_plain else array.to_pylist()
+    values: list[Any] = numbers(array).tolist() if is_plain else array.to_pylist()
     return values
 
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
-import platform
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -200,13 +198,25 @@ def canonical_json(value: object) -> bytes:
 
 def code_facts() -> Code:
     """Gives the versions of this installation and the hash of its source files."""
+    import platform
+
     return Code(
         kbsource=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
-        pyarrow=importlib.metadata.version("pyarrow"),
-        mwparserfromhell=importlib.metadata.version("mwparserfromhell"),
+        pyarrow=_version("pyarrow"),
+        mwparserfromhell=_version("mwparserfromhell"),
         sha256=_source_hash(),
     )
+
+
+def _version(distribution: str) -> str:
+    """Gives the version of a distribution; none where it is not installed, as one that is not needed need not be."""
+    from importlib import metadata  # takes a while, and readers do without
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _source_hash() -> str:

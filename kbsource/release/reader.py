@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, ReadableStorage, Storage, join
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
@@ -19,6 +20,8 @@ def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
     Without them every other changed bit is read as other text, and nobody hears of it: zstd's frames have none. With
     them one of 200 is, in the headers of pages and the footer; the sha256 of ``kbsource verify`` sees those too.
     """
+    import pyarrow.parquet as pq  # takes a while, and is not needed where titles are only looked up
+
     return pq.ParquetFile(source, page_checksum_verification=True, **options)
 
 
@@ -61,6 +64,8 @@ def rows_with(output: str, table: str, column: str, value: str | int, storage: S
 
     Row groups whose statistics say that they have no such value are not read.
     """
+    import pyarrow.compute as pc  # takes a while, and few readers need it
+
     for path in storage.glob(join(output, table, f"{table}-*.parquet")):
         with opened_table(path, storage) as file:
             number = [leaf.path for leaf in file.schema].index(column)

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from kbsource.release.verify import Checking
     from kbsource.wikidata.kind import WikidataManifest
 
-RULES = {
-    "entity_law": "a row of Wikidata is not built as such rows are",
-    "duplicate_entity": "two rows have one entity",
-    "classes_disagree": "the class closure is not that of the statements",
-}
-"""Every law and what it means that it is broken."""
-
 _ITEM_ID, _PROPERTY_ID, _SUBJECT_ID = (rf"^{letter}{ID_NUMBER}$" for letter in ("Q", "P", "[QP]"))
 
 Numbers = npt.NDArray[np.uint32]

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-import yaml
-
 from kbsource.errors import SetupError
 from kbsource.files import Storage
 from mapping.amber.records import Collection, TemplateForm
@@ -43,14 +41,23 @@ def load_collections(
         with storage.open_read(path) as file:
             content = file.read()
     try:
-        data = json.loads(content) if path.endswith(".json") else yaml.safe_load(content)
-    except (ValueError, yaml.YAMLError) as error:
+        data = json.loads(content) if path.endswith(".json") else _from_yaml(content)
+    except ValueError as error:
         raise SetupError(f"{path} is neither JSON nor YAML: {error}. {_REMEDY}") from error
     reader = _Reader(path)
     found = {name: reader.collection(name, one, templates) for name, one in reader.entries("", data, "name")}
     if unknown := [name for name in names if name not in found]:
         raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose of these.")
     return tuple(found[name] for name in names or found)
+
+
+def _from_yaml(content: bytes) -> Any:
+    import yaml  # not there where releases are only read
+
+    try:
+        return yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 class _Reader:

@@ -17,12 +17,12 @@ from kbsource.release.manifest import ListingManifest, canonical_json
 from kbsource.release.reader import read_table
 from kbsource.release.verify import Checking
 from mapping.contexts.gold import REASONS, GoldPassages, GoldText, unplaced_line
+from mapping.contexts.kind import UNPLACED
 from mapping.contexts.published import check_published
 from mapping.contexts.questions import QuestionSource, ReleaseQuestions
 from mapping.contexts.ranked import RankedPassage
 from mapping.contexts.records import ADDED, Positive
 from mapping.contexts.writing import (
-    UNPLACED,
     ContextCounts,
     ContextsOptions,
     contexts_path,
@@ -41,14 +41,6 @@ from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json, objects_at, text_at
 from mapping.sources.reading.files_in import RawRecord
 from mapping.write.kind import REPORT
-
-RULES = {
-    "context_law": "a question with passages is not built as such questions are",
-    "context_differs": "a line is not what its question, passages and ranking give",
-    "proof_lost": "a proof has neither a passage nor a line that says why, or both",
-    "unknown_passage": "a ranked passage is none of the corpus",
-}
-"""Every law and what it means that it is broken."""
 
 _SHOWN_CHARS = 120
 

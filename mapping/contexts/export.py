@@ -26,11 +26,11 @@ from kbsource.release.manifest import canonical_json, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines, write_rejected
 from mapping.contexts.gold import GoldPassages, unplaced_line
-from mapping.contexts.kind import CONTEXTS
+from mapping.contexts.kind import CONTEXTS, UNPLACED
 from mapping.contexts.published import ProofFinder, PublishedQuestions, published_files
 from mapping.contexts.questions import QuestionSource, ReleaseQuestions
 from mapping.contexts.ranked import read_ranked
-from mapping.contexts.writing import UNPLACED, ContextsOptions, SplitFiles, report_of
+from mapping.contexts.writing import ContextsOptions, SplitFiles, report_of
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.sources.reading.files_in import opened

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
 from kbsource.errors import DataError
@@ -17,6 +15,10 @@ from kbsource.release.reader import parquet_file
 from mapping.passages.corpus import passages_of
 from mapping.passages.cut import Passage
 from mapping.sources.reading.scratch import ScratchFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 REASONS: dict[str, str] = {
     "no_page": "published files: the release of pages has none with the address of the proof",
@@ -99,6 +101,8 @@ class GoldPassages(ScratchFile):
             paths: files of the table of passages, in order.
             storage: holds them.
         """
+        import numpy as np
+
         rows = self._database.execute("SELECT DISTINCT page_id FROM proofs WHERE page_id IS NOT NULL ORDER BY page_id")
         wanted = np.fromiter((page_id for (page_id,) in rows), np.int64)
         for page_id, passages in groupby(self._passages_on(wanted, paths, storage), key=lambda one: one.page_id):
@@ -106,6 +110,8 @@ class GoldPassages(ScratchFile):
 
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str], storage: Storage) -> Iterator[Passage]:
         """Gives the passages of pages, in the order of the corpus; of other row groups only the page ids are read."""
+        import numpy as np
+
         for path in paths:
             with storage.open_read(path) as file, parquet_file(file) as parquet:
                 for group in range(parquet.metadata.num_row_groups):

@@ -10,10 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-import numpy as np
-from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cdist
-
 from mapping.metrics.answer_lists import GoldNames, answer_form
 from mapping.metrics.retrieval import RetrievedPassage, answer_ranks
 
@@ -64,6 +60,10 @@ class NameFinder:
 
 
 def _is_near(words: list[str], names: list[str], *, n_words: int, n_edits: int) -> bool:
+    import numpy as np
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
     lengths = [len(name) for name in names]
     fits = range(min(lengths) - n_edits, max(lengths) + n_edits + 1)
     # Every edit makes or removes one blank at most.

@@ -11,6 +11,7 @@ from kbsource.files import Storage
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import LinesFile
 from mapping.contexts.gold import REASONS, GoldPassages
+from mapping.contexts.kind import FID, OF_RETRIEVERS
 from mapping.contexts.negatives import MOST_EDITS, NameFinder
 from mapping.contexts.questions import AskedQuestion
 from mapping.contexts.ranked import RankedPassage, ranked_for
@@ -21,8 +22,6 @@ from mapping.qampari.released import record_line
 from mapping.sources.reading.base import Split
 from mapping.sources.reading.fields import Json
 from mapping.sources.reading.joined import Joined
-
-CONTEXTS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class SplitFiles:
 
 def contexts_path(split: Split) -> str:
     """Gives the path of a split's file for retrievers."""
-    return f"{CONTEXTS}/{split}_data_with_contexts.jsonl"
+    return f"{OF_RETRIEVERS}/{split}_data_with_contexts.jsonl"
 
 
 def fid_path(split: Split) -> str:

@@ -16,42 +16,14 @@ from kbsource.files import join
 from kbsource.identity import title_hash
 from kbsource.release.intact import check_hashes
 from kbsource.release.layout import MANIFEST, shard_path
-from kbsource.release.manifest import ListingManifest, row_faults
+from kbsource.release.manifest import ListingManifest
 from kbsource.release.reader import row_groups
 from kbsource.release.verify import Checking
-from mapping.entity_linking.links import COLUMNS, SKIPPED, PageLinks
+from mapping.entity_linking.kind import count_faults
+from mapping.entity_linking.links import COLUMNS, PageLinks
 from mapping.entity_linking.options import ContextOptions
 from mapping.entity_linking.records import SPLITS, Context, cut_context, lines_path, record_id, record_line
 from mapping.write.kind import source_of
-
-RULES = {
-    "alias_law": "a mention is out of order, or its probabilities are not those of its counts",
-    "record_law": "a line is not the record of its link",
-    "record_differs": "a record is not what its page says",
-    "duplicate_record": "two records say the same",
-    "split_law": "a page has records in train and in dev",
-}
-"""Every law and what it means that it is broken."""
-
-
-def count_faults(manifest: ListingManifest) -> list[str]:
-    """Gives every way in which the counts of a manifest contradict each other, or its files."""
-    try:
-        counts, wanted = manifest.facts["counts"], manifest.facts["options"]
-        skipped, distinct = counts["skipped"], counts["distinct"]
-        sums = {
-            "links": (counts["links"], sum(skipped[name] for name in SKIPPED) + counts["taken"]),
-            "taken": (counts["taken"], counts["duplicates"] + sum(distinct[split] for split in SPLITS)),
-            **{split: (counts[split], min(distinct[split], wanted[split])) for split in SPLITS},
-            "aliases": (counts["aliases"], manifest.n_rows("aliases")),
-            "lines": (sum(counts[split] for split in SPLITS), sum(entry.rows or 0 for entry in manifest.files)),
-        }
-    except (KeyError, TypeError) as error:
-        return [f"options and counts are not those of entity-linking data ({error!r})"]
-    faults = [
-        f"{name}: {given}, {found} by what it consists of" for name, (given, found) in sums.items() if given != found
-    ]
-    return faults + row_faults(manifest, {"links": counts["train"] + counts["dev"]})
 
 
 class _Link(NamedTuple):

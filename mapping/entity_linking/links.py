@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kbsource.runtime.chunks import rows_batch
 from mapping.entity_linking.aliases import count_occurrences, mention_rows
 from mapping.entity_linking.options import ContextOptions
-from mapping.entity_linking.records import SPLITS, ContextCutter, record_id, record_line
+from mapping.entity_linking.records import SKIPPED, SPLITS, ContextCutter, record_id, record_line
 from mapping.entity_linking.sampling import Numbers, Sampling
 from mapping.entity_linking.schema import KEYS, LINES, MENTIONS
 from mapping.passages.cut import TITLE_KINDS
@@ -28,16 +28,6 @@ COLUMNS = (
 )
 """What of the table ``pages`` is needed."""
 
-SKIPPED = {
-    "in_heading": "it stands in a heading or title",
-    "unresolved": "the dump has no page that it leads to, redirects followed",
-    "not_released": "the page that it leads to was rejected",
-    "disambiguation": "it leads to a disambiguation page",
-    "self_link": "it leads to the page that it stands in",
-    "empty_mention": "it has no text",
-    "tag_in_text": "its text has one of the tags that mark mentions",
-}
-"""Why a link is not taken, the first reason that holds."""
 _TAKEN = len(SKIPPED)
 _REASONS = tuple(SKIPPED)
 

@@ -16,6 +16,16 @@ from mapping.entity_linking.options import ContextOptions
 from mapping.sources.forms.mentions import END_TAG, START_TAG, window_sizes
 
 SPLITS = ("train", "dev")
+SKIPPED = {
+    "in_heading": "it stands in a heading or title",
+    "unresolved": "the dump has no page that it leads to, redirects followed",
+    "not_released": "the page that it leads to was rejected",
+    "disambiguation": "it leads to a disambiguation page",
+    "self_link": "it leads to the page that it stands in",
+    "empty_mention": "it has no text",
+    "tag_in_text": "its text has one of the tags that mark mentions",
+}
+"""Why a link is not taken, the first reason that holds."""
 
 
 class Context(NamedTuple):

@@ -24,14 +24,6 @@ from mapping.passages.cut import CutOptions, PageText, Passage, passage_id
 from mapping.passages.forms import KiltPages, LineForm, line_forms
 from mapping.write.kind import source_of
 
-RULES = {
-    "passage_law": "a passage is not built as such, or not in its place",
-    "duplicate_page": "the passages of a page stand in two places",
-    "passage_differs": "a passage is not what its page gives",
-    "line_differs": "a line is not what the table says",
-}
-"""Every law and what it means that it is broken."""
-
 
 @dataclass(slots=True)
 class _Lines:

@@ -17,6 +17,8 @@ from kbsource.identity import stable_sha256
 from mapping.options import between, check_options, option
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 
+MOST_SUBJECTS = 3000
+"""Queries with more subjects are skipped. Source: the released code of QAMPARI."""
 KEPT = "kept"
 OUTCOMES: dict[str, str] = {
     KEPT: "it is a question",

@@ -7,14 +7,16 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mapping.entail.signal import ModelOptions
 from pipelines.commands.flags.common import Command, add_run_arguments, facts_table, run_flags, summary_json
-from pipelines.options.amber import AmberJobOptions
 from pipelines.options.fields import add_flags, flags_of, from_flags, place
 from pipelines.progress import clock
+from pipelines.terminal import print_text
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.entail.signal import ModelOptions
+    from pipelines.options.amber import AmberJobOptions
+
     add_flags(parser, AmberJobOptions)
     meaning = "ask an NLI model about every tuple: folder of a cross-encoder, or hub name"
     parser.add_argument("--verify", metavar="MODEL", help=meaning)
@@ -24,7 +26,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from mapping.entail.signal import ModelOptions
     from pipelines.jobs.amber import make_amber
+    from pipelines.options.amber import AmberJobOptions
     from pipelines.progress import Progress
 
     given = vars(args)
@@ -38,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
         print(summary_json(summary, **summary.report))
         return 0
     for name, one in summary.report["collections"].items():
-        print(f"{name}\n{facts_table(_rows(one))}\n")
+        print_text(f"{name}\n{facts_table(_rows(one))}\n")
     print(f"wall time {clock(summary.seconds)}")
     print(f"The release is in {summary.output}. Check it: kbsource verify {shlex.quote(summary.output)}")
     return 0

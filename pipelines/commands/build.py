@@ -5,21 +5,27 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
-from pipelines.options.build import BuildOptions
 from pipelines.options.fields import from_flags
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.build import BuildOptions
+
+    add_job_arguments(BuildOptions, parser)
+
+
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.build import build
     from pipelines.jobs.build_inputs import BadDumpError, finding_line
+    from pipelines.options.build import BuildOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), BuildOptions)
@@ -29,7 +35,10 @@ def _run(args: argparse.Namespace) -> int:
         for finding in error.findings:
             print(finding_line(finding), file=sys.stderr)
         raise
-    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
+    if args.json:
+        print(summary_json(summary, **summary_values(summary)))
+    else:
+        print_text(summary_text(summary))
     return 0
 
 
@@ -92,7 +101,8 @@ COMMAND = Command(
         "      --runner local-multi",
         "kbsource build --dump dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try",
     ),
-    add_arguments=partial(add_job_arguments, BuildOptions),
+    add_arguments=_add_arguments,
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

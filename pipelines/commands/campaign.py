@@ -7,10 +7,7 @@ import json
 from contextlib import ExitStack
 from typing import Any
 
-import orjson
-
 from kbsource.files import atomic_write
-from mapping.campaign.candidates import CandidateOptions
 from pipelines.commands.evaluation.common import report
 from pipelines.commands.flags.common import Command, command_group, facts_table
 from pipelines.options.fields import add_flags, from_flags
@@ -22,6 +19,8 @@ def _add_output(parser: argparse.ArgumentParser, what: str, metavar: str) -> Non
 
 
 def _add_candidates(parser: argparse.ArgumentParser) -> None:
+    from mapping.campaign.candidates import CandidateOptions
+
     add = parser.add_argument
     add("--gold", required=True, metavar="FILE", help="the questions: a KILT file with answers")
     add("--run", required=True, action="append", metavar="FILE", help="predictions of a system; may be repeated")
@@ -33,6 +32,7 @@ def _add_candidates(parser: argparse.ArgumentParser) -> None:
 def _candidates(args: argparse.Namespace) -> int:
     from kbsource.lookup import KnowledgeSource
     from kbsource.records import BadRecord
+    from mapping.campaign.candidates import CandidateOptions
     from mapping.campaign.prepare import write_candidates
     from pipelines.stores.storage import storage_for
 
@@ -102,6 +102,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
+    import orjson
+
     from mapping.campaign.judged import report_campaign
     from pipelines.stores.storage import storage_for
 

@@ -71,4 +71,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="",
 )

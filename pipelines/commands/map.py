@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mapping.sources import DATASETS
 from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import Flags, add_flags, flags_of, nearest
 from pipelines.progress import clock
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.alignment.many_datasets import AllSummary, Planned
@@ -40,6 +40,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
     """Declares what ``--help`` shows: the options of a dataset that is named, else those that are needed."""
+    from mapping.sources import DATASETS
     from pipelines.commands.flags.map_flags import dataset_flags
 
     dataset = next((word for word in given if word in DATASETS), None)
@@ -69,6 +70,8 @@ def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
 
 
 def _add_needed(parser: argparse.ArgumentParser) -> None:
+    from mapping.sources import DATASETS
+
     add = parser.add_argument
     add("dataset", nargs="?", type=_dataset, metavar="DATASET", help=", ".join(DATASETS))
     add("--all", action="store_true", help="every dataset and split that --config names")
@@ -102,6 +105,8 @@ def _add_run(parser: Flags) -> None:
 
 
 def _dataset(name: str) -> str:
+    from mapping.sources import DATASETS
+
     if name not in DATASETS:
         known = ", ".join(DATASETS)
         raise argparse.ArgumentTypeError(f"no dataset {name!r}.{nearest(name, DATASETS)} Choose one of: {known}")
@@ -110,6 +115,7 @@ def _dataset(name: str) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from mapping.sources import DATASETS
     from pipelines.commands.flags.map_flags import map_options, split_of
     from pipelines.jobs.map_dataset import map_dataset
     from pipelines.progress import Progress
@@ -122,7 +128,10 @@ def _run(args: argparse.Namespace) -> int:
         raise SetupError(f"Name a dataset ({', '.join(DATASETS)}), or --all with --config FILE.")
     options = map_options(args.dataset, vars(args), split=args.split or split_of(args.input or ()))
     summary = map_dataset(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary.report) if args.json else summary_text(summary, args.kb))
+    if args.json:
+        print(summary_json(summary, **summary.report))
+    else:
+        print_text(summary_text(summary, args.kb))
     return 0
 
 
@@ -140,7 +149,10 @@ def _run_all(args: argparse.Namespace) -> int:
     output = args.output.rstrip("/") or "/"
     planned = planned_alignments(vars(args))
     summary = map_all(planned, kb=args.kb, output=output, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, kept=summary.kept, **summary.report) if args.json else all_text(summary))
+    if args.json:
+        print(summary_json(summary, kept=summary.kept, **summary.report))
+    else:
+        print_text(all_text(summary))
     return 0
 
 

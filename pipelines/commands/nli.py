@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from pipelines.commands.flags.common import Command, facts_table, input_lines
 from pipelines.options.fields import add_flags, from_flags
 
@@ -21,6 +20,8 @@ _JUDGED_TOGETHER = 512
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
+
     add = parser.add_argument
     add("--premise", metavar="TEXT", help="what is taken as true")
     add("--hypothesis", metavar="TEXT", help="what it should say, one declarative sentence")
@@ -44,7 +45,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from mapping.entail.model import export_onnx, open_model
-    from mapping.entail.signal import Pair
+    from mapping.entail.signal import ModelOptions, Pair
 
     options = from_flags(vars(args), ModelOptions, model=args.model)
     if args.export_onnx is not None:
@@ -132,4 +133,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="nli-onnx",
 )

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags, summary_json
 from pipelines.options.fields import from_flags
-from pipelines.options.passages import PassagesOptions
 from pipelines.progress import clock, size
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.passages import PassagesSummary
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.passages import PassagesOptions
+
+    add_job_arguments(PassagesOptions, parser)
+
+
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.passages import make_passages
+    from pipelines.options.passages import PassagesOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), PassagesOptions)
     summary = make_passages(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary, args.kb))
+    if args.json:
+        print(summary_json(summary, **summary_values(summary)))
+    else:
+        print_text(summary_text(summary, args.kb))
     return 0
 
 
@@ -63,7 +72,7 @@ COMMAND = Command(
         "kbsource passages --kb releases/enwiki-20261001 --output passages/enwiki-20261001 \\\n"
         "      --format pyserini --format dpr --max-words 120 --split-long-sentences",
     ),
-    add_arguments=partial(add_job_arguments, PassagesOptions),
+    add_arguments=_add_arguments,
     run=_run,
     takes_beam_flags=True,
 )

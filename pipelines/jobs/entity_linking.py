@@ -27,8 +27,7 @@ from kbsource.runtime.chunks import Key, Stored
 from mapping.entity_linking.aliases import mention_groups
 from mapping.entity_linking.exclusion import Exclusion, read_exclusion
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.entity_linking.links import SKIPPED
-from mapping.entity_linking.records import SPLITS, lines_path
+from mapping.entity_linking.records import SKIPPED, SPLITS, lines_path
 from mapping.entity_linking.sampling import Sampling, hash_groups
 from mapping.entity_linking.schema import ALIASES, CHOSEN, KEY_ORDER, KEYS, LINES, MENTION_ORDER
 from pipelines.jobs.shared_inputs import pages_input

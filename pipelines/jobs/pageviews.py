@@ -21,8 +21,8 @@ from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import join
-from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, line_counts
-from kbsource.pageviews.sums import MERGED_ROWS, PAGEVIEWS, TitleGroups, merge_groups, sum_group, sum_range
+from kbsource.pageviews.kind import PAGEVIEWS, PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, line_counts
+from kbsource.pageviews.sums import MERGED_ROWS, TitleGroups, merge_groups, sum_group, sum_range
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows

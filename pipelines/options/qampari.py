@@ -9,10 +9,9 @@ from kbsource.errors import SetupError
 from mapping.entail.signal import ModelOptions
 from mapping.options import check_options, option, path_option
 from mapping.qampari.facts.evidence import N_BEFORE
-from mapping.qampari.facts.joins import MOST_SUBJECTS
 from mapping.qampari.facts.validation import LEAST_ENTAILMENT
 from mapping.qampari.lists.list_tables import LEAST_ROWS
-from mapping.qampari.selection import AnswerFilter, Mixed, SampleSizes
+from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
 from pipelines.options.fields import memory_option, output_option
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kbsource.errors import SetupError
-from pipelines.runners.clusters import dataflow_flags, flink_flags, spark_flags
 from pipelines.stores.storage import use_options
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     if runner == "local-multi":
         processes = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_processing"]
         return [*_LOCAL, *processes, *beam_args]
+    from pipelines.runners.clusters import dataflow_flags, flink_flags, spark_flags  # takes a while
+
     given = flags_given(beam_args)
     if "output_executable_path" in given:
         raise SetupError(

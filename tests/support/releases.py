@@ -20,7 +20,8 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Code, InputFile
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, Counts, Dump, PagesManifest
-from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, publish_index, write_locations
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
+from kbsource.release.pages.locations_build import publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.site import Site
 from tests.support.pages import write_pages

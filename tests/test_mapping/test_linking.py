@@ -16,9 +16,9 @@ from kbsource.release.columns import pages_to_batch
 from kbsource.runtime.chunks import rows_batch
 from mapping.entity_linking import aliases, records, sampling
 from mapping.entity_linking.aliases import alias_rows, count_occurrences, mention_rows, prefixes
-from mapping.entity_linking.links import SKIPPED, Targets, chosen_lines, scan_links
+from mapping.entity_linking.links import Targets, chosen_lines, scan_links
 from mapping.entity_linking.options import ContextOptions
-from mapping.entity_linking.records import Context, ContextCutter, cut_context, record_line
+from mapping.entity_linking.records import SKIPPED, Context, ContextCutter, cut_context, record_line
 from mapping.entity_linking.sampling import N_BUCKETS, Sampling, distinct_keys, draw
 from mapping.entity_linking.schema import KEYS, MENTIONS
 from tests.support.passages import page

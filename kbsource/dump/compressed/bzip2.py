@@ -14,9 +14,8 @@ import bz2
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
-
-import numpy as np
+from functools import cache
+from typing import Any, BinaryIO, NamedTuple
 
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
@@ -88,16 +87,26 @@ def _magic_keys() -> dict[int, tuple[tuple[int, int, bool], ...]]:
 
 
 _KEYS = _magic_keys()
-_IS_KEY = np.zeros(1 << 16, dtype=np.bool_)
-_IS_KEY[list(_KEYS)] = True
 _MAGIC_MASK = (1 << _MAGIC_BITS) - 1
+
+
+@cache
+def _is_key() -> Any:
+    """Gives a mask of numpy over all pairs of bytes; reading what is not bzip2 needs no numpy."""
+    import numpy as np
+
+    mask = np.zeros(1 << 16, dtype=np.bool_)
+    mask[list(_KEYS)] = True
+    return mask
 
 
 def find_magics(data: bytes) -> list[tuple[int, bool]]:
     """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
+    import numpy as np
+
     pairs = np.frombuffer(data, dtype="<u2", count=len(data) // 2)
     found: list[tuple[int, bool]] = []
-    for index in np.flatnonzero(_IS_KEY[pairs]).tolist():
+    for index in np.flatnonzero(_is_key()[pairs]).tolist():
         for back, shift, is_end in _KEYS[int(pairs[index])]:
             start = 2 * index - back
             if start < 0 or start + 7 > len(data):

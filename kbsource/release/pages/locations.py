@@ -2,28 +2,21 @@
 
 ``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files),
 ``row`` in it. ``qids.arrow``: ``qid`` (number of the item, ascending), ``page_id``. Both in batches of
-``BATCH_ROWS`` rows.
+``title_index.BATCH_ROWS`` rows; ``locations_build`` writes them.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kbsource.errors import SetupError
-from kbsource.files import CHUNK_BYTES, Storage, base_name, join
-from kbsource.index.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
-from kbsource.release.layout import INDEX, index_path
-from kbsource.release.manifest import FileEntry, Manifest
-from kbsource.release.reader import parquet_file
-from kbsource.release.writer import write_lines
-from kbsource.runtime.sorted_runs import SortedRuns
+from kbsource.files import Storage, base_name, join
+from kbsource.index.title_index import numbers, open_mapped
+from kbsource.release.layout import INDEX
+from kbsource.release.manifest import Manifest
 
 PAGES_FILE = "pages.arrow"
 QIDS_FILE = "qids.arrow"
@@ -38,77 +31,6 @@ def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
 
 PAGES_SCHEMA = _schema(("page_id", pa.int64()), ("shard", pa.int32()), ("row", pa.int32()))
 QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
-
-
-@dataclass(frozen=True, slots=True)
-class LocationsReport:
-    """What was written; ``page_order`` is the manifest's."""
-
-    n_pages: int
-    n_qids: int
-    page_order: str
-
-
-def write_locations(
-    output: str, files: Sequence[str], folder: str, *, storage: Storage, scratch: str
-) -> LocationsReport:
-    """Writes both files from the pages' own columns. Memory: a file's footer and a few blocks of rows.
-
-    Args:
-        output: folder of the release.
-        files: the pages files in order, relative to it.
-        folder: local folder for the index, made where missing.
-        storage: of the release.
-        scratch: local folder for scratch files, 32 bytes a page.
-
-    Raises:
-        SetupError: two pages have one page id or one Wikidata item.
-    """
-    os.makedirs(folder, exist_ok=True)
-    is_ordered = True
-    with (
-        SortedRuns(os.path.join(scratch, "pages"), PAGES_SCHEMA, by="page_id") as pages,
-        SortedRuns(os.path.join(scratch, "qids"), QIDS_SCHEMA, by="qid") as qids,
-    ):
-        for shard, file in enumerate(files):
-            with storage.open_read(join(output, file)) as source:
-                row, last = 0, -1
-                columns = parquet_file(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
-                for batch in columns:
-                    own = batch["page_id"].to_numpy()
-                    is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))
-                    rows = np.arange(row, row + len(own), dtype=np.int32)
-                    pages.add(own, np.full(len(own), shard, np.int32), rows)
-                    claims = batch.filter(pc.is_valid(batch["qid"]))
-                    qids.add(pc.utf8_slice_codeunits(claims["qid"], 1).cast(pa.int64()), claims["page_id"])
-                    row, last = row + len(own), own[-1]
-        by_page = _distinct(pages.read_sorted(BATCH_ROWS), "page id ")
-        write_index_file(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, by_page)
-        by_item = _distinct(qids.read_sorted(BATCH_ROWS), "Wikidata item Q")
-        write_index_file(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, by_item)
-        return LocationsReport(pages.n_rows, qids.n_rows, "by_page_id" if is_ordered else "as_dumped")
-
-
-def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
-    """Gives the batches, whose first column ascends, and stops at a value that comes again."""
-    last = np.empty(0, np.int64)
-    for batch in batches:
-        keys = np.concatenate([last, batch[0].to_numpy()])
-        repeated = keys[1:][keys[1:] == keys[:-1]]
-        if len(repeated):
-            raise SetupError(f"{what}{repeated[0]} belongs to two pages; report this build")
-        last = keys[-1:]
-        yield batch
-
-
-def publish_index(folder: str, files: Sequence[str], output: str, *, storage: Storage) -> tuple[FileEntry, ...]:
-    """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
-    entries = []
-    for name in sorted(files):
-        with open(os.path.join(folder, name), "rb") as source:
-            blocks = iter(lambda: source.read(CHUNK_BYTES), b"")
-            entries.append(write_lines(blocks, index_path(name), output=output, storage=storage))
-    return tuple(replace(entry, rows=None) for entry in entries)
 
 
 def index_folder(path: str, manifest: Manifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:

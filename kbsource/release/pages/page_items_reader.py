@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join, storage_or_local
+from kbsource.index.title_index import numbers
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.reader import opened_table
 
@@ -68,7 +68,7 @@ class PageItemsReader:
         if number < 0:
             return None
         page_ids, table = self._group(number)
-        row = int(np.searchsorted(page_ids, page_id))
+        row = bisect_left(page_ids, page_id)
         if row == len(page_ids) or page_ids[row] != page_id:
             return None
         (found,) = table.slice(row, 1).to_pylist()
@@ -83,7 +83,7 @@ class PageItemsReader:
             path, group = self._places[number]
             with opened_table(path, self._storage) as file:
                 table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
-            held = (table["page_id"].to_numpy(), table)
+            held = (numbers(table["page_id"].combine_chunks()), table)
         self._groups[number] = held
         return held
 

@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from kbsource.release.pages.kind import PagesManifest
     from kbsource.release.verify import Checking
 
-RULES = {
-    "offset_law": "a span does not hold what it claims",
-    "page_law": "a page is not built as pages are",
-    "duplicate_page_id": "two pages have one page id",
-    "duplicate_qid": "two pages have one Wikidata item",
-    "page_order": "page ids do not ascend though the manifest says so",
-    "dangling_target": "a link leads to a page that is not there",
-    "target_title": "a link names its page by another title",
-    "redirects_disagree": "pages, redirects table and index tell different redirects",
-    "items_disagree": "pages and the table of their items tell different items",
-    "index_disagrees": "the index and the tables tell different things",
-}
-"""Every law and what it means that it is broken."""
-
 # Steps after the title index was built: a page rejected there is known to the index, and links may lead to
 # it.
 _LATE_STAGES = pa.array(["parse", "resolve"])

@@ -14,10 +14,9 @@ from mapping.qampari.facts.classes import ClassTypes, Numbers
 from mapping.qampari.facts.statements import FACTS, VALUES
 from mapping.qampari.questions import SimpleQuery
 from mapping.qampari.relations import Relations
+from mapping.qampari.selection import MOST_SUBJECTS
 
 LEAST_ANSWERS = 5
-MOST_SUBJECTS = 3000
-"""Queries with more subjects are skipped. Source: the released code of QAMPARI."""
 
 
 def _numbers(*names: str) -> pa.Schema:

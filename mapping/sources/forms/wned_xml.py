@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
-
-from lxml import etree
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from kbsource.errors import RecordError
 from kbsource.files import Storage, base_name, join
 from mapping.sources.reading.files_in import MAX_RECORD_BYTES, RawRecord, opened
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 NO_ENTITY = frozenset({"", "NIL"})
 
@@ -98,6 +99,8 @@ def parse_document(raw: RawRecord) -> XmlDocument:
         RecordError: ``malformed_xml``, ``missing_field`` (no ``docName``), and as ``RawRecord.text``.
     """
     raw.text()
+    from lxml import etree  # the options of datasets are read without it
+
     parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True)
     try:
         root = etree.fromstring(raw.data, parser)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipelines.commands.flags.common import Command
+from pipelines.terminal import Style, styled
 
 if TYPE_CHECKING:
     from kbsource.dump.check import DumpFinding
@@ -18,6 +19,9 @@ _REMEDIES = {
     "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
 }
 """What to do, with the options of the commands, by code of the finding."""
+
+
+_STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,12 +69,12 @@ def _run(args: argparse.Namespace) -> int:
         return 1 if report.has_errors else 0
     for finding in findings:
         place = f"{finding.file}: " if finding.file else ""
-        print(f"{finding.severity.upper():7} {place}{finding.message}")
+        print(f"{styled(f'{finding.severity.upper():7}', _STYLES[finding.severity])} {place}{finding.message}")
         if finding.remedy:
             print(f"        {finding.remedy}")
     n_errors = sum(one.severity == "error" for one in findings)
     n_warnings = sum(one.severity == "warning" for one in findings)
-    verdict = "The dump is in order" if not n_errors else "The dump is not in order"
+    verdict = styled("The dump is not in order", "red") if n_errors else styled("The dump is in order", "green")
     shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
     print(f"{verdict}: {', '.join(counted(n, name) for name, n in shown.items())}.")
     return 1 if n_errors else 0
@@ -98,4 +102,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="build",
 )

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from functools import partial
 
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
-from pipelines.options.pageviews import PageviewsOptions
+from pipelines.terminal import print_text
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.pageviews import PageviewsOptions
+
+    add_job_arguments(PageviewsOptions, parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.pageviews import make_pageviews
+    from pipelines.options.pageviews import PageviewsOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), PageviewsOptions)
@@ -32,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
         ("titles and pages", manifest.n_rows("pageviews")),
         ("views", manifest.views),
     ]
-    print(release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds))
+    print_text(release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds))
     return 0
 
 
@@ -46,7 +52,8 @@ COMMAND = Command(
         "kbsource pageviews --input 'views/pageviews-202610*-user.bz2' --output releases/views-202610",
         "kbsource pageviews --input pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki --output releases/views",
     ),
-    add_arguments=partial(add_job_arguments, PageviewsOptions),
+    add_arguments=_add_arguments,
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, add_job_arguments, run_flags, summary_json
 from pipelines.commands.flags.dump_releases import Row, rejected_rows, release_text, table_bytes
 from pipelines.options.fields import from_flags
-from pipelines.options.wikidata import WikidataOptions
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.wikidata import WikidataSummary
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.wikidata import WikidataOptions
+
+    add_job_arguments(WikidataOptions, parser)
+
+
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.wikidata import make_wikidata
+    from pipelines.options.wikidata import WikidataOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), WikidataOptions)
     summary = make_wikidata(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary_values(summary)) if args.json else summary_text(summary))
+    if args.json:
+        print(summary_json(summary, **summary_values(summary)))
+    else:
+        print_text(summary_text(summary))
     return 0
 
 
@@ -63,7 +72,8 @@ COMMAND = Command(
         "      --sites enwiki --runner local-multi",
         "kbsource wikidata --dump entities.ndjson --languages de,en --qualifiers all --output releases/try",
     ),
-    add_arguments=partial(add_job_arguments, WikidataOptions),
+    add_arguments=_add_arguments,
     run=_run,
+    needs="build",
     takes_beam_flags=True,
 )

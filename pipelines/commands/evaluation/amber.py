@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from pipelines.commands.evaluation.common import report
 from pipelines.commands.flags.common import Command, facts_table
 from pipelines.options.fields import add_flags, from_flags
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
+
     add_flags(parser, AmberFiles)
     add_flags(parser, AmberOptions)
     parser.add_argument("--json", action="store_true", help="the scores as one JSON object")
@@ -21,6 +22,7 @@ def _run(args: argparse.Namespace) -> int:
     from kbsource.files import atomic_write, join
     from mapping.charts import svg
     from mapping.metrics.amber import evaluate_amber
+    from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
     from mapping.reports.any_report import flat_values
     from pipelines.stores.storage import storage_for
 

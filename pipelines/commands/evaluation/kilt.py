@@ -8,20 +8,21 @@ import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-import orjson
-
 from kbsource.errors import SetupError
 from kbsource.files import atomic_write
-from mapping.metrics.kilt.options import QUIRKS, KiltEvaluation, KiltFiles
 from pipelines.commands.evaluation.common import add_shared, chosen_quirks, report
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
+    from mapping.metrics.kilt.options import KiltEvaluation, KiltFiles
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.metrics.kilt.options import QUIRKS, KiltEvaluation, KiltFiles
+
     parser.add_argument("predictions", nargs="?", metavar="PREDICTIONS", help="id and output for each record")
     add_flags(parser, KiltFiles, but=("predictions",))
     add_flags(parser, KiltEvaluation)
@@ -29,7 +30,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    import orjson
+
     from mapping.metrics.kilt.evaluate import evaluate_kilt
+    from mapping.metrics.kilt.options import QUIRKS, KiltEvaluation, KiltFiles
     from mapping.metrics.kilt.scores import scores_text
     from pipelines.stores.storage import storage_for
 
@@ -60,7 +64,7 @@ def _run_all(files: KiltFiles, storage: Storage, options: KiltEvaluation, *, as_
     if as_json:
         print(json.dumps({name: one.to_json() for name, one in scores.items()}, ensure_ascii=False, indent=2))
     else:
-        print(leaderboard_text(scores))
+        print_text(leaderboard_text(scores))
     return 1 if missing or any(score.rejected for score in scores.values()) else 0
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 
-from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
 from pipelines.commands.evaluation.common import add_shared, chosen_quirks, report
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
+
     add_flags(parser, QampariFiles)
     add_flags(parser, QampariEvaluation)
     add_shared(parser, QUIRKS)
 
 
 def _run(args: argparse.Namespace) -> int:
+    from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
     from mapping.metrics.qampari import evaluate_qampari
     from mapping.metrics.scores import scores_text
     from pipelines.stores.storage import storage_for

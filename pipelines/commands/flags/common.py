@@ -29,6 +29,7 @@ class Command:
         run: does it and gives the exit code.
         takes_beam_flags: further options are passed on to Beam, as ``args.beam_args``.
         describe: declares what ``--help`` shows instead, by what else is typed; None where it shows all.
+        needs: extra of kbsource that brings all that it imports; see ``extras.missing_extra``.
         parts: commands of which one is typed behind its name; see ``command_group``.
     """
 
@@ -41,6 +42,7 @@ class Command:
     takes_beam_flags: bool = False
     describe: Callable[[argparse.ArgumentParser, Sequence[str]], None] | None = None
     parts: tuple[Command, ...] = ()
+    needs: str = "align"
 
     def add_to(self, commands: argparse._SubParsersAction[CommandParser]) -> None:
         """Adds the command's parser."""
@@ -66,13 +68,19 @@ class CommandParser(argparse.ArgumentParser):
 
     command: Command | None = None
 
+    def declare(self) -> None:
+        """Declares its arguments, if that is not done."""
+        command, self.command = self.command, None
+        if command is not None:
+            command.add_arguments(self)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See argparse."""
-        command, self.command = self.command, None
-        if command is not None and command.describe is not None and not {"-h", "--help"}.isdisjoint(args or ()):
-            command.describe(self, args)
-        elif command is not None:
-            command.add_arguments(self)
+        describe = None if self.command is None else self.command.describe
+        if describe is not None and not {"-h", "--help"}.isdisjoint(args or ()):
+            self.command = None
+            describe(self, args)
+        self.declare()
         return super().parse_known_args(args, namespace)
 
 

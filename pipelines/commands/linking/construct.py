@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.commands.flags.common import Command, add_job_arguments, facts_table, run_flags, summary_json
-from pipelines.options.entity_linking import EntityLinkingOptions
 from pipelines.options.fields import from_flags
 from pipelines.progress import clock, size
+from pipelines.terminal import print_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.entity_linking import EntityLinkingSummary
+    from pipelines.options.entity_linking import EntityLinkingOptions
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pipelines.options.entity_linking import EntityLinkingOptions
+
+    add_job_arguments(EntityLinkingOptions, parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     from pipelines.jobs.entity_linking import make_entity_linking
+    from pipelines.options.entity_linking import EntityLinkingOptions
     from pipelines.progress import Progress
 
     options = from_flags(vars(args), EntityLinkingOptions)
     summary = make_entity_linking(options, flags=run_flags(args), progress=Progress())
     counts = summary.manifest.facts["counts"]
-    print(summary_json(summary, counts=counts) if args.json else summary_text(summary, options))
+    if args.json:
+        print(summary_json(summary, counts=counts))
+    else:
+        print_text(summary_text(summary, options))
     return 0
 
 
@@ -61,7 +71,7 @@ COMMAND = Command(
         "kbsource entity-linking --kb releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\\n"
         "      --context-chars 250 --exclude wned-pages.txt",
     ),
-    add_arguments=partial(add_job_arguments, EntityLinkingOptions),
+    add_arguments=_add_arguments,
     run=_run,
     takes_beam_flags=True,
 )

@@ -7,6 +7,7 @@ import json
 
 from pipelines.commands.flags.common import Command
 from pipelines.options.fields import add_flags, from_flags
+from pipelines.terminal import print_text, table_text
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +40,7 @@ def _run(args: argparse.Namespace) -> int:
         (one.mention, one.title, str(one.page_id), f"{one.prior:.3f}", f"{one.count:,}", f"{one.link_probability:.3f}")
         for one in (linked.alias for linked in found)
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if found else ():
-        print("  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip())
-    if not found:
-        print("No mention of the alias table stands in the text.")
+    print_text(table_text(rows) if found else "No mention of the alias table stands in the text.")
     return 0 if found else 1
 
 

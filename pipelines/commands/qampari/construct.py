@@ -8,26 +8,30 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
-from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
 from pipelines.options.fields import add_flags, flags_of, from_flags, place
 from pipelines.progress import clock
+from pipelines.terminal import print_text, table_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.qampari import QampariSummary
 
-_DEFAULT_NAME = os.path.basename(DEFAULT_MODEL)
-_POOL_FLAGS = {
-    SIMPLE: "simple",
-    COMPOSITION: "compositions",
-    INTERSECTION: "intersections",
-    TABLE_SIMPLE: "table-simple",
-    TABLE_COMPOSITION: "table-compositions",
-}
+
+def _pool_flags() -> dict[str, str]:
+    """Gives what the flags of the subsets' sizes are called."""
+    from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, TABLE_COMPOSITION, TABLE_SIMPLE
+
+    return {
+        SIMPLE: "simple",
+        COMPOSITION: "compositions",
+        INTERSECTION: "intersections",
+        TABLE_SIMPLE: "table-simple",
+        TABLE_COMPOSITION: "table-compositions",
+    }
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
     from mapping.qampari.selection import SampleSizes
     from pipelines.options.qampari import QampariOptions
 
@@ -35,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     for subset, n_questions in SampleSizes().pool.items():
         meaning = f"questions of {subset} for development and test together (default: %(default)s)"
-        add(f"--pool-{_POOL_FLAGS[subset]}", type=int, default=n_questions, metavar="N", help=meaning)
+        add(f"--pool-{_pool_flags()[subset]}", type=int, default=n_questions, metavar="N", help=meaning)
     add(
         "--model",
         default=DEFAULT_MODEL,
@@ -49,21 +53,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
+    from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
     from mapping.qampari.facts.validation import LEAST_ENTAILMENT
     from mapping.qampari.selection import SampleSizes
     from pipelines.jobs.qampari import make_qampari
     from pipelines.options.qampari import QampariOptions
     from pipelines.progress import Progress
 
-    given = vars(args)
+    given, default_name = vars(args), os.path.basename(DEFAULT_MODEL)
     model = None if args.model == "none" else from_flags(given, ModelOptions, model=args.model)
     if model is None:
         for flag in ("--least-entailment", *(flag_option.flag for flag_option in flags_of(ModelOptions))):
             if given[place(flag)] is not None:
                 raise SetupError(f"{flag} is for a model, and --model is none; leave one out.")
-    elif given["least_entailment"] is None and os.path.basename(os.path.normpath(model.model)) != _DEFAULT_NAME:
+    elif given["least_entailment"] is None and os.path.basename(os.path.normpath(model.model)) != default_name:
         print(
-            f"kbsource qampari: warning: --model {model.model} is judged by the threshold of {_DEFAULT_NAME}, "
+            f"kbsource qampari: warning: --model {model.model} is judged by the threshold of {default_name}, "
             f"{LEAST_ENTAILMENT}; choose its own with --least-entailment.",
             file=sys.stderr,
         )
@@ -71,10 +76,13 @@ def _run(args: argparse.Namespace) -> int:
         for flag in ("--key-columns", "--redirect-aliases"):
             if given[place(flag)]:
                 raise SetupError(f"{flag} is for questions about tables, and --no-tables makes none.")
-    pool = {subset: given[place(f"--pool-{name}")] for subset, name in _POOL_FLAGS.items()}
+    pool = {subset: given[place(f"--pool-{name}")] for subset, name in _pool_flags().items()}
     options = from_flags(given, QampariOptions, model=model, sizes=from_flags(given, SampleSizes, pool=pool))
     summary = make_qampari(options, flags=run_flags(args), progress=Progress())
-    print(summary_json(summary, **summary.report) if args.json else summary_text(summary))
+    if args.json:
+        print(summary_json(summary, **summary.report))
+    else:
+        print_text(summary_text(summary))
     return 0
 
 
@@ -109,6 +117,8 @@ def _nothing_kept(report: dict[str, Any]) -> list[str]:
 
 def funnel_lines(report: dict[str, Any]) -> list[str]:
     """Gives the funnel: of each subset how many queries and answers came how far."""
+    from mapping.qampari.questions import INTERSECTION, SUBSETS
+
     head = ("subset", "queries", "answers", "with page", "found", "validated", "kept")
     rows: list[tuple[str, ...]] = [head]
     for subset in SUBSETS:
@@ -118,7 +128,7 @@ def funnel_lines(report: dict[str, Any]) -> list[str]:
         if subset == INTERSECTION:
             cells[names.index("answers_with_page")] = "-"  # nobody looks: the answers are validated already
         rows.append((subset, *cells))
-    lines = _columns(rows)
+    lines = table_text(rows, right=range(1, len(head))).split("\n")
     for subset in SUBSETS:
         counts = report["funnel"].get(subset, {})
         gone = [
@@ -137,17 +147,7 @@ def _drawn_lines(questions: dict[str, Any]) -> list[str]:
         shown = ["-" if counts[key] is None else f"{counts[key]:g}" for key in ("mean", "median")]
         mean, median = counts["published_mean"], counts["published_median"]
         rows.append((name, f"{counts['questions']:,}", shown[0], f"{mean:g}", shown[1], f"{median:g}"))
-    return _columns(rows)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
+    return table_text(rows, right=range(1, 6)).split("\n")
 
 
 COMMAND = Command(

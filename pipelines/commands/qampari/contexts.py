@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from pipelines.commands.flags.common import Command, facts_table
 from pipelines.options.fields import add_flags, from_flags
+from pipelines.terminal import print_text
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
             "questions without ranked passages": questions["without_retrieved"],
             "lines rejected": sum(report["rejected"].values()),
         }
-        print(facts_table(rows.items()))
+        print_text(facts_table(rows.items()))
     return 1 if report["rejected"] else 0
 
 

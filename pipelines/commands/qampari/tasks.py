@@ -8,6 +8,7 @@ import sys
 
 from pipelines.commands.flags.common import Command, facts_table
 from pipelines.options.fields import add_flags, from_flags
+from pipelines.terminal import print_text
 
 _EXPORT, _APPLY = "export", "apply"
 
@@ -58,7 +59,7 @@ def _export(args: argparse.Namespace) -> int:
             "  wrong on purpose": counts["wrong_answers"],
             "questions to write anew": counts["paraphrases"],
         }
-        print(facts_table(rows.items()))
+        print_text(facts_table(rows.items()))
     return 0
 
 
@@ -96,7 +97,7 @@ def _apply(args: argparse.Namespace) -> int:
             "questions without a paraphrase": texts["missing"],
             "lines rejected": sum(report["rejected"].values()),
         }
-        print(facts_table(rows.items()))
+        print_text(facts_table(rows.items()))
     return 1 if report["rejected"] else 0
 
 

@@ -27,18 +27,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from kbsource.errors import SetupError
+    import uvicorn
+
+    from mapping.inspector.app import make_app
+    from mapping.inspector.opened import close_releases, open_releases
     from pipelines.stores.storage import storage_for
 
-    try:
-        import uvicorn
-
-        from mapping.inspector.app import make_app
-        from mapping.inspector.opened import close_releases, open_releases
-    except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "starlette", "jinja2", "markupsafe"):
-            raise
-        raise SetupError(f"{error.name} is not installed: pip install 'kbsource[inspect]'.") from error
     releases = open_releases([(path, storage_for(path)) for path in args.releases])
     try:
         with _listen(args.host, args.port) as listening:
@@ -96,11 +90,12 @@ COMMAND = Command(
     summary="read releases as web pages",
     description="Serves web pages on this machine that show releases of any kind: pages as a person reads them, with\n"
     "what links to them and what was lost; titles found as one types; every table row by row. Nothing is written\n"
-    "to a release, nothing is loaded from elsewhere. Needs kbsource[inspect].",
+    "to a release, nothing is loaded from elsewhere.",
     examples=(
         "kbsource inspect releases/enwiki-20261001",
         "kbsource inspect releases/enwiki-20261001 aligned/fever --open",
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="inspect",
 )

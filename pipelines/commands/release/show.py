@@ -1,17 +1,18 @@
-"""``kbsource show``: what a release holds, or one page of it, for reading."""
+"""``kbsource show``: a page of a release, or a row of another kind, for reading."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.flags.common import Command, facts_table, text_width
-from pipelines.progress import size
+from pipelines.extras import missing_extra
 
 if TYPE_CHECKING:
     from kbsource.files import Storage
@@ -44,10 +45,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "of AmbER sets a name",
     )
     parser.add_argument("--full", action="store_true", help="all of the text instead of its beginning")
-    parser.add_argument("--json", action="store_true", help="the whole row, or manifest, as JSON")
+    parser.add_argument("--json", action="store_true", help="the whole row as JSON")
 
 
 def _run(args: argparse.Namespace) -> int:
+    from kbsource.errors import SetupError
     from kbsource.lookup import KnowledgeSource
     from kbsource.release.kind import kind_of, read_content
     from mapping.kinds import KINDS
@@ -57,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
     storage = storage_for(args.release)
     kind = kind_of(read_content(args.release, storage), args.release, KINDS)
     if args.page is None:
-        return _show_release(args.release, kind, storage, as_json=args.json)
+        raise SetupError(f"name a page; kbsource info {shlex.quote(args.release)} says what the release holds.")
     if kind.shown_by is not None:
         return _show_rows(args.release, kind, args.page, storage, as_json=args.json)
     if kind in (ALIGNMENT, ALIGNMENTS):
@@ -142,29 +144,15 @@ def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
             yield name, textwrap.shorten(text, text_width() - _LABEL)
 
 
-def _show_release(path: str, kind: Kind[Any], storage: Storage, *, as_json: bool) -> int:
-    from kbsource.errors import counted
-
-    manifest = kind.read(path, storage)
-    if as_json:
-        print(manifest.to_bytes().decode(), end="")
-        return 0
-    rows: list[Row] = [("kind", kind.name), ("format", manifest.format), ("made by", kind.made_by)]
-    for table, entries in manifest.tables.items():
-        n_bytes = size(sum(entry.bytes for entry in entries))
-        rows.append(
-            (table, f"{counted(manifest.n_rows(table), 'rows')}, {n_bytes} in {counted(len(entries), 'files')}")
-        )
-    rows += [(entry.file, size(entry.bytes)) for entry in manifest.files]
-    rows += [(part.folder, f"release {part.manifest_sha256[:12]}") for part in manifest.parts]
-    print(facts_table(rows))
-    return 0
-
-
 def _print_similar(release: str, title: str, storage: Storage) -> None:
-    from mapping.search.resolve import Resolver
-    from mapping.search.suggest import suggest_titles
-
+    try:
+        from mapping.search.resolve import Resolver
+        from mapping.search.suggest import suggest_titles
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, needs="align")) is None:
+            raise
+        print(f"Similar titles are not looked for: {missing}", file=sys.stderr)
+        return
     if similar := suggest_titles([title], Resolver.open(release, storage=storage).index).get(title, ()):
         print("Similar titles:\n" + "\n".join(f"  {one}" for one, _ in similar), file=sys.stderr)
 
@@ -240,15 +228,13 @@ def _wrapped(text: str, start: str) -> str:
 
 COMMAND = Command(
     name="show",
-    summary="show what a release holds, or one page of it",
-    description="Shows what a release of any kind holds: its tables and other files. Of a release of pages shows one\n"
-    "page: facts, the beginning of the text, the sections, infoboxes. The page is named by its title\n"
-    "(redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is none;\n"
+    summary="show a page of a release",
+    description="Shows a page of a release: facts, the beginning of the text, the sections, infoboxes. It is named by\n"
+    "its title (redirects are followed), its page id, its URL or its Wikidata item. Exit code 1 when there is none;\n"
     "titles like the one asked for are then named. Of an alignment shows what became of a record, by its id,\n"
-    "of page views the views of a title, of AmbER sets a name.",
+    "of page views the views of a title, of AmbER sets a name. What a release holds is said by kbsource info.",
     examples=(
         'kbsource show releases/enwiki-20261001 "Alan Turing"',
-        "kbsource show releases/enwiki-20261001",
         "kbsource show releases/enwiki-20261001 1208 --full",
         "kbsource show aligned/fever 75397",
         "kbsource show releases/enwiki-20261001 Q7251",
@@ -256,4 +242,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="",
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from typing import Any
 
 from pipelines.commands.flags.common import Command
+from pipelines.terminal import print_text, table_text
 
-_HEAD = ("lost", "uses", "pages", "outcome", "template")
+_HEAD = ("lost", "uses", "pages", "outcome", "template", "example")
 _NAME_CHARS = 30
 
 
@@ -35,28 +35,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(worst, ensure_ascii=False, indent=2))
         return 0
-    columns = shutil.get_terminal_size((0, 0)).columns or None
-    for line in _lines(worst):
-        print(line[:columns])
+    print_text(table_text([_HEAD, *map(_cells, worst)], right=range(3)))
     return 0
 
 
-def _lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Gives the rows as a table: numbers to the right, names of one width, examples behind."""
-    cells = [_HEAD] + [
-        (f"{row['lost_chars']:,}", f"{row['uses']:,}", f"{row['pages']:,}", row["outcome"], row["name"][:_NAME_CHARS])
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    examples = ["example"] + [f"{row['example_title']}: {row['example']}" for row in rows]
-    return [
-        "  ".join(
-            cell.rjust(width) if number < 3 else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        + f"  {example}"
-        for line, example in zip(cells, examples, strict=True)
-    ]
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    numbers = (f"{row[name]:,}" for name in ("lost_chars", "uses", "pages"))
+    return (*numbers, row["outcome"], row["name"][:_NAME_CHARS], f"{row['example_title']}: {row['example']}")
 
 
 COMMAND = Command(
@@ -71,4 +56,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="",
 )

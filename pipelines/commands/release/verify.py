@@ -7,6 +7,7 @@ import dataclasses
 import json
 
 from pipelines.commands.flags.common import Command
+from pipelines.terminal import styled
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{finding.file}: {rules[finding.rule]} ({finding.rule}, {n_cases}): {finding.example}")
     sizes = {"files": report.n_files, "bytes": report.n_bytes, "rows": report.n_rows, **report.counts}
     against = " with their texts" if report.has_texts else ""
-    verdict = "Sound" if report.is_sound else "NOT sound"
+    verdict = styled("Sound", "green") if report.is_sound else styled("NOT sound", "red")
     print(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
     if report.extra:
         print(f"Added beside it, not checked: {', '.join(report.extra)}.")
@@ -78,4 +79,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    needs="verify",
 )

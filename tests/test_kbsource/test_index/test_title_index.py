@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kbsource.index.title_index
 from kbsource.errors import SetupError
 from kbsource.identity import title_hash
-from kbsource.index.title_index import Resolution, TitleIndex, title_keys
+from kbsource.index.title_index import Resolution, TitleIndex, numbers, title_keys
 from kbsource.index.title_index_build import (
     TitleIndexReport,
     build_title_index,
@@ -271,3 +271,14 @@ def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: i
         assert report.n_titles == len({row.page_id for row in rows})
         assert report.n_dropped == len(rows) - report.n_titles
         assert len({entry.page_id for entry in index}) == len(index) == report.n_titles
+
+
+def test_numbers_are_those_of_a_part_of_a_column() -> None:
+    for type_ in (pa.int8(), pa.uint8(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()):
+        whole = pa.array([7, 8, 9, 10], type_)
+
+        assert numbers(whole).tolist() == [7, 8, 9, 10]
+        assert numbers(whole.slice(1, 2)).tolist() == [8, 9]
+        assert numbers(whole.slice(4)).tolist() == numbers(pa.array([], type_)).tolist() == []
+    with pytest.raises(pa.ArrowInvalid, match="1 nulls"):
+        numbers(pa.array([1, None]))

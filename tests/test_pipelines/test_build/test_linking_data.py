@@ -79,7 +79,7 @@ def test_the_data_are_sound_and_shown(made: Path, release: Path, capsys: pytest.
         report = verified(made, kb=kb)
         assert report.findings == ()
         assert report.counts == {"records": 110}
-    assert main(["show", str(made)]) == 0
+    assert main(["info", str(made)]) == 0
     assert "aliases" in capsys.readouterr().out
 
 

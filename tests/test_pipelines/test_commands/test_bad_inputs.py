@@ -38,7 +38,7 @@ FILES = (
 """Commands that want a file."""
 FOLDERS = (
     ("verify", "{bad}"),
-    ("show", "{bad}"),
+    ("info", "{bad}"),
     ("show", "{bad}", "12"),
     ("locate", "{bad}", "--title", "x", "--evidence", "x"),
     ("export-kilt", "{bad}", "--output", "{out}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import io
+import threading
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,19 @@ def test_beats_in_one_kind_are_summed_up_and_not_forgotten(tmp_path: Path) -> No
     assert poll()[2:] == (7, 70)
     (tmp_path / "scan-1.beat").unlink()
     assert poll()[2:] == (7, 70)
+
+
+def test_the_line_that_is_redrawn_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(progress, "_REDRAW_S", 0.001)
+    terminal, polled = Terminal(), threading.Event()
+
+    def poll() -> Done:
+        polled.set()
+        return Done(50_000_000, 200_000_000, 9_000)
+
+    with Progress(terminal).stage("scan", poll):
+        assert polled.wait(60)
+
+    redrawn = terminal.getvalue().split("\r\x1b[K")[1]
+    assert redrawn == "scan: 50.0 MB of 2…"

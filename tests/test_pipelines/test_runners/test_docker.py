@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -175,6 +176,10 @@ def test_the_shell_steps_install_a_kbsource_that_works(plain_python: Path, tmp_p
 
     assert (tmp_path / "useradd").read_text("utf-8") == "--create-home --uid 10001 kbsource\n"
     assert not (tmp_path / "kbsource" / "opt" / "install").exists()
+    (wheel,) = images["wheel"].place("/wheels").glob("*.whl")
+    sources = [path for name in ("kbsource", "mapping", "pipelines") for path in (ROOT / name).rglob("*")]
+    kept = {str(path.relative_to(ROOT)) for path in sources if path.is_file() and "__pycache__" not in path.parts}
+    assert kept <= set(zipfile.ZipFile(wheel).namelist())
     built = [
         str(plain_python / "kbsource"),
         *("build", "--dump", str(mini_wiki.MULTISTREAM), "--output", "release"),

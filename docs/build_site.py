@@ -1,0 +1,151 @@
+"""Writes the site of the documentation, from the Markdown files as they are: ``python docs/build_site.py FOLDER``.
+
+With ``--demo DIR``, what ``kbsource demo`` made, it gets pictures of the inspector, where there is a Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PARTS: dict[str, tuple[str, ...]] = {
+    "Start": ("index", "manual", "first_steps", "glossary"),
+    "Look": ("inspector", "report", "diff", "publishing", "pictures"),
+    "Datasets": ("alignment", "datasets", "qampari", "amber", "passages", "entity_linking", "evaluation", "campaign"),
+    "Reference": ("commands", "tables", "limitations", "performance", "running", "pipelines", "changelog"),
+}
+"""Pages by part of the site; those that there are not are left out, others come last."""
+PICTURES = {
+    "A dataset aligned to the release": "aligned-fever-dev/",
+    "A release as a whole": "release/",
+    "A page, with its links and what was lost": "release/page/12",
+}
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+_OWN = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+
+
+def stage(folder: Path) -> list[str]:
+    """Copies the pages into a folder, with links that hold there, and gives their names."""
+    sources = [*(ROOT / name for name in _OWN), *sorted((ROOT / "docs").glob("*.md"))]
+    for source in sources:
+        target = folder / _OWN.get(source.name, source.name)
+        target.write_text(_linked(source.read_text("utf-8"), source.parent), "utf-8")
+    for source in sorted((ROOT / "docs").glob("*.ipynb")):
+        (folder / f"{source.stem}.md").write_text(_notebook_page(source), "utf-8")
+    return [path.stem for path in sorted(folder.glob("*.md"))]
+
+
+def _linked(text: str, folder: Path) -> str:
+    """Gives a text whose links lead within the site; what is no page of it is named only."""
+
+    def link(found: re.Match[str]) -> str:
+        label, target = found.groups()
+        path, hash_, section = target.partition("#")
+        if "://" in target or not path:
+            return found[0]
+        file = (folder / path).resolve()
+        if file.parent == ROOT and file.name in _OWN:
+            return f"[{label}]({_OWN[file.name]}{hash_}{section})"
+        if file.parent == ROOT / "docs" and file.suffix in (".md", ".ipynb"):
+            return f"[{label}]({file.stem}.md{hash_}{section})"
+        return label
+
+    return _LINK.sub(link, text)
+
+
+def _notebook_page(path: Path) -> str:
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    return "\n\n".join(
+        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+        for cell, text in zip(cells, texts, strict=True)
+    )
+
+
+def take_pictures(demo: Path, folder: Path) -> None:
+    """Takes pictures of the inspector on what the demo made, and writes a page of them; none without a Chromium."""
+    browser = next(filter(None, map(shutil.which, _CHROMIUM)), None)
+    if browser is None or not (demo / "release").is_dir():
+        return
+    from playwright.sync_api import sync_playwright
+
+    names = [str(demo / name) for name in ("release", "aligned")]
+    command = [sys.executable, "-m", "pipelines.cli", "inspect", *names, "--port", "0"]
+    (folder / "pictures").mkdir()
+    page_text = ["# Pictures of the inspector", "", "What `kbsource inspect` shows of the demo."]
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "XDG_CACHE_HOME": cache}
+        ) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().partition(" ")[0]
+            if not url:
+                raise SystemExit("kbsource inspect did not start; it says why above.")
+            with sync_playwright() as playwright:
+                chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+                page = chromium.new_page(viewport={"width": 1200, "height": 800})
+                for number, (says, path) in enumerate(PICTURES.items(), start=1):
+                    answer = page.goto(f"{url}r/{path}")
+                    if answer is None or not answer.ok:
+                        raise SystemExit(f"{url}r/{path}: no such view of the inspector; correct PICTURES.")
+                    page.screenshot(path=folder / "pictures" / f"{number}.png")
+                    page_text += ["", f"## {says}", "", f"![{says}](pictures/{number}.png)"]
+                chromium.close()
+        finally:
+            server.terminate()
+    (folder / "pictures.md").write_text("\n".join(page_text) + "\n", "utf-8")
+
+
+def build_site(output: Path, *, demo: Path | None = None) -> None:
+    """Writes the site; a link or section that is not there fails it."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+    from pymdownx.slugs import slugify
+
+    with tempfile.TemporaryDirectory() as scratch:
+        staged = Path(scratch)
+        if demo is not None:
+            take_pictures(demo, staged)
+        names = stage(staged)
+        placed = {name for part in PARTS.values() for name in part}
+        parts = {part: [name for name in own if name in names] for part, own in PARTS.items()}
+        parts["Reference"] += [name for name in names if name not in placed]
+        nav: list[Any] = [{part: [f"{name}.md" for name in own]} for part, own in parts.items() if own]
+        extensions = ["admonition", "tables", "pymdownx.superfences", "pymdownx.highlight", "toc"]
+        config = load_config(
+            str(ROOT / "docs" / "mkdocs.yml"),
+            docs_dir=scratch,
+            site_dir=str(output.resolve()),
+            nav=nav,
+            strict=True,
+            use_directory_urls=False,
+            markdown_extensions=extensions,
+        )
+        # Sections are called as on GitHub, for which the links are written.
+        config.mdx_configs["toc"] = {"slugify": slugify(case="lower"), "permalink": True}
+        build(config)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", type=Path, metavar="FOLDER")
+    parser.add_argument("--demo", type=Path, metavar="DIR")
+    args = parser.parse_args()
+    build_site(args.output, demo=args.demo)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Which extra of kbsource brings a module that is not installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kbsource.errors import SetupError
+
+EXTRAS: dict[str, str] = {
+    "numpy": "verify",
+    "apache_beam": "build",
+    "grpc": "build",
+    "lxml": "build",
+    "mwparserfromhell": "build",
+    "yaml": "publish",
+    "inflect": "align",
+    "rapidfuzz": "align",
+    "rouge": "align",
+    "sacrebleu": "align",
+    "spacy": "align",
+    "onnxruntime": "nli-onnx",
+    "safetensors": "nli-onnx",
+    "transformers": "nli-onnx",
+    "onnx": "nli",
+    "onnxscript": "nli",
+    "torch": "nli",
+    "tantivy": "search",
+    "jinja2": "inspect",
+    "starlette": "inspect",
+    "uvicorn": "inspect",
+    "duckdb": "diff",
+    "argcomplete": "completion",
+    "lupa": "lua",
+}
+"""The smallest extra that brings a module, by its top name."""
+
+_WITHIN: dict[str, tuple[str, ...]] = {
+    "build": ("publish", "verify"),
+    "align": ("build",),
+    "nli-onnx": ("align",),
+    "search": ("align",),
+    "inspect": ("verify",),
+    "diff": ("verify",),
+    "lua": ("build",),
+}
+"""Extras that an extra brings with it."""
+
+
+def _whole(extra: str) -> set[str]:
+    return {extra}.union(*map(_whole, _WITHIN.get(extra, ())))
+
+
+def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | None:
+    """Gives what to say where a module of an extra is not installed; None where no extra brings it.
+
+    >>> print(missing_extra(ModuleNotFoundError(name="lxml.etree"), needs="align"))
+    lxml is not installed: pip install 'kbsource[align]'
+
+    Args:
+        error: what the import raised.
+        needs: extra that the command needs altogether.
+    """
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return None
+    if extra in _whole(needs):
+        extra = needs
+    return SetupError(f"{module} is not installed: pip install 'kbsource[{extra}]'")
+
+
+def first_missing(extra: str) -> str | None:
+    """Gives a module of an extra, or of those within it, that is not installed; None where all are."""
+    return next((name for name, own in EXTRAS.items() if own in _whole(extra) and not _is_installed(name)), None)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,60 @@
+"""The site of the documentation: whole, and with nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support.real_data import ROOT
+
+pytest.importorskip("mkdocs", reason="needs mkdocs-material: pip install 'kbsource[docs]'")
+
+_FETCHED = re.compile(r"""<(?:script|img|iframe|source)[^>]*\ssrc="([^"]*)"|<link[^>]*\shref="([^"]*)\"""")
+
+
+@pytest.fixture(scope="module")
+def build_site() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_site_has_every_page_and_fetches_nothing(build_site: ModuleType, tmp_path: Path) -> None:
+    build_site.build_site(tmp_path / "site", demo=tmp_path)  # where no demo is, there are no pictures
+
+    pages = {path.stem for path in (tmp_path / "site").glob("*.html")}
+    assert pages >= {path.stem for path in (ROOT / "docs").glob("*.md")} | {"index", "changelog", "first_steps"}
+    for path in (tmp_path / "site").glob("*.html"):
+        found = ["".join(places) for places in _FETCHED.findall(path.read_text("utf-8"))]
+        assert found
+        assert not [place for place in found if "//" in place]
+    assert (tmp_path / "site" / "search" / "search_index.json").exists()
+
+
+@pytest.mark.parametrize("target", ["nowhere.md", "#no-such-section"])
+def test_a_link_that_leads_nowhere_fails_it(
+    build_site: ModuleType, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mkdocs.exceptions import Abort
+
+    def stage(folder: Path) -> list[str]:
+        (folder / "index.md").write_text(f"# Home\n\n[a link]({target})\n")
+        return ["index"]
+
+    monkeypatch.setattr(build_site, "stage", stage)
+    with pytest.raises(Abort):
+        build_site.build_site(tmp_path / "site")
+
+
+def test_links_of_the_files_hold_on_the_site(build_site: ModuleType) -> None:
+    text = "[a](docs/manual.md#counts) [b](CHANGELOG.md) [c](kbsource) [d](https://e.org) [e](#here)"
+
+    expected = "[a](manual.md#counts) [b](changelog.md) c [d](https://e.org) [e](#here)"
+    assert build_site._linked(text, ROOT) == expected

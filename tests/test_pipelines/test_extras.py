@@ -1,0 +1,122 @@
+"""What of kbsource works without what, and what a command says that lacks something."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import COMMANDS
+from pipelines.extras import _WITHIN, EXTRAS
+from tests.support import mini_wiki
+from tests.support.blocked import OTHERS, command_without, run_without
+from tests.support.real_data import ROOT
+
+BEYOND_BUILD = tuple(name for name, extra in EXTRAS.items() if extra not in ("verify", "publish", "build"))
+
+
+def test_every_module_is_in_the_extra_that_is_named() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    required = {extra: {re.split(r"[^\w-]", line)[0].lower() for line in lines} for extra, lines in extras.items()}
+    distributions = packages_distributions()
+
+    for module, extra in EXTRAS.items():
+        if module in distributions and module != "grpc":  # which Beam brings
+            own = {name.lower().replace("_", "-") for name in distributions[module]}
+            assert own & required[extra], (module, extra)
+    assert set(EXTRAS.values()) <= set(required)
+    for extra, brought in _WITHIN.items():
+        inside = ",".join(extras[extra])
+        assert all(re.search(rf"kbsource\[([\w,-]+,)?{name}[],]", inside) for name in brought), extra
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["info", "RELEASE"],
+        ["show", "RELEASE", "Halvane Isles"],
+        ["show", "RELEASE", "Halvane Isles", "--json"],
+        ["templates", "RELEASE"],
+        ["export-kilt", "RELEASE", "--output", "-"],
+    ],
+    ids=" ".join,
+)
+def test_reading_needs_the_base_alone(arguments: list[str], release: Path) -> None:
+    done = command_without(OTHERS, [str(release) if part == "RELEASE" else part for part in arguments])
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
+    done = run_without(
+        OTHERS,
+        "from kbsource.lookup import KnowledgeSource\n"
+        "from kbsource.release.reader import read_table\n"
+        "from kbsource.files import LocalStorage\n"
+        f"with KnowledgeSource.open({str(release)!r}) as kb:\n"
+        "    page = kb.by_title('the_Halvanes')\n"
+        "    assert kb.by_qid(page.qid) == kb.by_url(page.url) == kb.by_id(page.page_id) == page\n"
+        "    print(sum(1 for page in kb))\n"
+        f"print(len(list(read_table({str(release)!r}, 'redirects', LocalStorage()))))\n",
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["66", "20"]
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_help_needs_the_base_alone(name: str) -> None:
+    done = command_without(OTHERS, [name, "--help"])
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "blocked", "extra"),
+    [
+        (["verify", "RELEASE"], OTHERS, "verify"),
+        (["build", "--dump", "DUMP", "--output", "OUT"], OTHERS, "build"),
+        (["report", "RELEASE", "--output", "OUT"], OTHERS, "inspect"),
+        (["publish", "RELEASE", "--output", "OUT"], OTHERS, "publish"),
+        (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], OTHERS, "align"),
+        (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], BEYOND_BUILD, "align"),
+        (["locate", "RELEASE", "--title", "Halvane Isles", "--evidence", "They lie in the sea."], OTHERS, "align"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_lacks(
+    arguments: list[str], blocked: tuple[str, ...], extra: str, release: Path, tmp_path: Path
+) -> None:
+    places = {"RELEASE": str(release), "DUMP": str(mini_wiki.MULTISTREAM), "OUT": str(tmp_path / "out")}
+    done = command_without(blocked, [places.get(part, part) for part in arguments])
+
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith(f"is not installed: pip install 'kbsource[{extra}]'\n")
+
+
+def test_building_needs_no_more_than_its_extra(tmp_path: Path) -> None:
+    arguments = ["build", "--dump", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--max-rejects", "1"]
+    done = command_without(BEYOND_BUILD, arguments)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_reading_loads_little(release: Path) -> None:
+    done = run_without((), "import kbsource.lookup, sys; print(*sys.modules)")
+
+    slow = {"pandas", "pyarrow.compute", "pyarrow.parquet", "importlib.metadata", "orjson", "email", "mapping"}
+    assert slow.isdisjoint(done.stdout.split())
+
+
+def test_what_looks_for_similar_titles_is_not_in_the_base(release: Path) -> None:
+    done = command_without(OTHERS, ["show", str(release), "Halvane Isle"])
+
+    assert done.returncode == 1
+    assert "no page for 'Halvane Isle'" in done.stderr
+    assert "Similar titles are not looked for: " in done.stderr
+    assert "Traceback" not in done.stderr
