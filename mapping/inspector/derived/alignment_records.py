@@ -88,7 +88,6 @@ class AlignedRecords:
 
     Attributes:
         parts: the alignments.
-        index: outcome, reason and score of every record.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -102,12 +101,16 @@ class AlignedRecords:
             files += [(join(part.path, entry.file), entry.rows or 0) for entry in part.manifest.tables["records"]]
             n_records += self.parts[-1].n_records
         self._rows = TableRows(files, opened.storage)
-        self.index = RowIndex(self._rows, texts=("outcome", "reason"), numbers=("score",))
         self._held: OrderedDict[Choice, Numbers] = OrderedDict()
         self._turn = Lock()
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @cached_property
+    def index(self) -> RowIndex:
+        """Outcome, reason and score of every record; the tables are read for it once."""
+        return RowIndex(self._rows, texts=("outcome", "reason"), numbers=("score",))
 
     def part_of(self, number: int) -> PartRecords:
         """Gives the alignment that a record is of."""
