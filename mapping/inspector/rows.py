@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from kbsource.files import join
@@ -30,7 +30,7 @@ def table_rows(
             with opened_table(join(opened.path, entry.file), opened.storage) as file:
                 sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
                 edges = list(accumulate(sizes, initial=first))
-                for group, (begins, ends) in enumerate(zip(edges, edges[1:], strict=False)):
+                for group, (begins, ends) in enumerate(pairwise(edges)):
                     if begins < end and start < ends:
                         rows = file.read_row_group(group, columns=columns and list(columns), use_threads=False)
                         skipped = max(start - begins, 0)
