@@ -52,6 +52,15 @@ class DatasetRow(NamedTuple):
     in_the_paper: float | None
 
 
+_FOUND_BY = {
+    "title": "the title that the dataset gives",
+    "redirect": "a redirect in the snapshot, of a page that was moved",
+    "url": "its address",
+    "page_id": "its page id",
+    "qid": "its Wikidata item",
+    "title_map": "a table of titles that was given",
+    "fuzzy": "the title that is most like it (by option)",
+}
 RECORD_OUTCOMES = ("written", "dropped", "excluded", "rejected", "merged")
 
 
@@ -92,13 +101,14 @@ def record_steps(facts: Mapping[str, Any]) -> Iterator[Step]:
 def evidence_steps(facts: Mapping[str, Any]) -> Iterator[Step]:
     """Gives what became of the evidence of an alignment, and how its pages were found."""
     counts = facts["counts"]
-    n_all = sum(counts["evidences"].values())
+    n_all, n_found = sum(counts["evidences"].values()), sum(counts["found_by"].values())
     yield Step("pieces of evidence", n_all, n_all)
     for name in OUTCOMES:
         if n := counts["evidences"].get(name):
             yield Step(name, n, n_all, 1, EVIDENCE_OUTCOMES[name])
-    for name, n in counts["found_by"].items():
-        yield Step(f"found by {name}", n, n_all, 1)
+    yield Step("pages found", n_found, n_all)
+    for name, n in sorted(counts["found_by"].items(), key=lambda pair: -pair[1]):
+        yield Step(f"by {name}", n, n_all, 1, _FOUND_BY.get(name, ""))
 
 
 def score_bins(facts: Mapping[str, Any]) -> list[tuple[float, int]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -124,6 +125,7 @@ def show_record(request: Request, opened: Opened) -> Response:
         before=int(numbers[at - 1]) if at else None,
         behind=int(numbers[at + 1]) if at is not None and at + 1 < len(numbers) else None,
         made_from=shown.part.manifest.facts.get("release") or {},
+        raw=orjson.dumps(shown.kilt, option=orjson.OPT_INDENT_2).decode(),
     )
 
 
