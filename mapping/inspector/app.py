@@ -17,6 +17,8 @@ from starlette.staticfiles import StaticFiles
 
 from kbsource.errors import SetupError
 from mapping.inspector.derived.alignment_views import ALIGNMENT_VIEWS
+from mapping.inspector.derived.amber_views import AMBER_VIEWS
+from mapping.inspector.derived.qampari_views import QAMPARI_VIEWS
 from mapping.inspector.frame import Tab, View, Views, render
 from mapping.inspector.guard import GuardedAnswers
 from mapping.inspector.opened import Opened, every_release
@@ -25,7 +27,7 @@ from mapping.inspector.overview import OVERVIEW_VIEWS
 STATIC = Path(__file__).parent / "static"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
-ALL_VIEWS: tuple[Views, ...] = (ALIGNMENT_VIEWS,)
+ALL_VIEWS: tuple[Views, ...] = (ALIGNMENT_VIEWS, AMBER_VIEWS, QAMPARI_VIEWS)
 """The views of every kind that has its own."""
 
 

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from mapping.decide.policy import POLICIES
 from mapping.inspector.derived.alignment_records import MEANINGS, AlignedRecords, PartRecords
+from mapping.inspector.derived.in_page import InPage, in_page
 from mapping.inspector.derived.row_index import TableRows
 from mapping.inspector.derived.word_changes import Piece, changed_words, marked_pieces
 from mapping.inspector.marking import Span
+from mapping.inspector.opened import Opened
 from mapping.records import PARTIAL
 
 EVIDENCE_OUTCOMES: Mapping[str, str] = {
@@ -47,7 +49,7 @@ class EvidenceShown(NamedTuple):
         meaning: of its outcome.
         old, new: its place in the old knowledge source, as far as the dataset says it, and in this one.
         old_text, new_text: the texts in pieces, marked where they differ; None where there is none.
-        page_url: of the span in its page; None where the page is not known, or its release not open.
+        place: what is around the new text in its page, and its address there; of the page where there is no text.
     """
 
     row: Mapping[str, Any]
@@ -56,7 +58,7 @@ class EvidenceShown(NamedTuple):
     new: Place | None
     old_text: Sequence[Piece] | None
     new_text: Sequence[Piece] | None
-    page_url: str | None
+    place: InPage
 
 
 class RecordShown(NamedTuple):
@@ -155,7 +157,7 @@ def _shown(row: Mapping[str, Any], crossing: Mapping[str, Any], part: PartRecord
     if row["page_id"] is not None:
         new = Place(str(row["page_id"]), row["title"], row.get("section"), _characters(row, ""))
     return EvidenceShown(
-        row, EVIDENCE_OUTCOMES.get(row["outcome"], row["outcome"]), old, new, *texts, _page_url(row, part)
+        row, EVIDENCE_OUTCOMES.get(row["outcome"], row["outcome"]), old, new, *texts, _in_page(row, part.opened)
     )
 
 
@@ -175,13 +177,13 @@ def _characters(row: Mapping[str, Any], prefix: str) -> str | None:
     return f"paragraph {first}, character {start}, to paragraph {last}, character {end}"
 
 
-def _page_url(row: Mapping[str, Any], part: PartRecords) -> str | None:
-    if row["page_id"] is None or part.opened.pages is None:
-        return None
+def _in_page(row: Mapping[str, Any], opened: Opened) -> InPage:
+    if row["page_id"] is None or opened.pages is None:
+        return InPage("", "", None)
     if row.get("start_element") is None:
-        return part.opened.page_url(row["page_id"])
+        return InPage("", "", opened.page_url(row["page_id"]))
     span = Span(row["start_element"], row["start_char"], row["end_element"], row["end_char"], "evidence")
-    return part.opened.page_url(row["page_id"], [span])
+    return in_page(opened, row["page_id"], span, row["text"])
 
 
 def output_name(output: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-import numpy as np
 import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,7 +20,7 @@ from mapping.inspector.derived.alignment_counts import (
 )
 from mapping.inspector.derived.alignment_evidence import evidence_shown, output_name, record_shown
 from mapping.inspector.derived.alignment_records import MEANINGS, SORTS, AlignedRecords, Choice, records_of
-from mapping.inspector.derived.asked import asked_number, asked_text
+from mapping.inspector.derived.asked import asked_number, asked_sort, asked_text, neighbours
 from mapping.inspector.frame import Crumb, Tab, View, Views, paging, render
 from mapping.inspector.opened import Opened
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
@@ -105,9 +104,6 @@ def show_record(request: Request, opened: Opened) -> Response:
         raise HTTPException(404, f"There is no record {number:,}: the tables have {len(records):,}.")
     shown = record_shown(records, number)
     pages = paging(request, shown.n_evidences, n_rows=_EVIDENCE_A_PAGE)
-    numbers = records.chosen(choice)
-    place = np.flatnonzero(numbers == number)
-    at = int(place[0]) if len(place) else None
     return render(
         request,
         opened,
@@ -120,10 +116,7 @@ def show_record(request: Request, opened: Opened) -> Response:
         paging=pages,
         output_name=output_name,
         choice=choice,
-        at=at,
-        n_chosen=len(numbers),
-        before=int(numbers[at - 1]) if at else None,
-        behind=int(numbers[at + 1]) if at is not None and at + 1 < len(numbers) else None,
+        near=neighbours(records.chosen(choice), number),
         made_from=shown.part.manifest.facts.get("release") or {},
         raw=orjson.dumps(shown.kilt, option=orjson.OPT_INDENT_2).decode(),
     )
@@ -131,10 +124,8 @@ def show_record(request: Request, opened: Opened) -> Response:
 
 def _choice(request: Request) -> Choice:
     texts = {name: asked_text(request, name) for name in ("dataset", "split", "outcome", "reason", "id")}
-    sort = asked_text(request, "sort")
-    if sort not in SORTS:
-        raise HTTPException(400, f"sort is none of {', '.join(filter(None, SORTS))}.")
-    return Choice(**texts, least=asked_number(request, "least"), most=asked_number(request, "most"), sort=sort)
+    bounds = {name: asked_number(request, name) for name in ("least", "most")}
+    return Choice(**texts, **bounds, sort=asked_sort(request, SORTS))
 
 
 def _facts(opened: Opened) -> Mapping[str, object]:

@@ -1,12 +1,16 @@
-"""What an address asks for, of the forms that choose rows of a list."""
+"""What an address asks for: rows of a list, their order, and one of them among the others."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import NamedTuple
 
+import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from mapping.inspector.derived.row_index import Numbers
 from mapping.inspector.marking import shown
 
 
@@ -29,3 +33,44 @@ def asked_number(request: Request, name: str) -> float | None:
     if number is not None and not math.isfinite(number):
         raise HTTPException(400, f"{name}={shown(text[:80])} is no number.")
     return number
+
+
+def asked_sort(request: Request, sorts: Mapping[str, str]) -> str:
+    """Gives the order that is asked for, a key of ``sorts``.
+
+    Raises:
+        HTTPException: it is none.
+    """
+    sort = asked_text(request, "sort")
+    if sort not in sorts:
+        raise HTTPException(400, f"sort is none of {', '.join(filter(None, sorts))}.")
+    return sort
+
+
+class Neighbours(NamedTuple):
+    """Where a row stands among those that are chosen.
+
+    Attributes:
+        at: its place, from 0; None where it is not among them.
+        n_chosen: how many there are.
+        before, behind: numbers of the rows beside it; None where there is none.
+    """
+
+    at: int | None
+    n_chosen: int
+    before: int | None
+    behind: int | None
+
+
+def neighbours(chosen: Numbers, number: int) -> Neighbours:
+    """Gives where a row stands among the chosen ones, in their order."""
+    places = np.flatnonzero(chosen == number)
+    if not len(places):
+        return Neighbours(None, len(chosen), None, None)
+    at = int(places[0])
+    return Neighbours(
+        at,
+        len(chosen),
+        int(chosen[at - 1]) if at else None,
+        int(chosen[at + 1]) if at + 1 < len(chosen) else None,
+    )

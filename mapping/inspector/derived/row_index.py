@@ -133,11 +133,13 @@ class RowIndex:
                 self._numbers[name][at : at + batch.num_rows] = number.to_numpy(zero_copy_only=False)
         self.values = {name: list(own) for name, own in places.items()}
 
-    def is_value(self, column: str, value: str) -> Mask:
-        """Says of each row whether a column has a text."""
+    def is_value(self, column: str, value: str | None) -> Mask:
+        """Says of each row whether a column has a text; None for null."""
         values = self.values[column]
-        code = values.index(value) if value in values else None
-        return np.zeros(self.n_rows, np.bool_) if code is None else self._codes[column] == code
+        if value is not None and value not in values:
+            return np.zeros(self.n_rows, np.bool_)
+        is_value: Mask = self._codes[column] == (NONE if value is None else values.index(value))
+        return is_value
 
     def is_between(self, column: str, least: float | None, most: float | None) -> Mask:
         """Says of each row whether a number is there and within bounds, both of them included."""
@@ -148,6 +150,12 @@ class RowIndex:
         if most is not None:
             chosen &= number <= np.float32(most)
         return chosen
+
+    def total(self, column: str, chosen: Mask) -> int | None:
+        """Gives the sum of a whole number of the chosen rows; None where none of them has it."""
+        numbers = self._numbers[column][chosen]
+        known = numbers[~np.isnan(numbers)]
+        return int(known.sum(dtype=np.float64)) if len(known) else None
 
     def counts(self, column: str, chosen: Mask | None = None) -> Mapping[str, int]:
         """Gives how many rows have each text; of those that are chosen, or of all."""
