@@ -64,7 +64,10 @@ def dataset_row(facts: Mapping[str, Any]) -> DatasetRow:
 def record_steps(facts: Mapping[str, Any]) -> Iterator[Step]:
     """Gives what became of the records of an alignment, by outcome and reason."""
     row = dataset_row(facts)
-    reasons = {"dropped": facts["counts"]["dropped"], **{name: facts["records"][name] for name in MEANINGS if name != "dropped"}}
+    reasons = {
+        "dropped": facts["counts"]["dropped"],
+        **{name: facts["records"][name] for name in MEANINGS if name != "dropped"},
+    }
     yield Step("records read", row.read, row.read, query={})
     for outcome in RECORD_OUTCOMES:
         if (n := row.by_outcome[outcome]) or outcome == "written":

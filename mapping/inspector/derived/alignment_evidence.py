@@ -124,14 +124,14 @@ def evidence_shown(records: AlignedRecords, number: int, *, start: int, end: int
         for evidence in _rows_beside(records, number, table, "ordinal", row["ordinal"])
     ]
     asked = sorted(found, key=_PLACE)[start:end]
-    crossings = {_PLACE(one): one for one in _rows_beside(records, number, "crosswalk", "example_id", row["example_id"])}
+    crossings = {
+        _PLACE(one): one for one in _rows_beside(records, number, "crosswalk", "example_id", row["example_id"])
+    }
     for evidence in asked:
         yield _shown(evidence, crossings.get(_PLACE(evidence), {}), part)
 
 
-def _rows_beside(
-    records: AlignedRecords, number: int, table: str, column: str, value: Any
-) -> Iterator[dict[str, Any]]:
+def _rows_beside(records: AlignedRecords, number: int, table: str, column: str, value: Any) -> Iterator[dict[str, Any]]:
     """Gives rows of a record out of the file that was written together with that of the record."""
     part = records.part_of(number)
     rows = TableRows.of(part.opened.path, part.manifest, table, part.opened.storage)

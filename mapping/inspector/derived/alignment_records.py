@@ -122,8 +122,9 @@ class AlignedRecords:
             if choice in self._held:
                 self._held.move_to_end(choice)
                 return self._held[choice]
-            found = self.index.ordered(self._mask(choice), by="score" if choice.sort else None,
-                                       is_falling=choice.sort == "best")
+            found = self.index.ordered(
+                self._mask(choice), by="score" if choice.sort else None, is_falling=choice.sort == "best"
+            )
             self._held[choice] = found
             if len(self._held) > _HELD:
                 self._held.popitem(last=False)

@@ -123,9 +123,16 @@ def show_record(request: Request, opened: Opened) -> Response:
 
 
 def _choice(request: Request) -> Choice:
-    texts = {name: asked_text(request, name) for name in ("dataset", "split", "outcome", "reason", "id")}
-    bounds = {name: asked_number(request, name) for name in ("least", "most")}
-    return Choice(**texts, **bounds, sort=asked_sort(request, SORTS))
+    return Choice(
+        dataset=asked_text(request, "dataset"),
+        split=asked_text(request, "split"),
+        outcome=asked_text(request, "outcome"),
+        reason=asked_text(request, "reason"),
+        id=asked_text(request, "id"),
+        least=asked_number(request, "least"),
+        most=asked_number(request, "most"),
+        sort=asked_sort(request, SORTS),
+    )
 
 
 def _facts(opened: Opened) -> Mapping[str, object]:

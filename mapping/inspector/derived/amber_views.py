@@ -13,7 +13,7 @@ from kbsource.release.manifest import ListingManifest
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.records import TASKS
 from mapping.amber.schema import OUTCOMES
-from mapping.inspector.derived.asked import asked_text, neighbours
+from mapping.inspector.derived.asked import asked_text, given, neighbours
 from mapping.inspector.derived.in_page import InPage, in_page
 from mapping.inspector.derived.listed_table import ListedTable, listed_table
 from mapping.inspector.derived.row_index import Numbers, TableRows
@@ -102,7 +102,7 @@ def show_names(request: Request, opened: Opened) -> Response:
         "amber/names.html",
         title="Names",
         facets={column: names.choices(column) for column in wanted},
-        wanted={**wanted, "name": name},
+        query=given(wanted | {"name": name}),
         paging=pages,
         rows=names.rows.rows(numbers[pages.start : pages.end].tolist()),
         meanings=OUTCOMES,
@@ -128,8 +128,7 @@ def show_sets(request: Request, opened: Opened) -> Response:
 
 
 def _set_query(request: Request) -> dict[str, str]:
-    given = {name: asked_text(request, name) for name in ("collection", "name")}
-    return {name: value for name, value in given.items() if value}
+    return given({name: asked_text(request, name) for name in ("collection", "name")})
 
 
 def _chosen_sets(sets: ListedTable, query: Mapping[str, str]) -> Numbers:
@@ -183,11 +182,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
                 (page, opened.page_url(int(page["wikipedia_id"])) if opened.pages is not None else None)
                 for page in entity["wikipedia"]
             ],
-            [
-                TupleShown(one, _place(opened, entity, one))
-                for one in beside["tuples"]
-                if one["qid"] == entity["qid"]
-            ],
+            [TupleShown(one, _place(opened, entity, one)) for one in beside["tuples"] if one["qid"] == entity["qid"]],
             {
                 task: [one for one in beside["set_queries"] if (one["task"], one["qid"]) == (task, entity["qid"])]
                 for task in TASKS
@@ -201,7 +196,8 @@ def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) ->
     """Gives what is around the span of a tuple, which stands in the page of the entity."""
     if row["start_element"] is None or not entity["wikipedia"]:
         return InPage("", "", None)
-    span = Span(*(row[name] for name in _SPAN), row["property"])
+    start, start_char, end, end_char = (row[name] for name in _SPAN)
+    span = Span(start, start_char, end, end_char, row["property"])
     return in_page(opened, int(entity["wikipedia"][0]["wikipedia_id"]), span, row["text"])
 
 

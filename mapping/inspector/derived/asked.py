@@ -19,6 +19,11 @@ def asked_text(request: Request, name: str) -> str:
     return request.query_params.get(name, "")
 
 
+def given(asked: Mapping[str, str]) -> dict[str, str]:
+    """Gives what is asked for, without what is not: what stands in the address of what is chosen so."""
+    return {name: value for name, value in asked.items() if value}
+
+
 def asked_number(request: Request, name: str) -> float | None:
     """Gives a number out of the query, None where it is not there or empty.
 

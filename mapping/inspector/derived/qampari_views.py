@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbsource.release.manifest import ListingManifest
-from mapping.inspector.derived.asked import asked_sort, asked_text, neighbours
+from mapping.inspector.derived.asked import asked_sort, asked_text, given, neighbours
 from mapping.inspector.derived.in_page import InPage, in_page, title_url
 from mapping.inspector.derived.listed_table import ListedTable, listed_table
 from mapping.inspector.derived.row_index import Numbers
@@ -109,7 +109,7 @@ def show_queries(request: Request, opened: Opened) -> Response:
         "qampari/queries.html",
         title="Queries",
         facets={name: queries.choices(name) for name in wanted},
-        wanted={**wanted, "key": key},
+        query=given(wanted | {"key": key}),
         paging=pages,
         rows=queries.rows.rows(numbers[pages.start : pages.end].tolist()),
         meaning=_meaning,
@@ -129,8 +129,7 @@ def show_questions(request: Request, opened: Opened) -> Response:
         "qampari/questions.html",
         title="Questions",
         facets={name: questions.choices(name) for name in ("subset", "split")},
-        wanted=query,
-        query={name: value for name, value in query.items() if value},
+        query=given(query),
         sorts=_SORTS,
         paging=pages,
         rows=list(zip(listed, questions.rows.rows(listed, _LISTED), strict=True)),
@@ -160,17 +159,16 @@ def show_question(request: Request, opened: Opened) -> Response:
         raise HTTPException(404, f"There is no question {number:,}: the table has {len(questions.rows):,}.")
     row = questions.row(number)
     pages = paging(request, len(row["answers"]), n_rows=_ANSWERS_A_PAGE)
-    given = {name: value for name, value in query.items() if value}
     assert isinstance(opened.manifest, ListingManifest)
     return render(
         request,
         opened,
         "qampari/question.html",
         title=row["qid"] or row["key"],
-        crumbs=[Crumb("Questions", opened.url("questions", **given))],
+        crumbs=[Crumb("Questions", opened.url("questions", **given(query)))],
         number=number,
         row=row,
-        query=given,
+        query=given(query),
         near=neighbours(_chosen_questions(questions, query), number),
         paging=pages,
         entities=[(entity, title_url(entity["title"], opened)) for entity in row["entities"]],
