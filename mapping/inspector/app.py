@@ -23,11 +23,12 @@ from mapping.inspector.frame import Tab, View, Views, render
 from mapping.inspector.guard import GuardedAnswers
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.overview import OVERVIEW_VIEWS
+from mapping.inspector.pages.views import PAGES_VIEWS
 
 STATIC = Path(__file__).parent / "static"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
-ALL_VIEWS: tuple[Views, ...] = (ALIGNMENT_VIEWS, AMBER_VIEWS, QAMPARI_VIEWS)
+ALL_VIEWS: tuple[Views, ...] = (PAGES_VIEWS, ALIGNMENT_VIEWS, QAMPARI_VIEWS, AMBER_VIEWS)
 """The views of every kind that has its own."""
 
 
@@ -58,7 +59,7 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
     )
     app.state.releases = tuple(releases)
     app.state.tabs = tabs
-    app.state.searched = partial(_searched, next((one for one in releases if one.source is not None), None))
+    app.state.searched = partial(_searched, next((opened for opened in releases if opened.source is not None), None))
     return app
 
 

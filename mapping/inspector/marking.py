@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 _SPAN = re.compile(r"([0-9]{1,9}):([0-9]{1,9})-([0-9]{1,9}):([0-9]{1,9})(?:,(.*))?", re.DOTALL)
 _UNSEEN = {number: 0x2400 + number for number in range(32) if chr(number) not in "\t\n"} | {127: 0x2421}
-MAX_SPANS = 1_000
+MAX_SPANS = 200
 """Spans that are marked on a page at most."""
 
 
@@ -73,7 +73,9 @@ def spans_query(spans: Sequence[Span]) -> list[str]:
 def read_spans(values: Iterable[str]) -> tuple[Span, ...]:
     """Gives back the spans of ``spans_query``, in their order; what is no span is left out."""
     found = [match for value in values if (match := _SPAN.fullmatch(value))]
-    return tuple(Span(*map(int, match.groups()[:4]), match[5] or "") for match in found[:MAX_SPANS])
+    return tuple(
+        Span(int(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "") for match in found[:MAX_SPANS]
+    )
 
 
 def shown(text: str) -> str:

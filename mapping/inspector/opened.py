@@ -16,8 +16,10 @@ from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.manifest import ListingManifest, Manifest
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.inspector.marking import Span, spans_query
+from mapping.inspector.pages.finder import PageFinder
 from mapping.kinds import KINDS
 
+_BLANKS = re.compile(r"\s")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
@@ -33,8 +35,7 @@ class Opened:
         manifest: what it holds.
         source: of a release of pages, its pages.
         parts: releases in its folders.
-        pages: the opened release of pages that it was made from, itself where it is one; None where that is not
-            open.
+        made_from: the opened release of pages that it was made from; None where that is not open.
     """
 
     slug: str
@@ -44,12 +45,18 @@ class Opened:
     manifest: Manifest
     source: KnowledgeSource | None = None
     parts: tuple[Opened, ...] = ()
-    pages: Opened | None = None
+    made_from: Opened | None = None
 
     @cached_property
     def sha256(self) -> str:
         """Names the release, as ``Manifest.sha256`` does."""
         return self.manifest.sha256
+
+    @cached_property
+    def finder(self) -> PageFinder:
+        """The ways to its pages, where it is a release of pages."""
+        assert self.source is not None
+        return PageFinder(self.path, self.source.manifest, self.storage, self.source)
 
     def url(self, path: str = "", **query: object) -> str:
         """Gives the address of one of its views; what is None is left out of the query.
@@ -69,15 +76,27 @@ class Opened:
             spans: to be marked.
             section: to begin with, where there are no spans.
         """
+        pages = self.pages
+        assert pages is not None  # nothing links to pages that are not open
         if spans:
-            return self._pages.url(f"page/{page_id}", hl=spans_query(spans)) + f"#e{spans[0].element}"
+            return pages.url(f"page/{page_id}", hl=spans_query(spans)) + f"#e{spans[0].element}"
         if section:
-            return self._pages.url(f"page/{page_id}", section=section) + f"#{quote(section.replace(' ', '_'))}"
-        return self._pages.url(f"page/{page_id}")
+            return pages.url(f"page/{page_id}", section=section) + f"#{quote(section_id(section))}"
+        return pages.url(f"page/{page_id}")
 
     @property
-    def _pages(self) -> Opened:
-        return self if self.source is not None else (self.pages or self)
+    def pages(self) -> Opened | None:
+        """The opened release of pages that it is, or else was made from; None where that is not open."""
+        return self if self.source is not None else self.made_from
+
+
+def section_id(text: str) -> str:
+    """Gives the name that a heading has in a view.
+
+    >>> section_id("Early life")
+    's-Early_life'
+    """
+    return f"s-{_BLANKS.sub('_', text)}"
 
 
 def open_releases(paths: Sequence[tuple[str, Storage]]) -> tuple[Opened, ...]:
@@ -101,6 +120,8 @@ def close_releases(releases: Sequence[Opened]) -> None:
     """Closes the files of releases."""
     for opened in every_release(releases):
         if opened.source is not None:
+            if "finder" in vars(opened):
+                opened.finder.close()
             opened.source.close()
 
 
@@ -129,7 +150,7 @@ def _with_pages(opened: Opened, by_sha256: dict[str, Opened]) -> Opened:
         return opened
     made_from = opened.manifest.made_from if isinstance(opened.manifest, ListingManifest) else None
     parts = tuple(_with_pages(part, by_sha256) for part in opened.parts)
-    return replace(opened, parts=parts, pages=by_sha256.get(made_from or ""))
+    return replace(opened, parts=parts, made_from=by_sha256.get(made_from or ""))
 
 
 def _slug(name: str, taken: set[str]) -> str:

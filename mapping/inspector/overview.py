@@ -9,13 +9,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kbsource.errors import counted
 from mapping.inspector.frame import Crumb, View, paging, render
 from mapping.inspector.opened import Opened
 from mapping.inspector.rows import table_rows
 
 _LISTED = ("format", "tables", "files", "index", "alignments")
 _CELL_CHARS = 400
-_COLUMNS_BESIDE = 12
+_VALUE_CHARS = 200_000
 
 
 def show_overview(request: Request, opened: Opened) -> Response:
@@ -47,7 +48,7 @@ def show_table(request: Request, opened: Opened) -> Response:
         table=table,
         paging=shown,
         columns=list(rows[0]) if rows else [],
-        rows=[[_cut(_text(value)) for value in row.values()] for row in rows],
+        rows=[[_brief(value) for value in row.values()] for row in rows],
     )
 
 
@@ -80,16 +81,23 @@ def _table(request: Request, opened: Opened) -> str:
 def _text(value: Any) -> str:
     """Gives a value of a table or a manifest for reading: nested ones as JSON."""
     if isinstance(value, str):
-        return value
+        return _cut(value, _VALUE_CHARS)
     if value is None:
         return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
+    return _cut(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode(), _VALUE_CHARS)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}…"
+def _brief(value: Any) -> str:
+    """Gives the beginning of a value for a cell; of a list how long it is, and its first entry."""
+    if isinstance(value, list) and value:
+        return f"{counted(len(value), 'entries')}: {_brief(value[0])}"
+    if isinstance(value, dict):
+        return _cut(", ".join(f"{name}: {_brief(own)}" for name, own in value.items()), _CELL_CHARS)
+    return _cut(str("" if value is None else value), _CELL_CHARS)
+
+
+def _cut(text: str, n_chars: int) -> str:
+    return text if len(text) <= n_chars else f"{text[:n_chars]}… ({len(text):,} characters)"
 
 
 OVERVIEW_VIEWS = (

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from mapping.inspector.app import make_app
 from mapping.inspector.derived.alignment_records import Choice, records_of
 from mapping.inspector.marking import shown
-from tests.support.inspected import (
+from tests.support.derived_releases import (
     HOSTILE,
     Piece,
     Record,

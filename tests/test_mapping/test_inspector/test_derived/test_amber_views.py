@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from mapping.inspector.app import make_app
 from mapping.inspector.marking import shown
-from tests.support.inspected import HOSTILE, opened, write_amber, write_pages_release
+from tests.support.derived_releases import HOSTILE, opened, write_amber, write_pages_release
 from tests.support.pages import synthetic_pages
 
 PAGES = list(synthetic_pages(2, n_paragraphs=3))

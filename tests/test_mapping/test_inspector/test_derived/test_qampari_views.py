@@ -15,7 +15,7 @@ from mapping.inspector.app import make_app
 from mapping.inspector.marking import shown
 from mapping.qampari.questions import COMPOSITION, SIMPLE
 from mapping.qampari.records import QuestionEntity
-from tests.support.inspected import HOSTILE, opened, write_pages_release
+from tests.support.derived_releases import HOSTILE, opened, write_pages_release
 from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
 
 NAMES = [f"Answer {number}" for number in range(45)]

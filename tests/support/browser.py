@@ -1,0 +1,108 @@
+"""A real Chromium on an application that is served on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+SERIOUS = frozenset(["serious", "critical"])
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+def chromium_path() -> str:
+    """Gives the path of Chromium, named by ``KBSOURCE_CHROMIUM`` or on the path; skips the test where there is none."""
+    found = os.environ.get("KBSOURCE_CHROMIUM") or shutil.which("chromium")
+    if not found:
+        pytest.skip("no Chromium: install one, or name it in KBSOURCE_CHROMIUM")
+    return found
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
+    """Serves an application in a thread, and gives its address without the last slash."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=10)
+
+
+@dataclass
+class Browser:
+    """A browser and all that went wrong in it.
+
+    Attributes:
+        url: of the application.
+        faults: what the console said, errors of scripts, and dialogs.
+    """
+
+    url: str
+    chromium: Any
+    faults: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def page(self, path: str = "/", *, viewport: dict[str, int] = DESKTOP, **options: Any) -> Iterator[Any]:
+        """Opens a view in a window of its own.
+
+        Args:
+            path: of the view.
+            viewport: size of the window.
+            options: of Playwright's ``new_context``: ``color_scheme``, ``java_script_enabled``, ….
+        """
+        with self.chromium.new_context(viewport=viewport, **options) as context:
+            page = context.new_page()
+            page.on("console", lambda said: self.faults.append(f"{page.url}: {said.type}: {said.text}"))
+            page.on("pageerror", lambda error: self.faults.append(f"{page.url}: {error}"))
+            page.on("dialog", self._refuse)
+            page.goto(self.url + path)
+            yield page
+
+    def _refuse(self, dialog: Any) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def serious_faults(self, path: str, **options: Any) -> list[str]:
+        """Gives what axe finds serious or critical in a view."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        with self.page(path, bypass_csp=True, **options) as page:
+            found = Axe().run(page).response["violations"]
+        return [
+            f"{path}: {fault['id']}: {node['html'][:200]}"
+            for fault in found
+            if fault["impact"] in SERIOUS
+            for node in fault["nodes"]
+        ]
+
+
+@contextmanager
+def browser_on(app: Starlette) -> Iterator[Browser]:
+    """Serves an application and opens a browser for it; skips the test where there is none."""
+    path = chromium_path()
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with served(app) as url, playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield Browser(url, chromium)
+        finally:
+            chromium.close()
+
+
+def is_too_wide(page: Any) -> bool:
+    """Says whether a page scrolls sideways."""
+    wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return wide
