@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from mapping.decide.policy import POLICIES
 from mapping.inspector.derived.alignment_evidence import EVIDENCE_OUTCOMES
 from mapping.inspector.derived.alignment_records import MEANINGS
 from mapping.inspector.derived.steps import Step
@@ -18,7 +19,8 @@ class DatasetRow(NamedTuple):
     Attributes:
         read: records.
         by_outcome: how many are written, dropped, excluded, rejected and merged.
-        below_threshold: share of its records that the threshold drops, as the KILT paper counts; None without any.
+        below_threshold: share of its records that the threshold drops, as the KILT paper counts; None where it drops
+            none by rule.
         in_the_paper: the same of the paper; None where it does not say.
     """
 
@@ -45,7 +47,9 @@ def dataset_row(facts: Mapping[str, Any]) -> DatasetRow:
     records, counts = facts["records"], facts["counts"]
     dropped = counts["dropped"]
     n_below = dropped.get("below_threshold", 0)
-    paper = PAPER.get((str(facts.get("dataset")), facts.get("split")))  # type: ignore[arg-type]  # any text may be looked up
+    dataset, split = str(facts.get("dataset")), facts.get("split")
+    paper = PAPER.get((dataset, split))  # type: ignore[arg-type]  # any text may be looked up
+    policy = POLICIES.get(dataset, {}).get(split)  # type: ignore[arg-type]  # likewise
     n_judged = counts["written"] + n_below
     return DatasetRow(
         records["read"],
@@ -56,7 +60,9 @@ def dataset_row(facts: Mapping[str, Any]) -> DatasetRow:
             "rejected": sum(records["rejected"].values()),
             "merged": records["merged"],
         },
-        n_below / n_judged if n_judged and facts.get("split") != "train" else None,
+        n_below / n_judged
+        if n_judged and policy is not None and policy.has_threshold and policy.needs_provenance
+        else None,
         None if paper is None else paper[1] / 100,
     )
 

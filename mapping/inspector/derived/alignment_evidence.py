@@ -45,13 +45,15 @@ class EvidenceShown(NamedTuple):
     """A piece of evidence, and what became of it.
 
     Attributes:
-        row: its row of ``alignments`` or ``misses``.
+        outputs: of which outputs it is, with their answers where these are known.
+        row: its row of ``alignments`` or ``misses``, of the first of them.
         meaning: of its outcome.
         old, new: its place in the old knowledge source, as far as the dataset says it, and in this one.
         old_text, new_text: the texts in pieces, marked where they differ; None where there is none.
         place: what is around the new text in its page, and its address there; of the page where there is no text.
     """
 
+    outputs: Sequence[tuple[str, str | None]]
     row: Mapping[str, Any]
     meaning: str
     old: Place
@@ -72,7 +74,6 @@ class RecordShown(NamedTuple):
         kilt: the record as it is written; None where it is not.
         answers: the distinct answers, of one that is written.
         answer_of: of each output its answer, where that is known.
-        n_evidences: how many pieces of evidence it has.
     """
 
     row: Mapping[str, Any]
@@ -82,7 +83,6 @@ class RecordShown(NamedTuple):
     kilt: Mapping[str, Any] | None
     answers: Sequence[str]
     answer_of: Mapping[int, str]
-    n_evidences: int
 
 
 def record_shown(records: AlignedRecords, number: int) -> RecordShown:
@@ -103,7 +103,6 @@ def record_shown(records: AlignedRecords, number: int) -> RecordShown:
         kilt,
         list(dict.fromkeys(str(answer) for answer in outputs if answer is not None)),
         {at: str(answer) for at, answer in enumerate(outputs) if is_in_order and answer is not None},
-        row["n_evidences"] or 0,
     )
 
 
@@ -113,22 +112,42 @@ def _is_reordered(part: PartRecords) -> bool:
     return policy is None or policy.found_first
 
 
-def evidence_shown(records: AlignedRecords, number: int, *, start: int, end: int) -> Iterator[EvidenceShown]:
-    """Gives pieces of evidence of a record, from ``start`` up to but not including ``end``, in their order."""
-    row, part = records.row(number), records.part_of(number)
+class Evidence(NamedTuple):
+    """Pieces of evidence that are the same in all but their place in the record.
+
+    Attributes:
+        rows: of ``alignments`` or ``misses``.
+        crossing: what ``crosswalk`` says of them; empty where it says nothing.
+    """
+
+    rows: list[Mapping[str, Any]]
+    crossing: Mapping[str, Any]
+
+
+def evidence_of(records: AlignedRecords, number: int) -> list[Evidence]:
+    """Gives the evidence of a record in its order, what several outputs have in common once."""
+    row = records.row(number)
     if row["ordinal"] is None:
-        return
+        return []
     found = [
         evidence
         for table in ("alignments", "misses")
         for evidence in _rows_beside(records, number, table, "ordinal", row["ordinal"])
     ]
-    asked = sorted(found, key=_PLACE)[start:end]
     crossings = {
-        _PLACE(one): one for one in _rows_beside(records, number, "crosswalk", "example_id", row["example_id"])
+        _PLACE(crossing): _without_place(crossing)
+        for crossing in _rows_beside(records, number, "crosswalk", "example_id", row["example_id"])
     }
-    for evidence in asked:
-        yield _shown(evidence, crossings.get(_PLACE(evidence), {}), part)
+    result: dict[str, Evidence] = {}
+    for evidence in sorted(found, key=_PLACE):
+        crossing = crossings.get(_PLACE(evidence), {})
+        same = result.setdefault(repr((_without_place(evidence), crossing)), Evidence([], crossing))
+        same.rows.append(evidence)
+    return list(result.values())
+
+
+def _without_place(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("output", "evidence")}
 
 
 def _rows_beside(records: AlignedRecords, number: int, table: str, column: str, value: Any) -> Iterator[dict[str, Any]]:
@@ -139,7 +158,9 @@ def _rows_beside(records: AlignedRecords, number: int, table: str, column: str, 
     return rows.with_value(column, value, [records.file_of(number)] if is_beside else None)
 
 
-def _shown(row: Mapping[str, Any], crossing: Mapping[str, Any], part: PartRecords) -> EvidenceShown:
+def evidence_shown(evidence: Evidence, shown: RecordShown) -> EvidenceShown:
+    """Gives evidence of a record as it is shown."""
+    row, crossing = evidence.rows[0], evidence.crossing
     old_text, new_text = row["evidence_text"], row.get("text")
     texts: tuple[Sequence[Piece] | None, Sequence[Piece] | None]
     if old_text and new_text:
@@ -156,8 +177,15 @@ def _shown(row: Mapping[str, Any], crossing: Mapping[str, Any], part: PartRecord
     new = None
     if row["page_id"] is not None:
         new = Place(str(row["page_id"]), row["title"], row.get("section"), _characters(row, ""))
+    outputs = dict.fromkeys(own["output"] for own in evidence.rows)
     return EvidenceShown(
-        row, EVIDENCE_OUTCOMES.get(row["outcome"], row["outcome"]), old, new, *texts, _in_page(row, part.opened)
+        [(output_name(output), shown.answer_of.get(output)) for output in outputs],
+        row,
+        EVIDENCE_OUTCOMES.get(row["outcome"], row["outcome"]),
+        old,
+        new,
+        *texts,
+        _in_page(row, shown.part.opened),
     )
 
 

@@ -18,7 +18,7 @@ from mapping.inspector.derived.alignment_counts import (
     record_steps,
     score_bins,
 )
-from mapping.inspector.derived.alignment_evidence import evidence_shown, output_name, record_shown
+from mapping.inspector.derived.alignment_evidence import evidence_of, evidence_shown, record_shown
 from mapping.inspector.derived.alignment_records import MEANINGS, SORTS, AlignedRecords, Choice, records_of
 from mapping.inspector.derived.asked import asked_number, asked_sort, asked_text, neighbours
 from mapping.inspector.frame import Crumb, Tab, View, Views, paging, render
@@ -103,7 +103,8 @@ def show_record(request: Request, opened: Opened) -> Response:
     if number >= len(records):
         raise HTTPException(404, f"There is no record {number:,}: the tables have {len(records):,}.")
     shown = record_shown(records, number)
-    pages = paging(request, shown.n_evidences, n_rows=_EVIDENCE_A_PAGE)
+    evidence = evidence_of(records, number)
+    pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
     return render(
         request,
         opened,
@@ -112,9 +113,8 @@ def show_record(request: Request, opened: Opened) -> Response:
         crumbs=[Crumb("Records", opened.url("records", **choice.query()))],
         number=number,
         shown=shown,
-        evidences=list(evidence_shown(records, number, start=pages.start, end=pages.end)),
+        evidences=[evidence_shown(own, shown) for own in evidence[pages.start : pages.end]],
         paging=pages,
-        output_name=output_name,
         choice=choice,
         near=neighbours(records.chosen(choice), number),
         made_from=shown.part.manifest.facts.get("release") or {},

@@ -11,6 +11,7 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 from mapping.inspector.app import make_app
+from mapping.inspector.derived.alignment_counts import dataset_row
 from mapping.inspector.derived.alignment_records import Choice, records_of
 from mapping.inspector.marking import shown
 from tests.support.derived_releases import (
@@ -117,6 +118,37 @@ def test_a_record_has_the_old_text_beside_the_new_one(client: TestClient) -> Non
     assert f'<span class="quiet">{escape(TEXT[:5])}</span>' in text
     assert 'href="/r/release/page/1?hl=1%3A5-1%3A40%2Cevidence#e1"' in text
     assert client.get("/r/aligned-fever-dev/records/3").text.count("<ins>") == 2 + 1  # a word each, and the legend
+
+
+def test_evidence_that_outputs_have_in_common_is_shown_once(tmp_path: Path) -> None:
+    pieces = [Piece(), Piece(score=0.6), Piece(), Piece()]
+    record = Record(id="1", answers=("a", "b", "c", "d"), score=0.75, pieces=pieces)
+    releases = opened(write_alignment(tmp_path / "same", [record]))
+    text = " ".join(TestClient(make_app(releases), base_url="http://127.0.0.1").get("/r/same/records/0").text.split())
+    assert text.count("<article") == 2
+    assert re.findall(r"Output (\d) <span class=\"chip\" dir=\"auto\">(\w)<", text) == [
+        *(("1", "a"), ("3", "c"), ("4", "d")),
+        ("2", "b"),
+    ]
+
+
+def test_evidence_comes_by_pages(tmp_path: Path) -> None:
+    pieces = [Piece(old=f"old text {number}", score=0.6) for number in range(25)]
+    releases = opened(write_alignment(tmp_path / "many", [Record(id="1", pieces=pieces)]))
+    client = TestClient(make_app(releases), base_url="http://127.0.0.1")
+    assert client.get("/r/many/records/0").text.count("<article") == 20
+    assert client.get("/r/many/records/0?from=20").text.count("<article") == 5
+
+
+@pytest.mark.parametrize(
+    ("dataset", "split", "share"),
+    [("fever", "dev", 0.25), ("fever", "train", None), ("wned", "dev", None), ("mine", "dev", None)],
+)
+def test_the_threshold_counts_where_it_drops_records(dataset: str, split: str, share: float | None) -> None:
+    counts = {"written": 3, "dropped": {"below_threshold": 1, "page_missing": 7}}
+    records = {"read": 11, "excluded": {}, "rejected": {}, "merged": 0}
+    row = dataset_row({"dataset": dataset, "split": split, "counts": counts, "records": records})
+    assert row.below_threshold == share
 
 
 def test_a_crosswalk_says_the_old_place(client: TestClient) -> None:
