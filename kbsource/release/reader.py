@@ -18,7 +18,7 @@ def open_table(path: str, storage: Storage) -> pq.ParquetFile:
 
     ``close(force=True)`` closes it.
     """
-    if isinstance(storage, LocalStorage):
+    if isinstance(storage, LocalStorage) and storage.maps_tables:
         return pq.ParquetFile(path, memory_map=True)
     return pq.ParquetFile(storage.open_ranges(path), pre_buffer=True)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -26,6 +28,8 @@ from mapping.inspector.overview import OVERVIEW_VIEWS
 from mapping.inspector.pages.views import PAGES_VIEWS
 
 STATIC = Path(__file__).parent / "static"
+THREADS = 4
+"""Views that are made at once; each may hold a large page."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 ALL_VIEWS: tuple[Views, ...] = (PAGES_VIEWS, ALIGNMENT_VIEWS, QAMPARI_VIEWS, AMBER_VIEWS)
@@ -51,6 +55,7 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
         tabs[opened.slug] = [Tab("Overview", ""), *(tab for group in own for tab in group.tabs)]
     app = Starlette(
         routes=routes,
+        lifespan=_lifespan,
         middleware=[
             Middleware(GuardedAnswers),
             Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
@@ -61,6 +66,12 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
     app.state.tabs = tabs
     app.state.searched = partial(_searched, next((opened for opened in releases if opened.source is not None), None))
     return app
+
+
+@asynccontextmanager
+async def _lifespan(_: Starlette) -> AsyncIterator[None]:
+    current_default_thread_limiter().total_tokens = THREADS
+    yield
 
 
 def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:

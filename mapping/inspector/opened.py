@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from kbsource.files import Storage, base_name, join
+from kbsource.files import LocalStorage, Storage, base_name, join
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.manifest import ListingManifest, Manifest
@@ -133,6 +133,8 @@ def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
 
 
 def _open(path: str, storage: Storage, name: str, taken: set[str], stack: ExitStack) -> Opened:
+    if isinstance(storage, LocalStorage):
+        storage = LocalStorage(maps_tables=False)
     kind = kind_of(read_content(path, storage), path, KINDS)
     manifest = kind.read(path, storage)
     slug = _slug(name, taken)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kbsource.records import Page
 
 PART_CHARS = 200_000
-"""Size of a part, about: the characters of its texts, tables and infoboxes, and something for each of these."""
+"""Size of a part, a quarter more at most: the characters of its texts, tables and infoboxes, and something for each of these."""
 TABLE_ROWS = 100
 """Rows of a table that stand in its page; the others have a view of their own."""
 _ELEMENT_CHARS, _LINK_CHARS = 100, 100
@@ -43,7 +43,7 @@ def page_parts(page: Page) -> list[Part]:
         for start in range(0, max(n_chars, 1), PART_CHARS):
             end = min(start + PART_CHARS, n_chars)
             own = end - start + (weight if end == n_chars else 0)
-            if pieces and size + own > PART_CHARS:
+            if size > PART_CHARS // 4 and size + own > PART_CHARS:
                 parts.append(tuple(pieces))
                 pieces, size = [], 0
             pieces.append(Piece(number, start, end))
