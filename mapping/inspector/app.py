@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, named_faults
 from mapping.inspector.derived.alignment_views import ALIGNMENT_VIEWS
 from mapping.inspector.derived.amber_views import AMBER_VIEWS
 from mapping.inspector.derived.qampari_views import QAMPARI_VIEWS
@@ -83,7 +83,8 @@ def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
 
 def _route(view: View, opened: Opened) -> Route:
     def answer(request: Request) -> Response:
-        return view.show(request, opened)
+        with named_faults():
+            return view.show(request, opened)
 
     return Route(view.path, answer)
 

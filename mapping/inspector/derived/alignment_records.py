@@ -171,8 +171,8 @@ class AlignedRecords:
         if row["outcome"] != WRITTEN or part.lines is None:
             return None
         line = int(self._n_written[number] - self._n_written[part.first])
-        found = part.lines.records([line])[0]
-        return found if found.get("id") == row["example_id"] else None
+        found = part.lines.record(line)
+        return found if found is not None and found.get("id") == row["example_id"] else None
 
     @cached_property
     def _n_written(self) -> Numbers:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from kbsource.errors import DataError
 from kbsource.files import Storage
 from kbsource.release.manifest import ListingManifest
 
@@ -35,15 +35,24 @@ class KiltLines:
                 at += len(block)
         return np.concatenate(found)
 
-    def records(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        """Gives the records of lines by their number from 0, in the order that is asked for."""
-        records: list[dict[str, Any]] = []
+    def record(self, number: int) -> dict[str, Any] | None:
+        """Gives the record of a line by its number from 0; None where the file has fewer lines.
+
+        Raises:
+            DataError: the line is no record.
+        """
+        if number + 1 >= len(self._starts):
+            return None
+        start, end = self._starts[number : number + 2].tolist()
         with self._storage.open_ranges(self._path) as file:
-            for number in numbers:
-                start, end = self._starts[number : number + 2].tolist()
-                file.seek(start)
-                records.append(orjson.loads(file.read(end - start)))
-        return records
+            file.seek(start)
+            try:
+                record = orjson.loads(file.read(end - start))
+            except orjson.JSONDecodeError as error:
+                raise DataError(
+                    f"{self._path}, line {number + 1}: {error}; kbsource verify says what differs."
+                ) from error
+        return record if isinstance(record, dict) else None
 
 
 def records_file(manifest: ListingManifest) -> str | None:

@@ -10,9 +10,11 @@ import pytest
 from markupsafe import escape
 from starlette.testclient import TestClient
 
+from kbsource.files import LocalStorage
 from mapping.inspector.app import make_app
 from mapping.inspector.derived.alignment_counts import dataset_row
 from mapping.inspector.derived.alignment_records import Choice, records_of
+from mapping.inspector.derived.kilt_lines import KiltLines
 from mapping.inspector.marking import shown
 from tests.support.derived_releases import (
     HOSTILE,
@@ -209,3 +211,23 @@ def test_records_of_a_file_in_another_order_are_not_shown_for_others(tmp_path: P
     file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
     records = records_of(opened(folder)[0])
     assert [row["input"] for row in records.listed(records.chosen(Choice()).tolist())] == [None, None]
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    folder = write_alignment(tmp_path / "a", RECORDS)
+    client = TestClient(make_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
+    lines = folder / "fever-dev-kilt.jsonl"
+    lines.write_bytes(lines.read_bytes().replace(b'"id": "1"', b'"id": "1\n'))
+    assert "line 1" in client.get("/r/a/records/0").text
+    lines.write_bytes(b"")
+    table = folder / "alignments/alignments-00000-of-00002.parquet"
+    table.write_bytes(table.read_bytes()[:-20])
+    assert "kbsource verify" in client.get("/r/a/records/0").text
+
+
+def test_lines_are_found_by_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "x-kilt.jsonl"
+    path.write_bytes(b"".join(b'{"id": "%d", "input": "%s"}\n' % (n, b"x" * n) for n in range(300)) + b"[]\n")
+    lines = KiltLines(str(path), LocalStorage())
+    assert [(lines.record(n) or {})["input"] for n in (0, 7, 299)] == ["", "x" * 7, "x" * 299]
+    assert (lines.record(300), lines.record(301)) == (None, None)
