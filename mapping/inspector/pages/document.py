@@ -121,6 +121,8 @@ class Document:
 
     def table_html(self, number: int, table: Table, start: int, end: int) -> str:
         """Gives a table with its rows from ``start`` up to ``end``, behind its caption and header."""
+        if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
+            return f'<p class="more quiet" id="t{number}">A table without text.</p>'
         caption = "" if table.caption is None else f'<caption dir="auto">{escape(shown(table.caption))}</caption>'
         head = "".join(f'<th scope="col" dir="auto">{escape(shown(text))}</th>' for text in table.header)
         shown_rows = table.rows[start:end]

@@ -91,6 +91,11 @@ def test_cells_and_fields_have_their_spans_and_links(opened: Opened) -> None:
     assert "long_<wbr>name" in html
 
 
+def test_a_table_without_text_is_told(opened: Opened) -> None:
+    page = _page(tables=(Table(0, None, (), ((Cell("", False, 1, 1, ()),),)),))
+    assert '<p class="more quiet" id="t0">A table without text.</p>' in _html(opened, page)
+
+
 def test_marked_spans_run_over_elements(opened: Opened) -> None:
     page = _page(*(Element("paragraph", 0, None, "", (), text) for text in ("abc", "def", "ghi")))
     html = _html(opened, page, Span(1, 1, 3, 2, "gold"))
