@@ -29,6 +29,10 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp; \u202e
 """A text that must stay one."""
 
 
+_JUDGED = ("It lies by the sea.", "claim", "contradiction", 0.125, 0.25, 0.625, None, True)
+"""The columns that only a verified alignment has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Piece:
     """A piece of evidence: the old text, what became of it, and where the new text stands."""
@@ -77,8 +81,12 @@ def write_alignment(
     made_from: PagesManifest | None = None,
     chunk: int = 3,
     n_chunks: int = 2,
+    is_verified: bool = False,
 ) -> Path:
-    """Writes a finished alignment of ``n_chunks`` parts of ``chunk`` records, the last one of all that are left."""
+    """Writes a finished alignment of ``n_chunks`` parts of ``chunk`` records, the last one of all that are left.
+
+    With ``is_verified`` every span is judged alike.
+    """
     output, storage, source = str(folder), LocalStorage(), iter(records)
     with ReleaseFolder(output, storage, kind=ALIGNMENT):
         pass
@@ -96,7 +104,8 @@ def write_alignment(
             for output_number, piece in enumerate(record.pieces):
                 evidences[piece.outcome] += 1
                 table = "misses" if piece.outcome in MISSED else "alignments"
-                rows[table].append(_evidence_row(record, ordinal, output_number, piece))
+                more = _JUDGED if is_verified and table == "alignments" else ()
+                rows[table].append((*_evidence_row(record, ordinal, output_number, piece), *more))
                 if piece.crossing:
                     rows["crosswalk"].append(_crossing(record, output_number, piece))
             if record.outcome == "written":
@@ -104,7 +113,12 @@ def write_alignment(
             ordinal += record.is_example
         files += [
             write_rows(
-                own_rows, table, TABLES[table], output=output, storage=storage, file=shard_path(table, number, n_chunks)
+                own_rows,
+                table,
+                ALIGNMENT.schemas(table)[-1 if is_verified else 0],
+                output=output,
+                storage=storage,
+                file=shard_path(table, number, n_chunks),
             )
             for table, own_rows in rows.items()
         ]

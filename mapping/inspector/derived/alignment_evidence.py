@@ -16,7 +16,7 @@ from mapping.inspector.opened import Opened
 from mapping.records import PARTIAL
 
 EVIDENCE_OUTCOMES: Mapping[str, str] = {
-    "exact": "the text stands in the page word for word",
+    "exact": "the text stands in the page, case and punctuation apart",
     "near": "the text that is most like it reaches the threshold",
     "weak": "the text that is most like it stays below the threshold",
     "page_only": "only the page was asked for, and it is there",

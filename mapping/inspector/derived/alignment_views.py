@@ -109,7 +109,7 @@ def show_record(request: Request, opened: Opened) -> Response:
         request,
         opened,
         "alignment/record.html",
-        title=shown.row["example_id"] or f"record {number:,}",
+        title=shown.row["example_id"] or f"number {number:,}",
         crumbs=[Crumb("Records", opened.url("records", **choice.query()))],
         number=number,
         shown=shown,

@@ -134,6 +134,13 @@ def test_evidence_that_outputs_have_in_common_is_shown_once(tmp_path: Path) -> N
     ]
 
 
+def test_what_a_model_says_stands_beside_bleu(tmp_path: Path) -> None:
+    releases = opened(write_alignment(tmp_path / "judged", RECORDS, is_verified=True))
+    text = TestClient(make_app(releases), base_url="http://127.0.0.1").get("/r/judged/records/0").text
+    for said in ("0.125", "0.250", "0.625", "Hypothesis, to be contradicted", "It lies by the sea.", "Rescued"):
+        assert said in text
+
+
 def test_evidence_comes_by_pages(tmp_path: Path) -> None:
     pieces = [Piece(old=f"old text {number}", score=0.6) for number in range(25)]
     releases = opened(write_alignment(tmp_path / "many", [Record(id="1", pieces=pieces)]))
