@@ -113,16 +113,16 @@ class Document:
         return f'<table class="infobox"><caption dir="auto">{name}</caption><tbody>{rows}</tbody></table>'
 
     def _table(self, number: int, table: Table) -> str:
-        rest = ""
+        rest = Markup()
         if (more := len(table.rows) - TABLE_ROWS) > 0:
             url = self._opened.url(f"page/{self._page.page_id}/table/{number}", **{"from": TABLE_ROWS})
-            rest = f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>'
+            rest = Markup(f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>')
         return self.table_html(number, table, 0, TABLE_ROWS) + rest
 
-    def table_html(self, number: int, table: Table, start: int, end: int) -> str:
+    def table_html(self, number: int, table: Table, start: int, end: int) -> Markup:
         """Gives a table with its rows from ``start`` up to ``end``, behind its caption and header."""
         if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
-            return f'<p class="more quiet" id="t{number}">A table without text.</p>'
+            return Markup(f'<p class="more quiet" id="t{number}">A table without text.</p>')
         caption = "" if table.caption is None else f'<caption dir="auto">{escape(shown(table.caption))}</caption>'
         head = "".join(f'<th scope="col" dir="auto">{escape(shown(text))}</th>' for text in table.header)
         shown_rows = table.rows[start:end]
@@ -132,7 +132,7 @@ class Document:
         )
         head = f"<thead><tr>{head}</tr></thead>" if head else ""
         label = escape(shown(table.caption or f"Table {number + 1}"))
-        return (
+        return Markup(
             f'<div class="scroll" tabindex="0" role="region" aria-label="{label}" id="t{number}">'
             f"<table>{caption}{head}<tbody>{body}</tbody></table></div>"
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kbsource.records import Page
 
 PART_CHARS = 200_000
-"""Size of a part, a quarter more at most: the characters of its texts, tables and infoboxes, and something for each of these."""
+"""Size of a part, a quarter more at most: the characters of its texts, tables and infoboxes, and something for each."""
 TABLE_ROWS = 100
 """Rows of a table that stand in its page; the others have a view of their own."""
 _ELEMENT_CHARS, _LINK_CHARS = 100, 100

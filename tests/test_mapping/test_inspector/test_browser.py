@@ -22,8 +22,10 @@ VIEWS = (
     "/r/release/page/1/table/0",
     "/r/release/search?q=article",
     "/r/release/search",
-    "/r/release/tables/pages",
+    "/r/release/tables/pages?from=80",
     "/r/release/tables/redirects/0",
+    f"/r/release/page/{FIRST_ID}",
+    f"/r/release/page/{FIRST_ID + len(TITLES)}",
     "/r/release/page/999",
 )
 
