@@ -25,7 +25,7 @@ WRITTEN = "written"
 SORTS = {"": "order of the files", "worst": "lowest BLEU first", "best": "highest BLEU first"}
 _HELD = 4
 """Choices whose rows are held, four bytes each, so that to turn a page does not sort a million again."""
-_LISTED = ("ordinal", "example_id", "file", "line", "outcome", "reason", "score", "n_evidences", "n_evidences_written")
+_LISTED = ("example_id", "file", "line", "outcome", "reason", "score", "n_evidences", "n_evidences_written")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
