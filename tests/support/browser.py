@@ -1,4 +1,4 @@
-"""A real Chromium on an application that is served on this machine."""
+"""A real Chromium for tests, and what it and axe-core find wrong with a page."""
 
 from __future__ import annotations
 
@@ -15,16 +15,40 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-SERIOUS = frozenset(["serious", "critical"])
+CHROMIUM = (
+    os.environ.get("KBSOURCE_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
+SERIOUS = {"serious", "critical"}
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-def chromium_path() -> str:
-    """Gives the path of Chromium, named by ``KBSOURCE_CHROMIUM`` or on the path; skips the test where there is none."""
-    found = os.environ.get("KBSOURCE_CHROMIUM") or shutil.which("chromium")
-    if not found:
-        pytest.skip("no Chromium: install one, or name it in KBSOURCE_CHROMIUM")
-    return found
+@contextmanager
+def open_browser() -> Iterator[Any]:
+    """Starts a browser; skips the test where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'kbsource[dev]'")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium on the PATH: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def serious_faults(page: Any) -> list[str]:
+    """Gives the faults that axe-core calls serious or critical, each with where it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    found = axe.Axe().run(page).response
+    assert found["passes"], "axe-core checked nothing"
+    return [
+        f"{fault['id']}: {[node['target'] for node in fault['nodes'][:3]]}"
+        for fault in found["violations"]
+        if fault["impact"] in SERIOUS
+    ]
 
 
 @contextmanager
@@ -77,29 +101,15 @@ class Browser:
 
     def serious_faults(self, path: str, **options: Any) -> list[str]:
         """Gives what axe finds serious or critical in a view."""
-        from axe_playwright_python.sync_playwright import Axe
-
         with self.page(path, bypass_csp=True, **options) as page:
-            found = Axe().run(page).response["violations"]
-        return [
-            f"{path}: {fault['id']}: {node['html'][:200]}"
-            for fault in found
-            if fault["impact"] in SERIOUS
-            for node in fault["nodes"]
-        ]
+            return [f"{path}: {fault}" for fault in serious_faults(page)]
 
 
 @contextmanager
 def browser_on(app: Starlette) -> Iterator[Browser]:
     """Serves an application and opens a browser for it; skips the test where there is none."""
-    path = chromium_path()
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    with served(app) as url, playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        try:
-            yield Browser(url, chromium)
-        finally:
-            chromium.close()
+    with served(app) as url, open_browser() as chromium:
+        yield Browser(url, chromium)
 
 
 def is_too_wide(page: Any) -> bool:
