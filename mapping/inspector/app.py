@@ -22,9 +22,9 @@ from mapping.inspector.derived.alignment_views import ALIGNMENT_VIEWS
 from mapping.inspector.derived.amber_views import AMBER_VIEWS
 from mapping.inspector.derived.qampari_views import QAMPARI_VIEWS
 from mapping.inspector.frame import Tab, View, Views, render
-from mapping.inspector.guard import GuardedAnswers
+from mapping.inspector.guarded_answers import GuardedAnswers
 from mapping.inspector.opened import Opened, every_release
-from mapping.inspector.overview import OVERVIEW_VIEWS
+from mapping.inspector.overview_views import OVERVIEW_VIEWS
 from mapping.inspector.pages.views import PAGES_VIEWS
 
 STATIC = Path(__file__).parent / "static"

@@ -1,4 +1,4 @@
-"""A real Chromium for tests, and what it and axe-core find wrong with a page."""
+"""A real Chromium for tests, on files or on an application, and what it and axe-core find wrong with a page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-CHROMIUM = (
-    os.environ.get("KBSOURCE_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
+CHROMIUM = os.environ.get("KBSOURCE_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 SERIOUS = {"serious", "critical"}
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -27,10 +24,11 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 @contextmanager
 def open_browser() -> Iterator[Any]:
-    """Starts a browser; skips the test where there is none."""
+    """Starts the Chromium that ``KBSOURCE_CHROMIUM`` names or that is on the path; skips the test where there is
+    none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'kbsource[dev]'")
     if CHROMIUM is None:
-        pytest.skip("needs Chromium on the PATH: apt-get install chromium")
+        pytest.skip("needs Chromium: apt-get install chromium, or name one in KBSOURCE_CHROMIUM")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
@@ -108,7 +106,7 @@ class Browser:
 @contextmanager
 def browser_on(app: Starlette) -> Iterator[Browser]:
     """Serves an application and opens a browser for it; skips the test where there is none."""
-    with served(app) as url, open_browser() as chromium:
+    with open_browser() as chromium, served(app) as url:
         yield Browser(url, chromium)
 
 

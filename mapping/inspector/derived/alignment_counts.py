@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mapping.decide.policy import POLICIES
 from mapping.inspector.derived.alignment_evidence import EVIDENCE_OUTCOMES
 from mapping.inspector.derived.alignment_records import MEANINGS
-from mapping.inspector.derived.steps import Step
+from mapping.inspector.derived.count_steps import Step
 from mapping.outcomes import OUTCOMES
 from mapping.write.report import N_BINS, PAPER
 

@@ -14,10 +14,10 @@ from mapping.amber.kind import AMBER_SETS
 from mapping.amber.records import TASKS
 from mapping.amber.schema import OUTCOMES
 from mapping.inspector.derived.asked import asked_text, given, neighbours
+from mapping.inspector.derived.count_steps import Step
 from mapping.inspector.derived.in_page import InPage, in_page
 from mapping.inspector.derived.listed_table import ListedTable, listed_table
 from mapping.inspector.derived.row_index import Numbers, TableRows
-from mapping.inspector.derived.steps import Step
 from mapping.inspector.frame import Crumb, Tab, View, Views, paging, render
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened

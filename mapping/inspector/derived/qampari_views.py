@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from kbsource.release.manifest import ListingManifest
 from mapping.inspector.derived.asked import asked_sort, asked_text, given, neighbours
+from mapping.inspector.derived.count_steps import Step
 from mapping.inspector.derived.in_page import InPage, in_page, title_url
 from mapping.inspector.derived.listed_table import ListedTable, listed_table
 from mapping.inspector.derived.row_index import Numbers
-from mapping.inspector.derived.steps import Step
 from mapping.inspector.frame import Crumb, Tab, View, Views, paging, render
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened

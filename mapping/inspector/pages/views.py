@@ -16,9 +16,9 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.inspector.frame import Crumb, Tab, View, Views, number_asked, paging, render
 from mapping.inspector.marking import Span, read_spans
 from mapping.inspector.opened import Opened, section_id
-from mapping.inspector.pages.document import Document
 from mapping.inspector.pages.finder import FoundTitle, PageFinder
-from mapping.inspector.pages.parts import TABLE_ROWS, Part, page_parts, part_with
+from mapping.inspector.pages.page_html import Document
+from mapping.inspector.pages.page_parts import TABLE_ROWS, Part, page_parts, part_with
 
 N_TYPED = 12
 """Titles that are named while somebody types."""

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from kbsource.files import LocalStorage
 from mapping.inspector.app import make_app
-from mapping.inspector.guard import HEADERS
+from mapping.inspector.guarded_answers import HEADERS
 from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
 from tests.support.inspected import client_of
 

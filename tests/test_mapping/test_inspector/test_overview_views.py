@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from mapping.inspector.numbered_rows import table_rows
 from mapping.inspector.opened import Opened
-from mapping.inspector.rows import table_rows
 from tests.support.inspected import N_PAGES, REDIRECT
 
 

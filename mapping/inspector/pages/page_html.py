@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
 from mapping.inspector.marking import Link, Marked, Span, mark_text, shown
 from mapping.inspector.opened import Opened, section_id
-from mapping.inspector.pages.parts import TABLE_ROWS, Part, Piece
+from mapping.inspector.pages.page_parts import TABLE_ROWS, Part, Piece
 
 _DEEPEST = 8
 """Lists are indented so many times at most."""

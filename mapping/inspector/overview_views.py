@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from kbsource.errors import counted
 from mapping.inspector.frame import Crumb, View, paging, render
+from mapping.inspector.numbered_rows import table_rows
 from mapping.inspector.opened import Opened
-from mapping.inspector.rows import table_rows
 
 _LISTED = ("format", "tables", "files", "index", "alignments")
 _CELL_CHARS = 400

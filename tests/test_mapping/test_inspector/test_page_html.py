@@ -11,8 +11,8 @@ from hypothesis import given
 from kbsource.records import Cell, CellLink, Element, Infobox, InfoboxField, Page, Table
 from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened
-from mapping.inspector.pages.document import Document
-from mapping.inspector.pages.parts import page_parts
+from mapping.inspector.pages.page_html import Document
+from mapping.inspector.pages.page_parts import page_parts
 from tests.support.pages import pages, synthetic_pages
 
 _VOID = ("wbr", "br")

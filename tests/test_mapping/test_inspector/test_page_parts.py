@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kbsource.records import Element
-from mapping.inspector.pages.parts import PART_CHARS, Part, page_parts, part_with
+from mapping.inspector.pages.page_parts import PART_CHARS, Part, page_parts, part_with
 from tests.support.pages import synthetic_pages
 
 
