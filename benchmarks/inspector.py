@@ -50,7 +50,7 @@ def cached_release(n_pages: int) -> Path:
 
 
 @contextmanager
-def _server(release: Path, cache: str) -> Iterator[tuple[HTTPConnection, int]]:
+def server(release: Path, cache: str) -> Iterator[tuple[HTTPConnection, int]]:
     """Starts ``kbsource inspect`` and gives a connection to it, and its process id."""
     command = [sys.executable, "-m", "pipelines.cli", "inspect", str(release), "--port", "0"]
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
@@ -63,7 +63,7 @@ def _server(release: Path, cache: str) -> Iterator[tuple[HTTPConnection, int]]:
             process.terminate()
 
 
-def _memory_mb(pid: int, name: str) -> float:
+def memory_mb(pid: int, name: str) -> float:
     """Gives a figure of a process's memory (``VmRSS``, ``VmHWM``) in MB (10^6 bytes)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
@@ -71,7 +71,7 @@ def _memory_mb(pid: int, name: str) -> float:
     raise SystemExit(f"/proc/{pid}/status has no {name}: this measurement needs Linux.")
 
 
-def _get(connection: HTTPConnection, path: str) -> tuple[float, bytes]:
+def get_view(connection: HTTPConnection, path: str) -> tuple[float, bytes]:
     """Gives the milliseconds until a whole answer is there, and the answer."""
     start = time.perf_counter()
     connection.request("GET", path)
@@ -92,9 +92,9 @@ def measure(*, n_pages: int = N_PAGES, n_views: int = N_VIEWS) -> dict[str, Any]
     result: dict[str, Any] = {"machine": machine(), "pages": n_pages, "views": []}
 
     def see(name: str, paths: list[str]) -> None:
-        times = [_get(connection, path)[0] for path in paths]
+        times = [get_view(connection, path)[0] for path in paths]
         cuts = quantiles(times, n=100)
-        memory = _memory_mb(pid, "VmRSS")
+        memory = memory_mb(pid, "VmRSS")
         result["views"].append(
             {
                 "view": name,
@@ -106,21 +106,21 @@ def measure(*, n_pages: int = N_PAGES, n_views: int = N_VIEWS) -> dict[str, Any]
             }
         )
 
-    with tempfile.TemporaryDirectory() as cache, _server(release, cache) as (connection, pid):
+    with tempfile.TemporaryDirectory() as cache, server(release, cache) as (connection, pid):
         start = time.perf_counter()
-        result["first_view_ms"] = _get(connection, page(ids[0]))[0]
+        result["first_view_ms"] = get_view(connection, page(ids[0]))[0]
         see("page, links being counted", [page(own) for own in ids[: n_views // 10]])
-        while b"being counted" in _get(connection, f"{page(ids[0])}/links")[1]:
+        while b"being counted" in get_view(connection, f"{page(ids[0])}/links")[1]:
             time.sleep(0.2)
         result["links_counted_s"] = time.perf_counter() - start
         start = time.perf_counter()
-        while not json.loads(_get(connection, "/r/release/titles.json?q=a")[1])["ready"]:
+        while not json.loads(get_view(connection, "/r/release/titles.json?q=a")[1])["ready"]:
             time.sleep(0.05)
         result["titles_sorted_s"] = time.perf_counter() - start
         see("page", [page(own) for own in ids])
         see("titles as one types", [f"/r/release/titles.json?q={quote(text)}" for text in typed])
         see("what links here", [f"{page(own)}/links" for own in ids])
-        result["peak_mb"] = _memory_mb(pid, "VmHWM")
+        result["peak_mb"] = memory_mb(pid, "VmHWM")
         result["cache_mb"] = sum(path.stat().st_size for path in Path(cache).rglob("*") if path.is_file()) / 1e6
     return result
 

@@ -17,7 +17,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, named_faults
+from mapping.inspector.derived.alignment_views import ALIGNMENT_VIEWS
+from mapping.inspector.derived.amber_views import AMBER_VIEWS
+from mapping.inspector.derived.qampari_views import QAMPARI_VIEWS
 from mapping.inspector.frame import Tab, View, Views, render
 from mapping.inspector.guarded_answers import GuardedAnswers
 from mapping.inspector.opened import Opened, every_release
@@ -29,7 +32,7 @@ THREADS = 4
 """Views that are made at once; each may hold a large page."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
-ALL_VIEWS: tuple[Views, ...] = (PAGES_VIEWS,)
+ALL_VIEWS: tuple[Views, ...] = (PAGES_VIEWS, ALIGNMENT_VIEWS, QAMPARI_VIEWS, AMBER_VIEWS)
 """The views of every kind that has its own."""
 
 
@@ -80,7 +83,8 @@ def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
 
 def _route(view: View, opened: Opened) -> Route:
     def answer(request: Request) -> Response:
-        return view.show(request, opened)
+        with named_faults():
+            return view.show(request, opened)
 
     return Route(view.path, answer)
 

@@ -1,0 +1,1 @@
+"""Views of what is made from pages: alignments, QAMPARI releases, AmbER sets."""

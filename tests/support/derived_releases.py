@@ -1,0 +1,267 @@
+"""Small alignments, QAMPARI releases and AmbER sets of one release of pages, written without a job, to be looked at."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from kbsource.files import LocalStorage
+from kbsource.records import Page
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import FileEntry
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.writer import write_lines, write_rows
+from mapping.amber.kind import AMBER_SETS
+from mapping.amber.schema import TABLES as AMBER_TABLES
+from mapping.inspector.opened import Opened, open_releases
+from mapping.outcomes import MISSED
+from mapping.schema import TABLES
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, write_report
+from tests.support.releases import TitleRow, write_release
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp; \u202eevil\u202c \x00"
+"""A text that must stay one."""
+
+
+_JUDGED = ("It lies by the sea.", "claim", "contradiction", 0.125, 0.25, 0.625, None, True)
+"""The columns that only a verified alignment has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A piece of evidence: the old text, what became of it, and where the new text stands."""
+
+    old: str | None = "It lies by the sea ."
+    new: str | None = "It lies by the big sea."
+    outcome: str = "near"
+    score: float | None = 0.75
+    page_id: int | None = 1
+    title: str | None = "Article 0 of the"
+    place: tuple[int, int, int, int] | None = None
+    page_value: str = "Old title"
+    crossing: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A record: what it asks, what became of it, and its evidence, one piece an output."""
+
+    id: str | None
+    input: str = "Where does it lie?"
+    answers: Sequence[str] = ("by the sea",)
+    outcome: str = "written"
+    reason: str | None = None
+    score: float | None = None
+    pieces: Sequence[Piece] = ()
+
+    @property
+    def is_example(self) -> bool:
+        """Whether it has a number."""
+        return self.outcome in ("written", "dropped")
+
+
+def write_pages_release(folder: Path, pages: Sequence[Page]) -> PagesManifest:
+    """Writes pages as ``folder / "release"``."""
+    titles = [TitleRow(page.page_id, page.title) for page in pages]
+    return write_release(folder, pages, titles=titles)
+
+
+def write_alignment(
+    folder: Path,
+    records: Iterable[Record],
+    *,
+    dataset: str = "fever",
+    split: str = "dev",
+    made_from: PagesManifest | None = None,
+    chunk: int = 3,
+    n_chunks: int = 2,
+    is_verified: bool = False,
+) -> Path:
+    """Writes a finished alignment of ``n_chunks`` parts of ``chunk`` records, the last one of all that are left.
+
+    With ``is_verified`` every span is judged alike.
+    """
+    output, storage, source = str(folder), LocalStorage(), iter(records)
+    with ReleaseFolder(output, storage, kind=ALIGNMENT):
+        pass
+    files: list[FileEntry] = []
+    counted: Counter[tuple[str, str]] = Counter()
+    evidences: Counter[str] = Counter()
+    lines: list[bytes] = []
+    ordinal = 0
+    for number in range(n_chunks):
+        own = list(islice(source, chunk if number < n_chunks - 1 else None))
+        rows: dict[str, list[tuple[Any, ...]]] = {"records": [], "alignments": [], "misses": [], "crosswalk": []}
+        for record in own:
+            counted[record.outcome, record.reason or ""] += 1
+            rows["records"].append(_record_row(record, ordinal if record.is_example else None))
+            for output_number, piece in enumerate(record.pieces):
+                evidences[piece.outcome] += 1
+                table = "misses" if piece.outcome in MISSED else "alignments"
+                more = _JUDGED if is_verified and table == "alignments" else ()
+                rows[table].append((*_evidence_row(record, ordinal, output_number, piece), *more))
+                if piece.crossing:
+                    rows["crosswalk"].append(_crossing(record, output_number, piece))
+            if record.outcome == "written":
+                lines.append(_line(record))
+            ordinal += record.is_example
+        files += [
+            write_rows(
+                own_rows,
+                table,
+                ALIGNMENT.schemas(table)[-1 if is_verified else 0],
+                output=output,
+                storage=storage,
+                file=shard_path(table, number, n_chunks),
+            )
+            for table, own_rows in rows.items()
+        ]
+    files.append(write_rows([], "rejected", TABLES["rejected"], output=output, storage=storage))
+    files.append(write_lines(lines, f"{dataset}-{split}-kilt.jsonl", output=output, storage=storage, n_rows=len(lines)))
+    by_reason = {
+        outcome: {reason: n for (of, reason), n in counted.items() if of == outcome}
+        for outcome in ("dropped", "excluded", "rejected")
+    }
+    facts = {
+        "dataset": dataset,
+        "split": split,
+        "release": None if made_from is None else made_from.facts(),
+        "records": {
+            "read": counted.total(),
+            "examples": ordinal,
+            "merged": counted["merged", ""],
+            "excluded": by_reason["excluded"],
+            "rejected": by_reason["rejected"],
+        },
+        "counts": {
+            "written": counted["written", ""],
+            "dropped": by_reason["dropped"],
+            "evidences": dict(evidences),
+            "found_by": {"title": evidences.total()},
+            "scores": {"0.75": evidences["near"], "1.00": evidences["exact"]},
+        },
+    }
+    files.append(write_report(facts, output=output, storage=storage))
+    commit(ALIGNMENT, ALIGNMENT.listing(files, facts), output, storage)
+    return folder
+
+
+def _record_row(record: Record, ordinal: int | None) -> tuple[Any, ...]:
+    n_outputs = len(record.answers) if record.is_example else None
+    n_evidences = len(record.pieces) if record.is_example else None
+    is_written = record.outcome == "written"
+    written = (n_outputs, n_evidences) if is_written or not record.is_example else (0, 0)
+    return (
+        *(ordinal, record.id, "in.jsonl", 7, record.outcome, record.reason, record.score),
+        *(n_outputs, written[0], n_evidences, written[1]),
+    )
+
+
+def _evidence_row(record: Record, ordinal: int, number: int, piece: Piece) -> tuple[Any, ...]:
+    asked = (ordinal, record.id, number, 0, "in.jsonl", 7, "title", piece.page_value, piece.old, piece.outcome)
+    found = (piece.page_id, piece.title, None if piece.page_id is None else "title", 0)
+    if piece.outcome in MISSED:
+        return (*asked, *found, [{"title": "Like it", "score": 80.0}])
+    place = piece.place or (None,) * 4
+    span = ("Section::::Abstract.", *place, piece.score, "bleu", piece.new)
+    return (*asked, *found, *span, 1, 0, 1, 9, record.outcome == "written")
+
+
+def _crossing(record: Record, number: int, piece: Piece) -> tuple[Any, ...]:
+    old = ("99", "Old title", "Section::::History.", 4, 10, 4, 30, piece.old)
+    new = (str(piece.page_id), piece.title, "Section::::Abstract.", 1, 0, 1, 9, piece.new)
+    return (record.id, number, 0, piece.outcome, piece.score, *old, *new)
+
+
+def _line(record: Record) -> bytes:
+    outputs = [{"answer": answer} for answer in record.answers]
+    return json.dumps({"id": record.id, "input": record.input, "output": outputs}).encode() + b"\n"
+
+
+def write_alignments(folder: Path, parts: Iterable[tuple[str, Path]]) -> Path:
+    """Makes a folder that holds finished alignments, by their path in it, a release."""
+    output, storage = str(folder), LocalStorage()
+    inner = [{"folder": name, "manifest_sha256": ALIGNMENT.read(str(path), storage).sha256} for name, path in parts]
+    files = [
+        write_report({}, output=output, storage=storage),
+        write_lines([b"none\n"], "report.txt", output=output, storage=storage),
+    ]
+    manifest = ALIGNMENTS.listing(files, {"alignments": inner})
+    commit(ALIGNMENTS, manifest, output, storage, kept=[part["folder"] for part in inner])
+    return folder
+
+
+def amber_entity(qid: str, popularity: float, page: Page, *, is_head: bool) -> dict[str, Any]:
+    """Gives an entity of a set, called like its page."""
+    pages = [{"wikipedia_id": str(page.page_id), "title": page.title}]
+    names = [page.title, f"The {qid}"]
+    return {
+        "qid": qid,
+        "popularity": popularity,
+        "is_head": is_head,
+        "aliases": names,
+        "entity_types": ["Q5"],
+        "wikipedia": pages,
+    }
+
+
+def write_amber(folder: Path, names: Sequence[str], pages: Sequence[Page], *, made_from: PagesManifest | None) -> Path:
+    """Writes a set of a head and a tail for each name, each told apart by its page, and a name that is none."""
+    output, storage, kind = str(folder), LocalStorage(), AMBER_SETS
+    with ReleaseFolder(output, storage, kind=kind):
+        pass
+    entities = [
+        amber_entity("Q1", 4.0, pages[0], is_head=True),
+        amber_entity("Q2", 2.0, pages[1], is_head=False),
+    ]
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "sets": [("human", name, entities[::-1]) for name in names],
+        "tuples": [row for name in names for row in _tuples(name, pages)],
+        "set_queries": [row for name in names for row in _queries(name, pages)],
+        "names": [*(("human", name, "set", 2, 2) for name in names), ("human", "Nobody", "small_gap", 3, 2)],
+    }
+    files = [write_rows(own, table, AMBER_TABLES[table], output=output, storage=storage) for table, own in rows.items()]
+    files.append(write_report({}, output=output, storage=storage))
+    facts = {"release": None if made_from is None else made_from.facts()}
+    commit(kind, kind.listing(files, facts), output, storage)
+    return folder
+
+
+def _tuples(name: str, pages: Sequence[Page]) -> Iterator[tuple[Any, ...]]:
+    for qid, page in zip(("Q1", "Q2"), pages, strict=False):
+        value = {
+            "type": "wikibase-item",
+            "qid": "Q9",
+            "amount": None,
+            "unit": None,
+            "aliases": ["a lute"],
+            "additional_aliases": [],
+        }
+        value |= {"entity_types": ["Q7"], "found_in_passage": True}
+        text = page.elements[1].text[4:20]
+        refs = [{"wikipedia_id": str(page.page_id), "title": page.title}]
+        known = ("human", name, qid, "P1303", "instrument", f"{name}{qid}", refs, [value], 0.5, 1, 4, 1, 20, text)
+        yield (*known, f"{name} played a lute.", 0.9, 0.05, 0.05)
+
+
+def _queries(name: str, pages: Sequence[Page]) -> Iterator[tuple[Any, ...]]:
+    asked = {
+        "qa": ("What did {} play?", "a lute"),
+        "sf": ("{} [SEP] instrument", "a lute"),
+        "fc": ("{} played a lute.", "SUPPORTS"),
+    }
+    for task, (form, answer) in asked.items():
+        for qid, page in zip(("Q1", "Q2"), pages, strict=False):
+            refs = [{"wikipedia_id": str(page.page_id), "title": page.title}]
+            yield ("human", task, name, qid, "P1303", f"{name}{qid}{task}", form.format(name), [answer], refs)
+
+
+def opened(*folders: Path) -> tuple[Opened, ...]:
+    """Opens local releases."""
+    return open_releases([(str(folder), LocalStorage()) for folder in folders])
