@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.errors import RecordError
+from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
@@ -48,7 +49,7 @@ class MakePages:
 
     Attributes:
         site: facts of the wiki.
-        parser: ``module:class`` of what parses, made with the site.
+        parser: ``module:class`` of what parses, made with the site, and with the definitions where there are some.
         has_items: the index says which page has which item.
     """
 
@@ -56,14 +57,20 @@ class MakePages:
     parser: str = PARSER
     has_items: bool = False
 
-    def __call__(self, index: str | None = None) -> PageChunks:
+    def __call__(self, index: str | None = None, definitions: str | None = None) -> PageChunks:
         module, _, name = self.parser.partition(":")
-        parser: Parser = getattr(importlib.import_module(module), name)(self.site)
+        make: Callable[..., Parser] = getattr(importlib.import_module(module), name)
         if index is None:
-            return PageChunks(self.site, parser, Unresolved(), None, np.empty(0, np.int64))
+            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64))
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
         properties = PageProps.open(index) if self.has_items else None
-        return PageChunks(self.site, parser, TitleIndex.open(index), properties, skipped)
+        titles = TitleIndex.open(index)
+        if definitions is None:
+            parser = make(self.site)
+        else:
+            store = DefinitionStore(definitions, self.site)
+            parser = make(self.site, definitions=store, exists=titles.__contains__)
+        return PageChunks(self.site, parser, titles, properties, skipped)
 
 
 class PageChunks:
