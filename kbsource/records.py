@@ -157,7 +157,12 @@ class Infobox(NamedTuple):
 
 
 class TemplateUse(NamedTuple):
-    """How often a template (normalised name) was ``rendered``, ``dropped`` or ``unknown`` on the page."""
+    """How often a template (normalised name) was settled in one way on the page.
+
+    Attributes:
+        outcome: ``rendered`` or ``dropped`` by a rule; ``expanded`` by its definition, ``invoked`` where that runs Lua;
+            ``bound`` where it hit a limit, and ``unknown`` where there is neither rule nor definition: both show nothing.
+    """
 
     name: str
     outcome: str

@@ -25,15 +25,12 @@ from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site
-from kbsource.wikitext.templates import LostText
+from kbsource.wikitext.parse import ParsedText
 
 PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
 """How the parse statuses begin that are not ``ok``."""
 _DETAIL_CHARS = 1000
-
-Lost = dict[tuple[str, str], LostText]
-"""What is lost of a page, by name and outcome of templates."""
 
 
 class Parser(Protocol):
@@ -122,7 +119,7 @@ class PageChunks:
                     report.counts["skipped"] += 1
                     continue
                 try:
-                    page, lost = self._page(raw, number, work)
+                    page, text = self._page(raw, number, work)
                     full = groups.add(page, number)
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
@@ -131,15 +128,15 @@ class PageChunks:
                     )
                     continue
                 report.counts["articles"] += 1
-                facts.add(page, lost)
+                facts.add(page, text)
                 if full is not None:
                     yield full
         if (rest := groups.rest()) is not None:
             yield rest
         report.facts = {"file": name, **facts.values()}
 
-    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, Lost]:
-        """Gives the page and what its templates lose.
+    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, ParsedText]:
+        """Gives the page and what its wikitext says.
 
         By the simplest extraction where the parser does not come to its end or breaks a law.
 
@@ -156,7 +153,7 @@ class PageChunks:
                 how = "error"
         return self._made(raw, number, f"{FALLBACK}{how}", work)
 
-    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, Lost]:
+    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, ParsedText]:
         work.beat.enter(number)
         try:
             parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
@@ -166,7 +163,7 @@ class PageChunks:
             work.beat.leave()
             raise
         work.beat.leave()
-        return page, parsed.text.lost
+        return page, parsed.text
 
 
 class _Facts:
@@ -178,11 +175,11 @@ class _Facts:
         self._findings: Counter[str] = Counter()
         self._templates = TemplateCounts()
 
-    def add(self, page: Page, lost: Lost) -> None:
+    def add(self, page: Page, text: ParsedText) -> None:
         self._statuses[page.parse_status] += 1
         for kind, count in page.losses:
             self._losses[kind] += count
-        self._templates.add_page(page, lost)
+        self._templates.add_page(page, text)
         findings = self._findings
         findings["anchors"] += len(page.anchors)
         findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)

@@ -1,4 +1,4 @@
-"""``kbsource templates``: the templates of a release that lose most text, for those who write rules."""
+"""``kbsource templates``: what the templates of a release show, and which of them lose most text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import argparse
 import heapq
 import json
 import shutil
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from pipelines.commands.flags.common import Command
 
 _HEAD = ("lost", "uses", "pages", "outcome", "template")
+_OUTCOMES_HEAD = ("outcome", "uses", "shown", "share", "lost")
 _NAME_CHARS = 30
 
 
@@ -19,7 +22,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, default=50, metavar="N", help="templates that are listed (default: %(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON array with a row of the table templates for each")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object: sums by_outcome, and rows of the table templates"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -32,15 +37,45 @@ def _run(args: argparse.Namespace) -> int:
         raise SetupError(f"--limit is {args.limit}; give at least 1.")
     storage = storage_for(args.release)
     PAGES_RELEASE.read(args.release, storage)
-    rows = (row for row in read_table(args.release, "templates", storage) if row["lost_chars"])
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    rows = _summed(read_table(args.release, "templates", storage), sums)
     worst = heapq.nsmallest(args.limit, rows, key=lambda row: (-row["lost_chars"], row["name"], row["outcome"]))
     if args.json:
-        print(json.dumps(worst, ensure_ascii=False, indent=2))
+        by_outcome = [{"outcome": outcome, **own} for outcome, own in _by_shown(sums)]
+        print(json.dumps({"by_outcome": by_outcome, "templates": worst}, ensure_ascii=False, indent=2))
         return 0
     columns = shutil.get_terminal_size((0, 0)).columns or None
-    for line in _lines(worst):
+    for line in [*_outcome_lines(sums), "", *_lines(worst)]:
         print(line[:columns])
     return 0
+
+
+def _summed(rows: Iterable[dict[str, Any]], sums: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
+    """Gives the rows that lose text; the numbers of all of them are added to those of their outcome."""
+    for row in rows:
+        sums[row["outcome"]].update({name: row[name] for name in ("uses", "shown_chars", "lost_chars")})
+        if row["lost_chars"]:
+            yield row
+
+
+def _by_shown(sums: dict[str, Counter[str]]) -> list[tuple[str, Counter[str]]]:
+    return sorted(sums.items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
+
+
+def _outcome_lines(sums: dict[str, Counter[str]]) -> list[str]:
+    """Gives what the ways to settle a template show and lose, as a table."""
+    n_shown = sum(own["shown_chars"] for own in sums.values()) or 1
+    cells = [_OUTCOMES_HEAD] + [
+        (
+            outcome,
+            f"{own['uses']:,}",
+            f"{own['shown_chars']:,}",
+            f"{own['shown_chars'] / n_shown:.1%}",
+            f"{own['lost_chars']:,}",
+        )
+        for outcome, own in _by_shown(sums)
+    ]
+    return _aligned(cells, left=(0,))
 
 
 def _lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -49,24 +84,29 @@ def _lines(rows: list[dict[str, Any]]) -> list[str]:
         (f"{row['lost_chars']:,}", f"{row['uses']:,}", f"{row['pages']:,}", row["outcome"], row["name"][:_NAME_CHARS])
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     examples = ["example"] + [f"{row['example_title']}: {row['example']}" for row in rows]
+    return [f"{line}  {example}" for line, example in zip(_aligned(cells, left=(3, 4)), examples, strict=True)]
+
+
+def _aligned(cells: Sequence[Sequence[str]], *, left: Container[int]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(
-            cell.rjust(width) if number < 3 else cell.ljust(width)
+            cell.ljust(width) if number in left else cell.rjust(width)
             for number, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
-        + f"  {example}"
-        for line, example in zip(cells, examples, strict=True)
+        for line in cells
     ]
 
 
 COMMAND = Command(
     name="templates",
-    summary="list the templates that lose most text",
-    description="Lists the templates that are unknown or left out knowingly by the visible characters of their\n"
-    "arguments that are not in the text of the pages, most first, each with the first use that loses some:\n"
-    "where a rule would win most. Lines are cut to the width of a terminal, and whole in a file or a pipe.",
+    summary="show what templates show, and list those that lose most text",
+    description="Says how much of the visible text of templates comes from each way to settle one: by a rule (rendered,\n"
+    "dropped), by its definition in the dump (expanded; invoked, where that runs Lua), or not at all (bound, where it\n"
+    "hit a limit; unknown). Then lists the templates by the visible characters of their arguments that are not in the\n"
+    "text of the pages, most first, each with the first use that loses some: where a rule would win most. Lines are\n"
+    "cut to the width of a terminal, and whole in a file or a pipe.",
     examples=(
         "kbsource templates releases/enwiki-20261001",
         "kbsource templates releases/enwiki-20261001 --limit 500 --json",
