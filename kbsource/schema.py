@@ -46,6 +46,7 @@ ANCHOR = pa.struct(
         field("target_fragment", pa.string(), "section of the target, from the link or the redirect", nullable=True),
         field("target_page_id", pa.int64(), "id of the article; null when the dump has none", nullable=True),
         field("written_target", pa.string(), "the target as written, fragment included"),
+        field("from_template", pa.bool_(), "a template made the link; no editor of the page wrote it"),
     ]
 )
 
@@ -91,7 +92,7 @@ INFOBOX = pa.struct(
 TEMPLATE_USE = pa.struct(
     [
         field("name", pa.string(), "normalised template name"),
-        field("outcome", pa.string(), "rendered | dropped | expanded | invoked | bound | unknown"),
+        field("outcome", pa.string(), "rendered | dropped | expanded | invoked | bound | unknown; see templates"),
         field("uses", pa.int32(), "uses on the page"),
     ]
 )

@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import repeat
 from typing import NamedTuple
 
-from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP, single_spaces
+from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TEMPLATE_LINK, TRAIL_STOP, single_spaces
 
 MAX_LINK_DEPTH = 12
 MAX_REPAIRS = 6
@@ -29,6 +29,7 @@ _BRACKET = re.compile(
 )
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
+_STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
 _PLAIN_OPEN = LITERAL_OF["["]
 
 
@@ -72,6 +73,19 @@ def _without_stray_stops(cut: CutText) -> CutText:
         return gap[:1] + gap[1:].replace(TRAIL_STOP, "") if TRAIL_STOP in gap else gap
 
     pieces = [(kept(gap), target, label, source) for gap, target, label, source in cut.pieces]
+    return CutText(pieces, kept(cut.rest))
+
+
+def without_stray_marks(cut: CutText) -> CutText:
+    """Gives the cut text with marks of templates' links in links only."""
+
+    def kept(text: str) -> str:
+        return text.replace(TEMPLATE_LINK, "") if TEMPLATE_LINK in text else text
+
+    pieces = [
+        (kept(gap), target, None if label is None else kept(label), _STRAY_MARK.sub("", source))
+        for gap, target, label, source in cut.pieces
+    ]
     return CutText(pieces, kept(cut.rest))
 
 

@@ -56,7 +56,7 @@ class Frame(Protocol):
         """Charges units of work to the page.
 
         Raises:
-            BoundReached: the page has none left. It must pass through.
+            BoundError: the page has none left. It must pass through.
         """
 
 
@@ -65,5 +65,5 @@ Invoke = Callable[[str, str, Frame], "str | None"]
 None where it cannot be run, which leaves a gap as an unknown template does."""
 
 
-class BoundReached(Exception):
+class BoundError(Exception):
     """A template went over a limit of MediaWiki's, or over what one page may cost; never leaves this package."""
