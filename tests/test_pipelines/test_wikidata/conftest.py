@@ -37,3 +37,11 @@ def release(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("wikidata") / "release"
     make(dump, output=output, max_rejects=0.1, range_bytes=500)
     return output
+
+
+@pytest.fixture(scope="module")
+def whole(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same release from one range, one file a table."""
+    output = tmp_path_factory.mktemp("whole") / "release"
+    make(dump, output=output, max_rejects=0.1)
+    return output

@@ -27,14 +27,6 @@ from tests.support.moody_reader import MoodyReader
 from tests.support.real_data import real_path
 
 
-@pytest.fixture(scope="module")
-def whole(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same release from one range, one file a table."""
-    output = tmp_path_factory.mktemp("whole") / "release"
-    make(dump, output=output, max_rejects=0.1)
-    return output
-
-
 def test_every_line_is_an_entity_or_counted_as_something_else(release: Path, dump: Path) -> None:
     manifest = WIKIDATA_RELEASE.read(str(release), LocalStorage())
     expected = EntityCounts(48, 43, 1, 1, {"duplicate_entity": 2, "malformed_json": 1})
