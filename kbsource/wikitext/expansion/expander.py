@@ -16,14 +16,13 @@ from kbsource.wikitext.expansion.transclusion import transcluded
 from kbsource.wikitext.expansion.tree import Text, Use, read_tree
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.rulebook import TemplateRule
-from kbsource.wikitext.markers import CUT, EQUALS, LINE, LITERAL_OF, PIPE
+from kbsource.wikitext.markers import CUT, EQUALS, LINE, PIPE
 from kbsource.wikitext.templates import normalise_template_name, split_arguments
 
 MAX_REMEMBERED_CHARS = 16 << 20
 """Characters of definitions, and of uses with what they show, that a process remembers."""
 _LINE_STARTS = ("*", "#", ":", ";", "{|")
-_OPEN, _CLOSE = LITERAL_OF["{"], LITERAL_OF["}"]
-_NO_VALUE = re.compile(f"{_OPEN}{{3}}[^{_OPEN}{_CLOSE}]*{_CLOSE}{{3}}")
+_NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 
 
@@ -163,10 +162,8 @@ class PageExpander:
 
     def _seen(self, text: str) -> Expanded:
         engine = self._engine
-        if _OPEN in text:
-            text = _NO_VALUE.sub(CUT, text)
-        if "{{" in text or "}}" in text:
-            text = _DOUBLED.sub("", text)
+        if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
+            text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self._expander.is_category)
         if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
             return _UNKNOWN

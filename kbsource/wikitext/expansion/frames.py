@@ -14,14 +14,13 @@ from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.measures.expressions import evaluate
 from kbsource.wikitext.functions.rulebook import TemplateRule, magic
 from kbsource.wikitext.functions.times.clock import read_moment
-from kbsource.wikitext.markers import CUT, LITERAL_OF
+from kbsource.wikitext.markers import CUT
 from kbsource.wikitext.templates import find_function
 
 INFOBOX = '<table class="infobox"></table>'
 """What an infobox within a definition leaves, so that the box around it is known for one."""
 _BLOCK_STARTS = ("*", "#", ":", ";", "{|")
 _LARGEST_GAP = 100
-_OPEN, _CLOSE = LITERAL_OF["{"] * 3, LITERAL_OF["}"] * 3
 
 
 class WatchedPage:
@@ -201,7 +200,7 @@ class TemplateFrame:
         value = self._argument(name)
         if value is not None:
             return self.engine.cost.give(value)
-        return f"{_OPEN}{name}{_CLOSE}" if node.default is None else self.read(node.default)
+        return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
     def use(self, node: Use) -> str:
         """Gives what stands for one use."""
