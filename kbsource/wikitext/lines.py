@@ -14,7 +14,7 @@ _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_CUT_BEFORE_BRACKET = re.compile(r"\x02[ \x02,;:]*[)\]\"”»]")
+_CUT_BEFORE_BRACKET = re.compile(r"\x02[ ,;:]*+[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
 # With nothing between them, or nothing but a word that announces what is cut.
 _ANNOUNCING = (
