@@ -29,7 +29,7 @@ Work = Callable[[], int]
 def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
     """Whole pages: elements, anchors, tables, infoboxes, templates, categories."""
     articles, guarded, records, site = (
-        importlib.import_module(f"kbsource.{name}") for name in ("articles", "guarded", "records", "site")
+        importlib.import_module(f"kbsource.{name}") for name in ("pages.articles", "runtime.guarded", "records", "site")
     )
     guarded.spare_collector()  # as every working process of a build does
     parsers = [articles.PageParser(site.Site.from_json(one)) for one in sites]

@@ -45,11 +45,13 @@ class PageviewsManifest(TypedManifest):
     Attributes:
         counts, totals: per input file by base name, and their sum.
         views: of the lines used.
+        findings: with damage of a file ``damaged_bytes`` and ``estimated_lost``, lines of the wiki.
     """
 
     counts: dict[str, LineCounts]
     totals: LineCounts
     views: int
+    findings: dict[str, int] = field(default_factory=dict)
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 

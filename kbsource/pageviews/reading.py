@@ -16,7 +16,7 @@ https://wikitech.wikimedia.org/wiki/Analytics/Data_Lake/Traffic/Pageviews.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -58,16 +58,21 @@ def projects_of(edition: str) -> frozenset[str]:
 
 
 def read_range(
-    line_range: LineRange, storage: ReadableStorage, projects: frozenset[str]
+    line_range: LineRange,
+    storage: ReadableStorage,
+    projects: frozenset[str],
+    *,
+    on_damage: Callable[[int], None] | None = None,
 ) -> Iterator[PageViews | BadRecord]:
     """Yields the views of the pages of some projects, in the order of the file.
 
     A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), others for the
-    reasons of ``kbsource.dump.lines.read_lines``. Of a line that a damage cuts nothing is read. Memory stays flat.
+    reasons of ``kbsource.dump.lines.read_lines``, which also has ``on_damage``. Of a line that a damage cuts nothing is
+    read. Memory stays flat.
     """
     wanted = frozenset(project.encode() for project in projects)
     name = base_name(line_range.path)
-    for line in read_lines(line_range, storage, max_bytes=_MAX_LINE_BYTES):
+    for line in read_lines(line_range, storage, max_bytes=_MAX_LINE_BYTES, on_damage=on_damage):
         if isinstance(line, BadRecord):
             yield line
             continue

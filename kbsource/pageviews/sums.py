@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.dump.lines import LineRange
+from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import ReadableStorage, base_name
 from kbsource.pageviews.reading import UNKNOWN_TITLE, projects_of, read_range
 from kbsource.records import BadRecord
@@ -32,7 +33,7 @@ PAGEVIEWS = pa.schema(
 )
 USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 MERGED_ROWS = 1 << 14
-_SUMS_AT_ONCE = 1 << 19
+_SUMS_AT_ONCE = 1 << 17
 
 Row = tuple[str, int | None, int]
 
@@ -44,12 +45,14 @@ def sum_range(line_range: LineRange, storage: ReadableStorage, site: Site, repor
         line_range: of a file.
         storage: of the file.
         site: the wiki.
-        report: takes the counts of ``kind.LineCounts``, the sum ``views``, the name of the file and what is rejected.
+        report: takes the counts of ``kind.LineCounts``, the sum ``views``, the name of the file, what is rejected, and
+            ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
     """
     report.facts["file"] = base_name(line_range.path)
     title_of = _Titles(site).find
     sums: Counter[tuple[str, int | None]] = Counter()
-    for row in read_range(line_range, storage, projects_of(site.edition)):
+    damages: list[int] = []
+    for row in read_range(line_range, storage, projects_of(site.edition), on_damage=damages.append):
         if isinstance(row, BadRecord):
             report.rejected.append(row)
             continue
@@ -63,6 +66,7 @@ def sum_range(line_range: LineRange, storage: ReadableStorage, site: Site, repor
         if len(sums) == _SUMS_AT_ONCE:
             yield _batch(sums)
             sums.clear()
+    report.counts[DAMAGED_BYTES] = sum(damages)
     if sums:
         yield _batch(sums)
 

@@ -91,6 +91,7 @@ def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
         write_statistics=[name for name in schema.names if is_id(name) or name in _PRUNED_BY],
         write_page_index=True,
+        write_page_checksum=True,
         use_content_defined_chunking=True,
         data_page_version="1.0",
         store_schema=True,
@@ -170,7 +171,13 @@ class TableFile(_HashedFile):
 
     def _open(self, stack: ExitStack) -> None:
         if self._is_plain:
-            writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", compression_level=_PLAIN_LEVEL)
+            writer = pq.ParquetWriter(
+                self._sink,
+                self._schema,
+                compression="zstd",
+                compression_level=_PLAIN_LEVEL,
+                write_page_checksum=True,
+            )
         else:
             writer = _open(self._sink, self._schema)
         self._writer = stack.enter_context(writer)

@@ -52,7 +52,7 @@ def unliteral(text: str) -> str:
 
 def without_marks(text: str) -> str:
     """Gives a name as it is stored: literal characters as what they stand for, and no mark of structure."""
-    return ANY_CONTROL.sub("", unliteral(text)) if holds_controls(text) else text
+    return ANY_CONTROL.sub("", unliteral(text)) if ANY_CONTROL.search(text) else text
 
 
 def holds_controls(text: str) -> bool:

@@ -44,7 +44,7 @@ _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
-_LISTED_WORK = re.compile(r"((?:\A|\n)[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 _UNLABELLED = re.compile(r"\[https?://[^\s\[\]\"<>]+\]")
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
@@ -112,7 +112,7 @@ class PagePreparation:
         text = strip_extensions(wikitext, self.losses)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
-        text = _LISTED_WORK.sub(rf"\1{CUT}", text)
+        text = _LISTED_WORK.sub(rf"\1{CUT}", "\n" + text)[1:]
         text = expand_braces(
             text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
         )

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow.parquet as pq
 
 from kbsource.errors import DataError
 from kbsource.files import Storage
+from kbsource.release.reader import parquet_file
 from mapping.passages.corpus import passages_of
 from mapping.passages.cut import Passage
 from mapping.sources.reading.scratch import ScratchFile
@@ -107,7 +107,7 @@ class GoldPassages(ScratchFile):
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str], storage: Storage) -> Iterator[Passage]:
         """Gives the passages of pages, in the order of the corpus; of other row groups only the page ids are read."""
         for path in paths:
-            with storage.open_read(path) as file, pq.ParquetFile(file) as parquet:
+            with storage.open_read(path) as file, parquet_file(file) as parquet:
                 for group in range(parquet.metadata.num_row_groups):
                     page_ids = parquet.read_row_group(group, columns=[_PAGE_ID], use_threads=False)[_PAGE_ID].to_numpy()
                     counted = np.unique(page_ids, return_counts=True)

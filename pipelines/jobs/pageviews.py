@@ -17,7 +17,7 @@ import apache_beam as beam
 
 from kbsource.dump.digests import CheckedStorage, HashedFile
 from kbsource.dump.lines import LineRange, plan_lines
-from kbsource.dump.rejects import check_rejects
+from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import join
@@ -40,8 +40,8 @@ from pipelines.stores.storage import storage_for
 
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
-_BYTES_OF_GROUP = 128 << 20
-"""Of the files, for each group of titles: a few million rows where the wiki has most of the lines."""
+_BYTES_OF_GROUP = 32 << 20
+"""Of the files, for each group of titles: a million rows where the wiki has most of the lines."""
 _AGENT = re.compile(r"-(automated|spider)\b")
 _TIME = re.compile(r"\d{6,8}")
 
@@ -171,12 +171,18 @@ class _Commit(WorkerDoFn):
             file = report.facts["file"]
             counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
         totals = sum_counts(counts.values(), LineCounts())
+        findings = loss_findings(
+            totals.lines_read,
+            n_bytes=sum(input_.bytes for input_ in self._inputs),
+            damaged_bytes=sum(report.counts[DAMAGED_BYTES] for report in reports),
+        )
         check_rejects(
             Counter(totals.rejected),
             totals.lines_read,
             max_share=options.max_rejects,
             allow_truncated=options.allow_truncated,
             what="lines",
+            loss=findings,
         )
         if not totals.used:
             raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.")
@@ -191,5 +197,6 @@ class _Commit(WorkerDoFn):
             counts=counts,
             totals=totals,
             views=sum(report.counts["views"] for report in reports),
+            findings=findings,
         )
         commit(PAGEVIEWS_RELEASE, manifest, output, storage)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from kbsource.errors import named_faults
 from kbsource.files import join
 from kbsource.release.manifest import FileEntry
+from kbsource.release.reader import parquet_file
 from mapping.entity_linking.aliases import prefixes
 from mapping.entity_linking.links import COLUMNS
 from mapping.entity_linking.sampling import Sampling
@@ -83,7 +84,7 @@ class Plan:
     def read(self, range_: Range) -> pa.RecordBatch:
         """Gives ``COLUMNS`` of the pages of a range."""
         path = self.path(range_.file)
-        with storage_for(path).open_ranges(path) as raw, pq.ParquetFile(raw, pre_buffer=True) as file:
+        with storage_for(path).open_ranges(path) as raw, parquet_file(raw, pre_buffer=True) as file:
             groups = range(range_.first, range_.first + range_.n_groups)
             table = file.read_row_groups(groups, columns=list(COLUMNS), use_threads=False)
         return table.combine_chunks().to_batches()[0]
@@ -127,7 +128,7 @@ def mention_bounds(plan: Plan) -> tuple[int, ...]:
     column, found = "anchors.list.element.text", []
     for number in np.unique(np.linspace(0, len(plan.files) - 1, _SAMPLED, dtype=np.int64)).tolist():
         path = plan.path(number)
-        with storage_for(path).open_ranges(path) as raw, pq.ParquetFile(raw) as file:
+        with storage_for(path).open_ranges(path) as raw, parquet_file(raw) as file:
             n_groups = file.metadata.num_row_groups
             for group in np.unique(np.linspace(0, n_groups - 1, max(1, _SAMPLED // len(plan.files)), dtype=np.int64)):
                 if n_groups:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.files import join
 from kbsource.release.columns import batch_to_pages
+from kbsource.release.reader import parquet_file
 from kbsource.runtime.chunks import Work
 from mapping.qampari.facts.evidence import Sought
 from mapping.qampari.facts.names import ItemPages
@@ -160,7 +160,7 @@ class ListReading:
         """
         path = join(self._plan.kb, self._plan.pages[work.key.part])
         left_out: Counter[str] = Counter()
-        with storage_for(path).open_read(path) as raw, pq.ParquetFile(raw) as file:
+        with storage_for(path).open_read(path) as raw, parquet_file(raw) as file:
             for group in range(file.metadata.num_row_groups):
                 titles = file.read_row_group(group, columns=["title"], use_threads=False)["title"].to_pylist()
                 places = [row for row, title in enumerate(titles) if list_name(title) is not None]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.errors import named_faults
+from kbsource.release.reader import parquet_file
 from kbsource.runtime.chunks import Key
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.storage import storage_for
@@ -130,7 +131,7 @@ class _Read(WorkerDoFn):
     def _last_before(self, place: _Place, name: str) -> Any:
         for file in range(place.file, -1, -1):
             end = place.first_group if file == place.file else None
-            with storage_for(self._paths[file]).open_read(self._paths[file]) as raw, pq.ParquetFile(raw) as opened:
+            with storage_for(self._paths[file]).open_read(self._paths[file]) as raw, parquet_file(raw) as opened:
                 for group in range(opened.metadata.num_row_groups if end is None else end)[::-1]:
                     if opened.metadata.row_group(group).num_rows:
                         values = opened.read_row_group(group, columns=[name], use_threads=False)[name]
@@ -144,7 +145,7 @@ class _Read(WorkerDoFn):
 
     def _groups(self, file: int, first: int, n_groups: int | None, columns: list[str] | None) -> Iterator[pa.Table]:
         path = self._paths[file]
-        with storage_for(path).open_read(path) as raw, pq.ParquetFile(raw) as opened:
+        with storage_for(path).open_read(path) as raw, parquet_file(raw) as opened:
             n_all = opened.metadata.num_row_groups
             for group in range(first, n_all if n_groups is None else first + n_groups):
                 table = opened.read_row_group(group, columns=columns, use_threads=False)

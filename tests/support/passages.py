@@ -55,3 +55,14 @@ def cut_release(
         flags=beam_flags(runner, workers=workers, beam_args=beam_args),
         progress=Progress(io.StringIO()),
     )
+
+
+CORPUS_FORMS = ("pyserini", "dpr")
+CORPUS_CUT = CutOptions(max_words=6)
+CORPUS_PAGES = (
+    page(3, "Sorn", "Headed", "The Sorn is a river. It rises in Brack.", "Its fish are old.", kinds=["heading"]),
+    page(5, "Tey", "A town of no more than forty goats. It is old.", 'Goats, "kids" and\tmore.', kinds=["list_item"]),
+    page(8, "Empty", "Nothing", kinds=["heading"]),
+    page(9, "Last", "It is the last."),
+    page(11, "Very last", "It is."),
+)

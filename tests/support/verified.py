@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
+from kbsource.files import LocalStorage, sha256_of
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.verify import VerifyReport, verify
 from mapping.kinds import KINDS
@@ -22,3 +26,18 @@ def verified(
 def manifest_bytes(values: dict[str, Any], *, form: str) -> bytes:
     """Gives the manifest of a format that has these values."""
     return ListingManifest.from_json({**values, "format": form}, "").to_bytes()
+
+
+def seal(folder: Path, **changed: Any) -> None:
+    """Makes a manifest fit the files as they are now, so that only the laws are broken."""
+    values = json.loads((folder / "manifest.json").read_text()) | changed
+    del values["manifest_sha256"]
+    for entry in values["files"]:
+        path = folder / entry["file"]
+        if path.exists():
+            entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
+            if path.suffix == ".jsonl":
+                entry["rows"] = path.read_bytes().count(b"\n")
+            elif path.suffix == ".parquet" and "files" not in changed:
+                entry["rows"] = pq.read_metadata(path).num_rows
+    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, Storage, base_name, join
 from kbsource.index.title_index import BATCH_ROWS, numbers, open_mapped, write_index_file
 from kbsource.release.layout import INDEX, index_path
 from kbsource.release.manifest import FileEntry, Manifest
+from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
 
@@ -73,7 +73,7 @@ def write_locations(
         for shard, file in enumerate(files):
             with storage.open_read(join(output, file)) as source:
                 row, last = 0, -1
-                columns = pq.ParquetFile(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
+                columns = parquet_file(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
                 for batch in columns:
                     own = batch["page_id"].to_numpy()
                     is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage, base_name
+from kbsource.release.reader import parquet_file
 from mapping.sources.reading.files_in import RawRecord
 
 _MAGIC = b"PAR1"
@@ -37,7 +37,7 @@ def iter_parquet(storage: Storage, path: str, columns: Sequence[str]) -> Iterato
     try:
         with (
             storage.open_read(path) as file,
-            pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table,
+            parquet_file(file, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table,
         ):
             known = [column for column in columns if column in table.schema_arrow.names]
             number = 0

@@ -177,3 +177,16 @@ def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, m
     monkeypatch.setattr(job, "merge_groups", lambda groups: (list(merge_groups(groups)), broken)[1])
     made = make(tmp_path / "views.txt", tmp_path / "views")
     assert {one.rule for one in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
+
+
+def test_lines_in_a_damaged_block_are_estimated_and_count_for_the_ceiling(tmp_path: Path) -> None:
+    lines = [f"en.wikipedia Page_{number} {number} desktop 1 A1\n".encode() for number in range(1, 401)]
+    blocks = [bz2.compress(b"".join(lines[start : start + 100])) for start in range(0, 400, 100)]
+    damaged = bytearray(blocks[1])
+    damaged[len(damaged) // 2] ^= 255
+    path = tmp_path / "pageviews-20260101-user.bz2"
+    path.write_bytes(b"".join([blocks[0], bytes(damaged), *blocks[2:]]))
+    with pytest.raises(DataError, match=r"about [0-9]+ more lost in [0-9]+ damaged bytes"):
+        make(path, tmp_path / "refused", max_rejects=0.2)
+    made = make(path, tmp_path / "views", max_rejects=0.4)
+    assert 80 < made.manifest.findings["estimated_lost"] < 120

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage, sha256_of
+from kbsource.files import LocalStorage
 from kbsource.release.manifest import canonical_json
 from kbsource.release.verify import VerifyReport
 from mapping.contexts.export import ContextsFiles, export_contexts
@@ -27,7 +27,7 @@ from tests.support.contexts import (
 )
 from tests.support.passages import cut_release
 from tests.support.qampari import drawn, write_qampari
-from tests.support.verified import manifest_bytes, verified
+from tests.support.verified import seal, verified
 
 DEV, TEST = (f"qampari_contexts/{split}_data_with_contexts.jsonl" for split in ("dev", "test"))
 READERS = "qampari_fid/dev_data.jsonl"
@@ -45,23 +45,11 @@ def contexts(tmp_path: Path, qampari: Path, corpus: Path) -> Path:
     return tmp_path / "contexts"
 
 
-def _seal(folder: Path, **changed: Any) -> None:
-    """Makes a manifest fit the files as they are now, so that only the laws are broken."""
-    values = json.loads((folder / MANIFEST).read_text()) | changed
-    del values["manifest_sha256"]
-    for entry in values["files"]:
-        path = folder / entry["file"]
-        entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
-        if path.suffix == ".jsonl":
-            entry["rows"] = path.read_bytes().count(b"\n")
-    (folder / MANIFEST).write_bytes(manifest_bytes(values, form=values["format"]))
-
-
 def _change(folder: Path, file: str, change: Callable[[list[Any]], None]) -> None:
     lines = read_lines(folder / file)
     change(lines)
     write_records(folder / file, lines)
-    _seal(folder)
+    seal(folder)
 
 
 def _verify(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> VerifyReport:
@@ -108,7 +96,7 @@ def test_empty_lines_and_none_are_told_apart_by_the_counts_alone(contexts: Path)
         }
         changed = {**counts, "questions": questions}
         (contexts / "report.json").write_bytes(canonical_json(changed))
-        _seal(contexts, counts=changed)
+        seal(contexts, counts=changed)
         assert _broken(contexts) == (set() if (without, fewer) == (2, 0) else {(MANIFEST, "counts")})
 
 
@@ -176,20 +164,20 @@ def test_counts_are_those_of_the_lines(contexts: Path) -> None:
         ("questions", {**counts["questions"], "dev": 3}),
     ):
         changed = {**counts, name: value}
-        _seal(contexts, counts=changed)
+        seal(contexts, counts=changed)
         assert _broken(contexts) == {(MANIFEST, "counts"), ("report.json", "counts")}
-    _seal(contexts, counts={})
+    seal(contexts, counts={})
     assert _broken(contexts) == {(MANIFEST, "manifest")}
 
 
 def test_questions_with_passages_have_all_of_their_files_and_no_further_ones(contexts: Path) -> None:
     files = json.loads((contexts / MANIFEST).read_text())["files"]
     (contexts / "further.jsonl").write_text("{}\n")
-    _seal(contexts, files=[*files, {"file": "further.jsonl", "rows": 1, "bytes": 3, "sha256": ""}])
+    seal(contexts, files=[*files, {"file": "further.jsonl", "rows": 1, "bytes": 3, "sha256": ""}])
     assert _broken(contexts) == {(MANIFEST, "manifest")}
     (contexts / "further.jsonl").unlink()
     (contexts / READERS).unlink()
-    _seal(contexts, files=[one for one in files if one["file"] != READERS])
+    seal(contexts, files=[one for one in files if one["file"] != READERS])
     assert _broken(contexts) == {(READERS, "missing")}
 
 

@@ -1,4 +1,4 @@
-"""``kbsource verify`` for what is no release of pages or of Wikidata: alignments and QAMPARI."""
+"""``kbsource verify`` for releases of QAMPARI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, sha256_of
+from kbsource.files import LocalStorage
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import write_rows
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -20,14 +20,11 @@ from mapping.qampari.questions import COMPOSITION
 from mapping.qampari.records import Question
 from mapping.qampari.release_files import data_path
 from mapping.qampari.schema import QUESTIONS
-from mapping.schema import RECORDS
-from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main
-from tests.support.alignments import evidence, map_mini, record, table, write_records
 from tests.support.pages import title_of
 from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
 from tests.support.releases import TitleRow, write_release
-from tests.support.verified import manifest_bytes, verified
+from tests.support.verified import seal, verified
 
 NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Halvane")
 TABLE = shard_path("questions", 0, 1)
@@ -56,19 +53,6 @@ def qampari(tmp_path: Path) -> Path:
     return write_qampari(tmp_path / "qampari", _questions())
 
 
-def _seal(folder: Path, **changed: Any) -> None:
-    """Makes a manifest fit the files as they are now, so that only the laws are broken."""
-    values = json.loads((folder / "manifest.json").read_text()) | changed
-    del values["manifest_sha256"]
-    for entry in values["files"]:
-        path = folder / entry["file"]
-        if path.exists():
-            entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
-            if path.suffix == ".jsonl":
-                entry["rows"] = path.read_bytes().count(b"\n")
-    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))
-
-
 def _rewrite_table(folder: Path, questions: list[DrawnQuestion]) -> None:
     storage = LocalStorage()
     write_rows(map(question_row, questions), "questions", QUESTIONS, output=str(folder), storage=storage)
@@ -76,7 +60,7 @@ def _rewrite_table(folder: Path, questions: list[DrawnQuestion]) -> None:
     for entry in values["files"]:
         if entry["file"] == TABLE:
             entry["rows"] = len(questions)
-    _seal(folder, files=values["files"])
+    seal(folder, files=values["files"])
 
 
 def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) -> None:
@@ -84,7 +68,7 @@ def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) ->
     records = [json.loads(line) for line in path.read_text().splitlines()]
     change(records)
     path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in records))
-    _seal(folder)
+    seal(folder)
 
 
 def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
@@ -122,7 +106,7 @@ def test_a_manifest_is_what_was_written(qampari: Path) -> None:
 
 
 def test_a_manifest_says_how_the_files_are_written(qampari: Path) -> None:
-    _seal(qampari, form={"host": "en.wikipedia.org"})
+    seal(qampari, form={"host": "en.wikipedia.org"})
     assert _broken(qampari) == {("manifest.json", "manifest")}
 
 
@@ -163,23 +147,23 @@ def test_every_file_is_what_was_written(
 def test_a_release_has_all_of_its_files(qampari: Path) -> None:
     (qampari / DEV).unlink()
     files = json.loads((qampari / "manifest.json").read_text())["files"]
-    _seal(qampari, files=[one for one in files if one["file"] != DEV])
+    seal(qampari, files=[one for one in files if one["file"] != DEV])
     assert _broken(qampari) == {(DEV, "missing")}
 
 
 def test_rows_are_as_many_as_the_manifest_says(qampari: Path) -> None:
     files = json.loads((qampari / "manifest.json").read_text())["files"]
-    _seal(qampari, files=[{**one, "rows": 9} if one["file"] == TABLE else one for one in files])
+    seal(qampari, files=[{**one, "rows": 9} if one["file"] == TABLE else one for one in files])
     assert _broken(qampari) == {(TABLE, "rows")}
 
 
 def test_columns_are_those_of_the_schema(qampari: Path) -> None:
     queries = shard_path("queries", 0, 1)
     shutil.copy(qampari / queries, qampari / TABLE)
-    _seal(qampari)
+    seal(qampari)
     assert (TABLE, "schema") in _broken(qampari)
     (qampari / TABLE).write_bytes(b"no table")
-    _seal(qampari)
+    seal(qampari)
     assert (TABLE, "unreadable") in _broken(qampari)
 
 
@@ -347,84 +331,3 @@ def test_the_command_says_what_was_checked(
     assert f"--kb: for {takers}, not for this kind (release of pages)" in capsys.readouterr().err
     assert main(["verify", str(qampari.parent / "nowhere"), "--kb", str(kb)]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err
-
-
-@pytest.fixture
-def aligned(tmp_path: Path, release: Path) -> Path:
-    page = "Lake Miravel"
-    lines = [record("1", [evidence("a lake", title=page)]), record("2", [evidence("no such text", title="No page")])]
-    map_mini(tmp_path / "all" / "own" / "dev", release, "jsonl", write_records(tmp_path / "own.jsonl", lines))
-    return tmp_path / "all" / "own" / "dev"
-
-
-def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(aligned)]) == 0
-    assert capsys.readouterr().out.startswith("Sound: ")
-    assert main(["verify", str(aligned), "--kb", "somewhere"]) == 2
-    assert "not for this kind (alignment)" in capsys.readouterr().err
-    file = "misses/misses-00000-of-00001.parquet"
-    shutil.copy(aligned / "rejected" / "rejected-00000-of-00001.parquet", aligned / file)
-    assert _broken(aligned) in ({(file, "size")}, {(file, "sha256")})
-    _seal(aligned)
-    assert _broken(aligned) == {(file, "schema")}
-
-
-def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    rows = table(folder, "records")
-    change(rows)
-    values = [tuple(row.values()) for row in rows]
-    write_rows(values, "records", RECORDS, output=str(folder), storage=LocalStorage())
-    entries = json.loads((folder / "manifest.json").read_text())["files"]
-    for entry in entries:
-        if entry["file"] == shard_path("records", 0, 1):
-            entry["rows"] = len(rows)
-    _seal(folder, files=entries)
-
-
-@pytest.mark.parametrize(
-    ("change", "rule", "detail"),
-    [
-        (lambda rows: rows.pop(), "record_differs", "dropped: page_missing: 0 rows, not 1"),
-        (lambda rows: rows.reverse(), "record_order", "from number 0"),
-        (
-            lambda rows: rows[0].update(outcome="excluded", reason="negative"),
-            "record_differs",
-            "excluded: negative: 1 rows, not 0",
-        ),
-        (lambda rows: rows[1].update(reason="no_match"), "record_differs", "dropped: no_match: 1 rows, not 0"),
-        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "n_evidences: 3 rows, not 2"),
-        (lambda rows: rows[1].update(n_evidences_written=1), "record_differs", "n_evidences_written: 2 rows, not 1"),
-    ],
-)
-def test_the_records_of_an_alignment_say_what_counts_and_tables_say(
-    aligned: Path, change: Callable[[list[dict[str, Any]]], object], rule: str, detail: str
-) -> None:
-    _rewrite_records(aligned, change)
-    report = verified(aligned)
-    assert rule in {one.rule for one in report.findings}
-    assert detail in {one.example for one in report.findings}
-
-
-def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path) -> None:
-    folder = aligned.parents[1]
-    (folder / "report.txt").write_text("done\n")
-    sha256 = json.loads((aligned / "manifest.json").read_text())["manifest_sha256"]
-    path = str(folder / "report.txt")
-    values = {
-        "alignments": [{"folder": "own/dev", "manifest_sha256": sha256}],
-        "files": [{"file": "report.txt", "bytes": 5, "sha256": sha256_of(LocalStorage(), path)}],
-    }
-    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=ALIGNMENTS.format))
-    report = verified(folder)
-    inner = verified(aligned)
-
-    assert report.findings == inner.findings == ()
-    assert (report.n_files, report.n_rows) == (inner.n_files + 2, inner.n_rows)
-    assert report.counts == inner.counts == {"records": 2}
-    (aligned / "report.json").write_text("{}")
-    (aligned / "stray").write_text("x")
-    assert _broken(folder) == {("own/dev/report.json", "size"), ("own/dev/stray", "unlisted")}
-    _seal(aligned)
-    assert _broken(folder) == {("own/dev/manifest.json", "manifest"), ("own/dev/stray", "unlisted")}
-    (aligned / "manifest.json").write_text("{}")
-    assert _broken(folder) == {("own/dev/manifest.json", "manifest")}

@@ -1,0 +1,28 @@
+"""A small corpus of passages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mapping.passages.cut import CutOptions
+from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, write_kb
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_kb(tmp_path_factory.mktemp("kb"), CORPUS_PAGES)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, kb: Path) -> Path:
+    cut_release(tmp_path / "corpus", kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
+    return tmp_path / "corpus"
+
+
+@pytest.fixture(scope="module")
+def chunks(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
+    folder = tmp_path_factory.mktemp("chunks") / "corpus"
+    cut_release(folder, release, cut=CutOptions(unit="tokens-100"), formats=("kilt", "kilt-compat", "beir", "colbert"))
+    return folder
