@@ -39,6 +39,7 @@ from kbsource.wikitext.templates import (
     visible_chars,
 )
 
+_NOTHING = f"{CUT}{LINE} \n"
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}]")  # what _settle looks for
@@ -201,7 +202,7 @@ class PagePreparation:
         if outcome == "bound":
             return self._leave_out(inner, name, outcome)
         self.templates[name, outcome] += 1
-        if not depth and (text or is_infobox):
+        if not depth and (is_infobox or text.strip(_NOTHING)):
             self.shown[name, outcome] += visible_chars(text)
         if PLACE in inner:  # of infoboxes in the arguments that it does not show
             text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in text)

@@ -274,7 +274,7 @@ def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
     parts = _split_at_pipes(inner)
     yield None, parts[0]
     for part in parts[1:]:
-        name, equals, value = _partition_outside_links(part)
+        name, equals, value = _partition_outside_links(part) if "=" in part else (part, "", "")
         yield (name, value) if equals else (None, part)
 
 

@@ -13,6 +13,10 @@ MAX_WORK = 500_000
 """Units of work on a page: nodes visited, of which MediaWiki allows 1,000,000 with all its templates in one."""
 MAX_CHARS = 2 << 20
 """Characters that templates and arguments may give on a page, counted at each level: $wgMaxArticleSize."""
+MAX_PIECES = 100_000
+"""Pieces of one definition: braces, pipes, equals signs and links. The longest lists of cases have some thousands."""
+PIECES_A_UNIT = 16
+"""Pieces of a definition that are a unit of work each time that it is used."""
 MAX_LOOK_UPS = 500
 """Pages asked for by ``#ifexist``: $wgExpensiveParserFunctionLimit."""
 _CHARS_A_UNIT = 128

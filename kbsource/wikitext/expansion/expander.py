@@ -9,21 +9,21 @@ from typing import Generic, NamedTuple, TypeVar
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import split_namespace
 from kbsource.wikitext.expansion.boxes import read_boxes
-from kbsource.wikitext.expansion.budget import Cost
+from kbsource.wikitext.expansion.budget import MAX_PIECES, Cost
 from kbsource.wikitext.expansion.definitions import BoundError, Definitions, Invoke
 from kbsource.wikitext.expansion.frames import Engine, TemplateFrame, Wiki
 from kbsource.wikitext.expansion.transclusion import transcluded
-from kbsource.wikitext.expansion.tree import Text, Use, read_tree
+from kbsource.wikitext.expansion.tree import Text, Use, count_pieces, read_tree
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.rulebook import TemplateRule
-from kbsource.wikitext.markers import CUT, EQUALS, LINE, LITERAL_OF, PIPE
+from kbsource.wikitext.markers import CUT, EQUALS, LINE, PIPE
 from kbsource.wikitext.templates import normalise_template_name, split_arguments
 
-MAX_REMEMBERED_CHARS = 16 << 20
-"""Characters of definitions, and of uses with what they show, that a process remembers."""
+MAX_REMEMBERED_CHARS = 64 << 20
+"""Characters of definitions, and likewise of uses with what they show, that a process remembers."""
+_CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
 _LINE_STARTS = ("*", "#", ":", ";", "{|")
-_OPEN, _CLOSE = LITERAL_OF["{"], LITERAL_OF["}"]
-_NO_VALUE = re.compile(f"{_OPEN}{{3}}[^{_OPEN}{_CLOSE}]*{_CLOSE}{{3}}")
+_NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 
 
@@ -90,7 +90,7 @@ class Expander:
         self._definitions = definitions
         self._site = site
         self._silent = silent
-        self._trees: _Memory[tuple[Text | None]] = _Memory()
+        self._trees: _Memory[tuple[Text | None, int]] = _Memory()
         self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or _never)
         self.known: _Memory[tuple[Expanded, Cost]] = _Memory()
 
@@ -114,25 +114,32 @@ class Expander:
         """Says whether links with this prefix put a page into a category."""
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
-    def _find_tree(self, name: str) -> Text | None:
+    def _find_tree(self, name: str) -> tuple[Text | None, int]:
         found = self._trees.get(name)
         if found is None:
             source = self._definitions.source(name)
             text = None if source is None else transcluded(source, self._site.lang)
-            found = (None if text is None else read_tree(text),)
-            self._trees.add(name, found, len(text or ""))
-        return found[0]
+            n_pieces = 0 if text is None else count_pieces(text)
+            tree = None if text is None or n_pieces > MAX_PIECES else read_tree(text)
+            found = (tree, n_pieces)
+            self._trees.add(name, found, len(text or "") + _CHARS_A_PIECE * n_pieces)
+        return found
 
 
 class PageExpander:
-    """Expands the uses on one page, which share what they may cost."""
+    """Expands the uses on one page, which share what they may cost.
 
-    __slots__ = ("_engine", "_expander", "_title")
+    Attributes:
+        cost: what they have cost so far.
+    """
+
+    __slots__ = ("_engine", "_expander", "_title", "cost")
 
     def __init__(self, expander: Expander, wiki: Wiki, page: PageFacts) -> None:
         self._expander = expander
         self._title = page.title
         self._engine = Engine(wiki, page)
+        self.cost = self._engine.cost
 
     def expand(self, inner: str, name: str) -> Expanded:
         """Gives what a use shows.
@@ -149,10 +156,11 @@ class PageExpander:
             return remembered[0] if engine.cost.add(remembered[1]) else _BOUND
         engine.start()
         before = engine.cost.counts()
-        parts = [
-            (None if name is None else (_plain(name),), (_plain(value),)) for name, value in split_arguments(inner)
-        ]
         try:
+            engine.cost.spend(inner.count("|"))
+            parts = [
+                (None if name is None else (_plain(name),), (_plain(value),)) for name, value in split_arguments(inner)
+            ]
             text = TemplateFrame(engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True))
         except BoundError:
             return _BOUND
@@ -163,10 +171,8 @@ class PageExpander:
 
     def _seen(self, text: str) -> Expanded:
         engine = self._engine
-        if _OPEN in text:
-            text = _NO_VALUE.sub(CUT, text)
-        if "{{" in text or "}}" in text:
-            text = _DOUBLED.sub("", text)
+        if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
+            text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self._expander.is_category)
         if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
             return _UNKNOWN

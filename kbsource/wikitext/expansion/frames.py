@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kbsource.wikitext.expansion.budget import MAX_DEPTH, Cost
+from kbsource.wikitext.expansion.budget import MAX_DEPTH, MAX_PIECES, PIECES_A_UNIT, Cost
 from kbsource.wikitext.expansion.choices import CHOICES, ERROR, Parts, nth
 from kbsource.wikitext.expansion.definitions import BoundError, Frame, Invoke
 from kbsource.wikitext.expansion.transclusion import transcluded
@@ -14,14 +14,13 @@ from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.measures.expressions import evaluate
 from kbsource.wikitext.functions.rulebook import TemplateRule, magic
 from kbsource.wikitext.functions.times.clock import read_moment
-from kbsource.wikitext.markers import CUT, LITERAL_OF
+from kbsource.wikitext.markers import CUT
 from kbsource.wikitext.templates import find_function
 
 INFOBOX = '<table class="infobox"></table>'
 """What an infobox within a definition leaves, so that the box around it is known for one."""
 _BLOCK_STARTS = ("*", "#", ":", ";", "{|")
 _LARGEST_GAP = 100
-_OPEN, _CLOSE = LITERAL_OF["{"] * 3, LITERAL_OF["}"] * 3
 
 
 class WatchedPage:
@@ -55,14 +54,14 @@ class Wiki(NamedTuple):
 
     Attributes:
         find_rule: gives the rule for a name in normal form.
-        find_tree: gives the definition of a template by its name; None where there is none.
+        find_tree: gives the definition of a template by its name, None where there is none, and its pieces.
         name_template: gives the normal form of a template's name.
         invoke: runs Lua modules; None where nothing does.
         exists: says whether there is an article of a title.
     """
 
     find_rule: Callable[[str], TemplateRule]
-    find_tree: Callable[[str], Text | None]
+    find_tree: Callable[[str], tuple[Text | None, int]]
     name_template: Callable[[str], str]
     invoke: Invoke | None
     exists: Callable[[str], bool]
@@ -201,7 +200,7 @@ class TemplateFrame:
         value = self._argument(name)
         if value is not None:
             return self.engine.cost.give(value)
-        return f"{_OPEN}{name}{_CLOSE}" if node.default is None else self.read(node.default)
+        return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
     def use(self, node: Use) -> str:
         """Gives what stands for one use."""
@@ -219,11 +218,12 @@ class TemplateFrame:
             given = self._with(node.parts, "", ()).arguments if rule.function else {}
             text = engine.by_rule(rule, _template(name, given))
         else:
-            tree = wiki.find_tree(name)
+            tree, n_pieces = wiki.find_tree(name)
+            if name in self.names or n_pieces > MAX_PIECES:
+                raise BoundError("loop" if name in self.names else "pieces")
             if tree is None:
                 return engine.unknown()
-            if name in self.names:
-                raise BoundError("loop")
+            engine.cost.spend(n_pieces // PIECES_A_UNIT)
             text = engine.cost.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
 
@@ -231,6 +231,7 @@ class TemplateFrame:
         self, parts: Parts, title: str, names: tuple[str, ...], parent: TemplateFrame | None = None
     ) -> TemplateFrame:
         """Gives the frame of what is used with these arguments."""
+        self.engine.cost.spend(len(parts))
         arguments: dict[str, Argument] = {}
         number = 0
         for key, value in parts:
@@ -239,7 +240,6 @@ class TemplateFrame:
                 arguments[str(number)] = (value, self, False)
             else:
                 arguments[self.read(key).strip()] = (value, self, True)
-        self.engine.cost.spend(len(parts))
         return TemplateFrame(self.engine, title, names=names, arguments=arguments, parent=parent)
 
     def _function(self, name: str, first: str, parts: Parts) -> str:

@@ -37,6 +37,11 @@ class Parameter(NamedTuple):
 Text = tuple[str | Use | Parameter, ...]
 
 
+def count_pieces(source: str) -> int:
+    """Gives about the number of pieces that the tree of a source has."""
+    return sum(map(source.count, ("{{", "}}", "[[", "|", "=")))
+
+
 class _Open:
     """A run of braces that is open, with its arguments so far. Pipes in links within it part no arguments."""
 
