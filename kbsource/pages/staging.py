@@ -123,7 +123,7 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Gives the path of a range's file of one kind: ``articles``, ``titles``, ``rejected``, ``definitions`` or ``scan``."""
+    """Gives the path of a range's file of one kind: ``scan``, or one of those that ``Scan`` gives."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 

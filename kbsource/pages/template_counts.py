@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import add
 from typing import NamedTuple
 
 from kbsource.records import Page
@@ -38,8 +37,16 @@ class TemplateCounts:
             key = row[:2]
             known = self._rows.get(key)
             if known is not None:
-                sums = map(add, known[2:6], row[2:6])
-                row = TemplateRow(*key, *sums, *(known if known.example is not None else row)[6:])
+                first = known if known.example is not None else row
+                row = TemplateRow(
+                    *key,
+                    uses=known.uses + row.uses,
+                    pages=known.pages + row.pages,
+                    shown_chars=known.shown_chars + row.shown_chars,
+                    lost_chars=known.lost_chars + row.lost_chars,
+                    example_title=first.example_title,
+                    example=first.example,
+                )
             self._rows[key] = row
 
     def add_page(self, page: Page, text: ParsedText) -> None:

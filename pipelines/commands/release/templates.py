@@ -102,7 +102,7 @@ def _aligned(cells: Sequence[Sequence[str]], *, left: Container[int]) -> list[st
 COMMAND = Command(
     name="templates",
     summary="show what templates show, and list those that lose most text",
-    description="Says how much of the visible text of templates comes from each way to settle one: by a rule (rendered,\n"
+    description="Says how much visible text of templates comes from each way to settle one: by a rule (rendered,\n"
     "dropped), by its definition in the dump (expanded; invoked, where that runs Lua), or not at all (bound, where it\n"
     "hit a limit; unknown). Then lists the templates by the visible characters of their arguments that are not in the\n"
     "text of the pages, most first, each with the first use that loses some: where a rule would win most. Lines are\n"
