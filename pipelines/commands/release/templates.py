@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import shutil
-from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from pipelines.commands.flags.common import Command
@@ -30,16 +29,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from kbsource.release.pages.kind import PAGES_RELEASE
-    from kbsource.release.reader import read_table
+    from kbsource.release.pages.template_losses import sums_by_outcome, worst_templates
     from pipelines.stores.storage import storage_for
 
     if args.limit < 1:
         raise SetupError(f"--limit is {args.limit}; give at least 1.")
     storage = storage_for(args.release)
     PAGES_RELEASE.read(args.release, storage)
-    sums: dict[str, Counter[str]] = defaultdict(Counter)
-    rows = _summed(read_table(args.release, "templates", storage), sums)
-    worst = heapq.nsmallest(args.limit, rows, key=lambda row: (-row["lost_chars"], row["name"], row["outcome"]))
+    worst = worst_templates(args.release, storage, limit=args.limit)
+    sums = sums_by_outcome(args.release, storage)
     if args.json:
         by_outcome = [{"outcome": outcome, **own} for outcome, own in _by_shown(sums)]
         print(json.dumps({"by_outcome": by_outcome, "templates": worst}, ensure_ascii=False, indent=2))
@@ -50,19 +48,11 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _summed(rows: Iterable[dict[str, Any]], sums: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
-    """Gives the rows that lose text; the numbers of all of them are added to those of their outcome."""
-    for row in rows:
-        sums[row["outcome"]].update({name: row[name] for name in ("uses", "shown_chars", "lost_chars")})
-        if row["lost_chars"]:
-            yield row
-
-
-def _by_shown(sums: dict[str, Counter[str]]) -> list[tuple[str, Counter[str]]]:
+def _by_shown(sums: Mapping[str, Counter[str]]) -> list[tuple[str, Counter[str]]]:
     return sorted(sums.items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
 
 
-def _outcome_lines(sums: dict[str, Counter[str]]) -> list[str]:
+def _outcome_lines(sums: Mapping[str, Counter[str]]) -> list[str]:
     """Gives what the ways to settle a template show and lose, as a table."""
     n_shown = sum(own["shown_chars"] for own in sums.values()) or 1
     cells = [_OUTCOMES_HEAD] + [
