@@ -15,6 +15,7 @@ _CODE = re.compile(r'"[^"]*"|\\.|x[nNrg]|.', re.DOTALL)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
+_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|z)?\s*$")  # of a day or an hour, and the t between them
 _STEP = re.compile(
     r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
 )
@@ -64,7 +65,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
     steps = _STEP.findall(text)
     text = _STEP.sub("", text)
     hours = _HOURS.search(text)
-    text = _HOURS.sub("", text).replace("utc", "").strip(" ,tz")
+    text = _ZONE.sub("", _HOURS.sub("", text)).strip(" ,")
     if text in _TODAY or not text:
         if page.date is None:
             return None
