@@ -76,7 +76,7 @@ def summary_text(summary: BuildSummary) -> str:
     ]
     rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
     if n_definitions := findings.get("template_definitions"):
-        rows += [("templates and modules", n_definitions)]
+        rows += [("template definitions", n_definitions)]
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
     missing = summary.titles_not_found
     remarks = (
