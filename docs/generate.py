@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kbsource.diff.schema import TABLES as DIFF_TABLES
 from kbsource.pageviews.sums import PAGEVIEWS
 from kbsource.reasons import FALLBACKS, REASONS
 from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
@@ -65,6 +66,9 @@ def tables_page() -> str:
             "table `rejected` has the lines of the exclusion list that name no page."
         ),
         table(LINKING_TABLES),
+        "# Tables of a diff",
+        "What `kbsource diff` makes; see [diff.md](diff.md).",
+        table(DIFF_TABLES),
         "# Reasons and values",
         markdown_table(
             ("value", "meaning"),

@@ -79,7 +79,15 @@ class Storage(ReadableStorage, Protocol):
 
 
 class LocalStorage:
-    """The local file system."""
+    """The local file system.
+
+    Args:
+        maps_tables: tables that are read here and there are memory-mapped, which is fastest; else what was read of
+            them does not stay in this process's memory.
+    """
+
+    def __init__(self, *, maps_tables: bool = True) -> None:
+        self.maps_tables = maps_tables
 
     def open_read(self, path: str) -> BinaryIO:
         mode = os.stat(path).st_mode

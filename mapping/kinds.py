@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -23,6 +24,7 @@ _MADE: tuple[Kind[Any], ...] = (
     PAGES_RELEASE,
     WIKIDATA_RELEASE,
     PAGEVIEWS_RELEASE,
+    RELEASE_DIFF,
     PASSAGES_CORPUS,
     PASSAGES_INDEX,
     ALIGNMENT,

@@ -27,7 +27,7 @@ def open_table(path: str, storage: Storage) -> pq.ParquetFile:
 
     ``close(force=True)`` closes it.
     """
-    if isinstance(storage, LocalStorage):
+    if isinstance(storage, LocalStorage) and storage.maps_tables:
         return parquet_file(path, memory_map=True)
     return parquet_file(storage.open_ranges(path), pre_buffer=True)
 
@@ -56,8 +56,8 @@ def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, 
             yield from group.to_pylist()
 
 
-def rows_with(output: str, table: str, column: str, value: str, storage: Storage) -> Iterator[dict[str, Any]]:
-    """Gives the rows of a table that have a value in a column of text, in order; one row group in memory.
+def rows_with(output: str, table: str, column: str, value: str | int, storage: Storage) -> Iterator[dict[str, Any]]:
+    """Gives the rows of a table that have a value in a column of text or integers, in order; one row group in memory.
 
     Row groups whose statistics say that they have no such value are not read.
     """

@@ -128,7 +128,7 @@ class Subject:
     @cached_property
     def wiki(self) -> str | None:
         """Database name of the wiki, like ``enwiki``; None where no manifest has it."""
-        named = self._first("dump", "site", "dbname") or self._first("release", "wiki")
+        named = self._first("dump", "site", "dbname") or self._first("release", "wiki") or self._first("new", "wiki")
         return named or self._first("options", "site")
 
     @cached_property
@@ -139,7 +139,8 @@ class Subject:
     @cached_property
     def snapshot(self) -> str | None:
         """Date of the dump, as ``20260101``; None where no manifest has it."""
-        said = self._first("dump", "date") or self._first("release", "dump_date") or self._first("date") or ""
+        said = self._first("dump", "date") or self._first("release", "dump_date") or self._first("date")
+        said = said or self._first("new", "dump_date") or ""
         return said if re.fullmatch("[0-9]{8}", said) else None
 
     @property

@@ -40,6 +40,13 @@ TABLE_HEADS = {
     "passages": "One row per passage, in the order of the release that they are cut from.",
     "aliases": "One row per mention and page that links with this text lead to: by mention in code-point order, the "
     "most frequent page first, then by page id.",
+    "page_changes": "One row per page of the old release, by page id; then one per new page that is none of these, by "
+    "page id.",
+    "section_changes": "One row per section of pages that are in both releases and whose text changed: by old page and "
+    "number; of a page those that were added come last.",
+    "span_changes": "One row per piece of an element of old pages whose text changed or that are gone or merged, and "
+    "of titles that changed; by page, element and start. The rest stands in the new page as it stood in the old.",
+    "redirect_changes": "One row per redirect that leads elsewhere, is new or is gone, by title in code-point order.",
     "links": "One row per record, in the order of the release: where its link stands.",
     "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
     "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "

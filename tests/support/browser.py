@@ -1,24 +1,34 @@
-"""A real Chromium for tests, and what it and axe-core find wrong with a page."""
+"""A real Chromium for tests, on files or on an application, and what it and axe-core find wrong with a page."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
 
 import pytest
+import uvicorn
+from starlette.applications import Starlette
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = os.environ.get("KBSOURCE_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 SERIOUS = {"serious", "critical"}
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 @contextmanager
 def open_browser() -> Iterator[Any]:
-    """Starts a browser; skips the test where there is none."""
+    """Starts the Chromium that ``KBSOURCE_CHROMIUM`` names or that is on the path; skips the test where there is
+    none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'kbsource[dev]'")
     if CHROMIUM is None:
-        pytest.skip("needs Chromium on the PATH: apt-get install chromium")
+        pytest.skip("needs Chromium: apt-get install chromium, or name one in KBSOURCE_CHROMIUM")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
@@ -37,3 +47,70 @@ def serious_faults(page: Any) -> list[str]:
         for fault in found["violations"]
         if fault["impact"] in SERIOUS
     ]
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
+    """Serves an application in a thread, and gives its address without the last slash."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=10)
+
+
+@dataclass
+class Browser:
+    """A browser and all that went wrong in it.
+
+    Attributes:
+        url: of the application.
+        faults: what the console said, errors of scripts, and dialogs.
+    """
+
+    url: str
+    chromium: Any
+    faults: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def page(self, path: str = "/", *, viewport: dict[str, int] = DESKTOP, **options: Any) -> Iterator[Any]:
+        """Opens a view in a window of its own.
+
+        Args:
+            path: of the view.
+            viewport: size of the window.
+            options: of Playwright's ``new_context``: ``color_scheme``, ``java_script_enabled``, ….
+        """
+        with self.chromium.new_context(viewport=viewport, **options) as context:
+            page = context.new_page()
+            page.on("console", lambda said: self.faults.append(f"{page.url}: {said.type}: {said.text}"))
+            page.on("pageerror", lambda error: self.faults.append(f"{page.url}: {error}"))
+            page.on("dialog", self._refuse)
+            page.goto(self.url + path)
+            yield page
+
+    def _refuse(self, dialog: Any) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def serious_faults(self, path: str, **options: Any) -> list[str]:
+        """Gives what axe finds serious or critical in a view."""
+        with self.page(path, bypass_csp=True, **options) as page:
+            return [f"{path}: {fault}" for fault in serious_faults(page)]
+
+
+@contextmanager
+def browser_on(app: Starlette) -> Iterator[Browser]:
+    """Serves an application and opens a browser for it; skips the test where there is none."""
+    with open_browser() as chromium, served(app) as url:
+        yield Browser(url, chromium)
+
+
+def is_too_wide(page: Any) -> bool:
+    """Says whether a page scrolls sideways."""
+    wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return wide

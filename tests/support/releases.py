@@ -72,6 +72,7 @@ def write_release(
     rejected: Sequence[BadRecord] = (),
     rows_per_shard: int = 100,
     n_shards: int = 2,
+    wiki: str = "enwiki",
 ) -> PagesManifest:
     """Writes a finished release under ``folder / "release"`` and gives its manifest.
 
@@ -79,6 +80,7 @@ def write_release(
         folder: also takes scratch files.
         pages: pages in order; the last shard takes what is left over. Their ``redirects`` are filled in.
         titles: rows of the title index: all pages, and redirects.
+        wiki: name of its database.
     """
     storage = LocalStorage()
     output, index_folder = str(folder / "release"), str(folder / "index")
@@ -109,7 +111,7 @@ def write_release(
     manifest = PagesManifest(
         code=CODE,
         inputs=(InputFile("dump.xml", 10, "0" * 64),),
-        dump=Dump("20190801", "0.10", Site(dbname="enwiki").to_json()),
+        dump=Dump("20190801", "0.10", Site(dbname=wiki).to_json()),
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),

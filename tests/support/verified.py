@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import LocalStorage, sha256_of
@@ -39,5 +41,6 @@ def seal(folder: Path, **changed: Any) -> None:
             if path.suffix == ".jsonl":
                 entry["rows"] = path.read_bytes().count(b"\n")
             elif path.suffix == ".parquet" and "files" not in changed:
-                entry["rows"] = pq.read_metadata(path).num_rows
+                with suppress(pa.ArrowInvalid):  # a file that is no table any more
+                    entry["rows"] = pq.read_metadata(path).num_rows
     (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -39,9 +39,18 @@ class PagesReader:
     groups.
 
     Not for use by several threads at once.
+
+    Args:
+        folder: of the release.
+        manifest: of it.
+        storage: of the folder.
+        columns: that are read, for ``row``; all where pages are.
     """
 
-    def __init__(self, folder: str, manifest: PagesManifest, storage: Storage) -> None:
+    def __init__(
+        self, folder: str, manifest: PagesManifest, storage: Storage, *, columns: Sequence[str] | None = None
+    ) -> None:
+        self._columns = columns
         self._paths = [join(folder, entry.file) for entry in manifest.tables["pages"]]
         self._storage = storage
         self._shards: OrderedDict[int, _Shard] = OrderedDict()
@@ -49,16 +58,21 @@ class PagesReader:
 
     def page(self, shard: int, row: int) -> Page | None:
         """Gives one page; None where the file has fewer rows."""
+        found = self.row(shard, row)
+        return None if found is None else batch_to_pages(found)[0]
+
+    def row(self, shard: int, row: int) -> Any:
+        """Gives the record batch of one page; None where the file has fewer rows."""
         opened = self._shard(shard)
         group = bisect_right(opened.starts, row) - 1
         table = self._groups.pop((shard, group), None)
         if table is None:
             if len(self._groups) == ROW_GROUPS:  # first, so that its memory is there for the next one
                 self._groups.popitem(last=False)
-            table = opened.file.read_row_group(group, use_threads=False)
+            table = opened.file.read_row_group(group, columns=self._columns, use_threads=False)
         self._groups[(shard, group)] = table
         found = table.slice(row - opened.starts[group], 1).to_batches()
-        return batch_to_pages(found[0])[0] if found else None
+        return found[0] if found else None
 
     def _shard(self, shard: int) -> _Shard:
         opened = self._shards.pop(shard, None)

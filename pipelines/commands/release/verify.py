@@ -20,6 +20,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     made_from = "for questions with passages, with the other one: the {} that they were made from, to find them again"
     parser.add_argument("--qampari", metavar="DIR", help=made_from.format("QAMPARI release"))
     parser.add_argument("--passages", metavar="DIR", help=made_from.format("passages"))
+    compared = "for a diff, with the other one: the {} release, to compare pages and texts with it"
+    parser.add_argument("--old", metavar="DIR", help=compared.format("older"))
+    parser.add_argument("--new", metavar="DIR", help=compared.format("newer"))
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
 
@@ -31,7 +34,7 @@ def _run(args: argparse.Namespace) -> int:
     from pipelines.progress import Done, Progress
     from pipelines.stores.storage import storage_for
 
-    names = ("kb", "qampari", "passages")
+    names = ("kb", "qampari", "passages", "old", "new")
     sources = {name: path for name in names if (path := getattr(args, name)) is not None}
     storage = storage_for(args.release, *sources.values())
     done, total = 0, 0

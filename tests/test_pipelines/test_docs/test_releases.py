@@ -18,6 +18,7 @@ from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini
 from tests.support.demo_datasets import map_demo
+from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
 from tests.support.published import check_published
 from tests.support.verified import verified
@@ -38,6 +39,7 @@ FOLDERS = (
     "linking",
     "index",
     "beir",
+    "diff",
 )
 
 
@@ -61,10 +63,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         linking,
         index,
         beir,
+        diff,
     ) = (str(folder / name) for name in FOLDERS)
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
+    dump, props = write_edited(folder)
+    build_mini(folder / "later", dump=dump, page_props=str(props))
     records = f"{aligned}/fever/dev/fever-dev-kilt.jsonl"
     for command in (
         ["map", "kilt", "--input", records, "--split", "dev", "--kb", kb, "--from-kb", kb, "--output", again],
@@ -91,6 +96,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["campaign", "import", asked, "--judgements", f"{asked}/tasks.jsonl", "--output", said],
         ["search", "--passages", passages, "--index", index, "ferry"],
         ["beir", "--alignment", f"{aligned}/fever/dev", "--passages", passages, "--output", beir],
+        ["diff", kb, f"{folder}/later", "--output", diff],
         ["pageviews", "--input", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
         [
             *("amber", "--kb", kb, "--wikidata", wikidata, "--pageviews", views, "--output", amber),

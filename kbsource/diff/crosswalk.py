@@ -1,0 +1,119 @@
+"""A diff that is opened with its two releases: from a span of an old page to where it stands in the new release."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from kbsource.diff.blocks import move_piece
+from kbsource.diff.kind import RELEASE_DIFF
+from kbsource.diff.page_texts import PageTexts
+from kbsource.files import Storage, storage_or_local
+from kbsource.release.reader import rows_with
+
+
+class MovedSpan(NamedTuple):
+    """Where a span stands in the new release.
+
+    Attributes:
+        page_id, element, start, end: the new span, half-open, in code points of the element's text; None for gone.
+        outcome: ``same``: the text of both spans is the same, wherever it stands; ``edited``: what stands in its place
+            is another text; ``gone``.
+    """
+
+    page_id: int | None
+    element: int | None
+    start: int | None
+    end: int | None
+    outcome: str
+
+
+_GONE = MovedSpan(None, None, None, None, "gone")
+
+
+class ReleaseDiff:
+    """A diff with its releases. A context: the files are closed behind it. Memory: a few row groups.
+
+    Args:
+        path: folder of the diff.
+        old, new: folders of the releases that it was made from.
+        storage: of all folders; None for the local file system.
+
+    Raises:
+        SetupError: one of them is missing, or is another than the diff was made from.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        old: str | os.PathLike[str],
+        new: str | os.PathLike[str],
+        storage: Storage | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._storage = storage_or_local(self._path, storage)
+        facts = RELEASE_DIFF.read(self._path, self._storage).facts
+        self._old, self._new = (
+            PageTexts(os.fspath(folder), self._storage, sha256=facts[side]["manifest_sha256"])
+            for side, folder in (("old", old), ("new", new))
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for texts in (self._old, self._new):
+                stack.push(texts)
+
+    def page(self, page_id: int) -> dict[str, Any] | None:
+        """Gives the row of ``page_changes`` of an old page; None where the old release has no such page."""
+        return next(rows_with(self._path, "page_changes", "old_page_id", page_id, self._storage), None)
+
+    def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
+        """Gives where a span of an old page stands in the new release.
+
+        Of a span that crosses pieces with other places, that of the piece with most of it is taken.
+
+        Args:
+            page_id: of the old page.
+            element: number of its element.
+            start, end: the span, half-open, in code points of that element's text.
+
+        Raises:
+            ValueError: the old release has no such span.
+        """
+        row, old = self.page(page_id), self._old.by_id(page_id)
+        if row is None or old is None or not 0 <= element < len(old.texts):
+            raise ValueError(f"page {page_id}, element {element}: the old release has no such element")
+        text = old.texts[element]
+        if not 0 <= start <= end <= len(text):
+            raise ValueError(
+                f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
+            )
+        rows = rows_with(self._path, "span_changes", "old_page_id", page_id, self._storage)
+        pieces = [piece for piece in rows if piece["old_element"] == element]
+        if not pieces:
+            return MovedSpan(row["new_page_id"], element, start, end, "same")
+        best = max(pieces, key=lambda piece: min(end, piece["old_end"]) - max(start, piece["old_start"]))
+        return self._moved(best, text, start, end)
+
+    def _moved(self, piece: dict[str, Any], text: str, start: int, end: int) -> MovedSpan:
+        page_id, element, first = (piece[name] for name in ("new_page_id", "new_element", "old_start"))
+        found = None if page_id is None else self._new.by_id(page_id)
+        if found is None:
+            return _GONE
+        own_start, own_end = max(start, first), min(end, piece["old_end"])
+        new_start, new_end = own_start - first, own_end - first
+        if piece["outcome"] == "edited":
+            new_start, new_end = move_piece(text, found.texts[element], own_start, own_end)
+        new_start, new_end = piece["new_start"] + new_start, piece["new_start"] + new_end
+        if new_start == new_end and start < end:
+            return _GONE
+        is_same = found.texts[element][new_start:new_end] == text[start:end]
+        return MovedSpan(page_id, element, new_start, new_end, "same" if is_same else "edited")

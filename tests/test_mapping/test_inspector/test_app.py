@@ -1,0 +1,81 @@
+"""What every answer is: guarded, read only, and known by its address."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from kbsource.files import LocalStorage
+from mapping.inspector.app import make_app
+from mapping.inspector.guarded_answers import HEADERS
+from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
+from tests.support.inspected import client_of
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/r/release/", "/static/inspector.css", "/nothing", "/r/release/titles.json?q=a"]
+)
+def test_every_answer_keeps_a_browser_from_running_what_is_not_ours(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    assert {name: headers[name] for name in HEADERS} == HEADERS
+    assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_reading_is_possible(client: TestClient, method: str) -> None:
+    answer = client.request(method, "/r/release/")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert "Content-Security-Policy" in answer.headers
+
+
+def test_head_is_answered_without_a_body(client: TestClient) -> None:
+    answer = client.head("/r/release/page/1")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.parametrize(("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("evil.example", 400)])
+def test_only_names_of_this_machine_are_answered(opened: Opened, host: str, status: int) -> None:
+    assert client_of(opened, host=host).get("/").status_code == status
+
+
+def test_a_given_host_is_answered_too(opened: Opened) -> None:
+    client = TestClient(make_app([opened], hosts=["reader.local"]), base_url="http://reader.local:8765")
+    assert client.get("/").status_code == 200
+
+
+def test_no_view_has_scripts_or_styles_of_its_own(client: TestClient) -> None:
+    for path in ("/", "/r/release/", "/r/release/page/1", "/r/release/search?q=art&all", "/r/release/tables/pages"):
+        text = client.get(path).text
+        assert text.count("<script") == text.count('<script src="/static/') == 1
+        assert "<style" not in text
+        assert " style=" not in text
+        assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_an_unknown_address_is_told_in_the_frame(client: TestClient) -> None:
+    answer = client.get("/r/unknown/")
+    assert answer.status_code == 404
+    assert "There is nothing at this address." in answer.text
+
+
+def test_releases_of_one_name_have_their_own_addresses(pages_path: str) -> None:
+    releases = open_releases([(pages_path, LocalStorage())] * 2)
+    try:
+        assert [opened.slug for opened in every_release(releases)] == ["release", "release-2"]
+        assert client_of(*releases).get("/r/release-2/page/1").status_code == 200
+    finally:
+        close_releases(releases)
+
+
+def test_a_damaged_table_is_told(opened: Opened, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kbsource.errors import DataError
+
+    assert opened.source is not None
+
+    def damaged(_: object, page_id: int) -> None:
+        raise DataError(f"page {page_id} <damaged>")
+
+    monkeypatch.setattr(type(opened.source), "by_id", damaged)
+    answer = client.get("/r/release/page/1")
+    assert answer.status_code == 500
+    assert "page 1 &lt;damaged&gt;" in answer.text
