@@ -92,6 +92,7 @@ class Anchor(NamedTuple):
         target_fragment: section of the target, from the link or else from the redirect; None when absent.
         target_page_id: id of that article; None when there is no such article in the dump.
         written_target: the target as written in the wikitext, fragment included, blanks at its ends left out.
+        from_template: a template made the link; no editor of the page wrote it.
     """
 
     element: int
@@ -102,6 +103,7 @@ class Anchor(NamedTuple):
     target_fragment: str | None
     target_page_id: int | None
     written_target: str
+    from_template: bool = False
 
 
 class CellLink(NamedTuple):
@@ -157,7 +159,11 @@ class Infobox(NamedTuple):
 
 
 class TemplateUse(NamedTuple):
-    """How often a template (normalised name) was ``rendered``, ``dropped`` or ``unknown`` on the page."""
+    """How often a template (normalised name) came out in a way on the page.
+
+    By a rule it is ``rendered`` or ``dropped``; by its definition ``expanded``, or ``invoked`` where a Lua module took
+    part; ``bound`` is left out, as it went over a limit, and so is ``unknown``.
+    """
 
     name: str
     outcome: str

@@ -46,6 +46,7 @@ ANCHOR = pa.struct(
         field("target_fragment", pa.string(), "section of the target, from the link or the redirect", nullable=True),
         field("target_page_id", pa.int64(), "id of the article; null when the dump has none", nullable=True),
         field("written_target", pa.string(), "the target as written, fragment included"),
+        field("from_template", pa.bool_(), "a template made the link; no editor of the page wrote it"),
     ]
 )
 
@@ -91,7 +92,7 @@ INFOBOX = pa.struct(
 TEMPLATE_USE = pa.struct(
     [
         field("name", pa.string(), "normalised template name"),
-        field("outcome", pa.string(), "rendered | dropped | unknown"),
+        field("outcome", pa.string(), "rendered | dropped | expanded | invoked | bound | unknown; see templates"),
         field("uses", pa.int32(), "uses on the page"),
     ]
 )
@@ -152,9 +153,10 @@ REJECTED = pa.schema(
 TEMPLATES = pa.schema(
     [
         field("name", pa.string(), "normalised template name"),
-        field("outcome", pa.string(), "rendered | dropped | unknown"),
+        field("outcome", pa.string(), "rendered | dropped | expanded | invoked | bound | unknown"),
         field("uses", pa.int64(), "uses in all articles"),
         field("pages", pa.int64(), "articles that use it"),
+        field("shown_chars", pa.int64(), "visible characters that its uses outside of other templates show"),
         field("lost_chars", pa.int64(), "visible characters of its arguments that were not carried over"),
         field("example_title", pa.string(), "first article that loses some", nullable=True),
         field("example", pa.string(), "the use there, shortened", nullable=True),

@@ -37,7 +37,7 @@ CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
     829: ("Module talk",),
 }
 
-SPECIAL, TALK, FILE, CATEGORY = -1, 1, 6, 14
+SPECIAL, TALK, FILE, TEMPLATE, CATEGORY = -1, 1, 6, 10, 14
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Resolution(NamedTuple):
     status: str
 
 
-class _Strings:
+class MappedStrings:
     """Random access to one string column of a mapped batch, straight from its buffers."""
 
     __slots__ = ("_data", "_offsets", "_validity")
@@ -181,9 +181,9 @@ class _TitleBatch:
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.key = numbers(batch["key"])
         self.page_id = numbers(batch["page_id"])
-        self.title = _Strings(batch["title"])
-        self.target_title = _Strings(batch["target_title"])
-        self.fragment = _Strings(batch["fragment"])
+        self.title = MappedStrings(batch["title"])
+        self.target_title = MappedStrings(batch["target_title"])
+        self.fragment = MappedStrings(batch["fragment"])
         self.target_row = numbers(batch["target_row"])
         self.final_row = numbers(batch["final_row"])
         self.hops = numbers(batch["hops"])
@@ -281,6 +281,9 @@ class TitleIndex:
 
     def __len__(self) -> int:
         return self.n_titles
+
+    def __contains__(self, title: str) -> bool:
+        return self._row(title) >= 0
 
     def _row(self, title: str) -> int:
         key = title_hash(title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +12,10 @@ from kbsource.records import Anchor, Cell, CellLink, Infobox, InfoboxField, Page
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
 from kbsource.wikitext.blocks import RawLink
+from kbsource.wikitext.expansion.definitions import Definitions, Invoke
 from kbsource.wikitext.fallback import extract_fallback
-from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser
+from kbsource.wikitext.parse import ParsedText, WikitextParser
+from kbsource.wikitext.prepare import ParsedInfobox, ParsedTable
 
 # What one page's content can make the parser raise. Anything else is a defect that must stop the job.
 _PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
@@ -61,8 +64,17 @@ class Properties(Protocol):
 class PageParser:
     """Parses the articles of one wiki. Holds caches; make one for each process."""
 
-    def __init__(self, site: Site) -> None:
-        self._parser = WikitextParser(site)
+    def __init__(
+        self,
+        site: Site,
+        *,
+        definitions: Definitions | None = None,
+        silent: Container[str] = frozenset(),
+        invoke: Invoke | None = None,
+        exists: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Makes a parser; its arguments are those of ``WikitextParser``."""
+        self._parser = WikitextParser(site, definitions=definitions, silent=silent, invoke=invoke, exists=exists)
 
     def parse(self, raw: RawPage) -> ParsedPage:
         """Gives the parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
@@ -99,7 +111,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
         return found.title, target.fragment or found.fragment, found.page_id
 
     anchors: list[Anchor] = []
-    for element, start, end, shown, target, written in text.anchors:
+    for element, start, end, shown, target, written, is_made in text.anchors:
         _, namespace, wanted, fragment, _ = target
         if wanted and not namespace:  # as look_up does, without the call: nearly all targets are such
             found = resolve(wanted)
@@ -107,7 +119,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
             fragment = fragment or found.fragment
         else:
             found_title, fragment, found_id = look_up(target)
-        anchors.append(Anchor(element, start, end, shown, found_title, fragment, found_id, written))
+        anchors.append(Anchor(element, start, end, shown, found_title, fragment, found_id, written, is_made))
 
     def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:
         if not raw_links:

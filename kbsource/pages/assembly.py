@@ -211,6 +211,8 @@ def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], inde
     found |= {f"loss_{kind}": count for kind, count in _summed(report.losses for report in shards).items()}
     found |= {f"redirects_{name}": n for name, n in indexes.titles.by_status.items() if name != "article"}
     found["duplicate_titles"] = indexes.titles.n_shadowed
+    if n_definitions := sum(report.n_definitions for report in reports):
+        found["template_definitions"] = n_definitions
     found["not_selected"] = sum(report.n_unselected for report in reports)
     if indexes.page_props is not None:
         found["invalid_qids"] = indexes.page_props.n_invalid_qids

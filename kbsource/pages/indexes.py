@@ -65,12 +65,6 @@ class Indexes:
         return cls(folder, TitleIndexReport(**value["titles"]), props, links and tuple(links), value["n_bad_props"])
 
 
-def index_files(folder: str) -> list[str]:
-    """Gives the names of the files of a local index folder that is whole, the one that says so last."""
-    names = sorted(name for name in os.listdir(folder) if name != INDEXES_FILE)
-    return [*names, INDEXES_FILE]
-
-
 def build_indexes(
     titles: Iterable[pa.RecordBatch],
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.errors import RecordError
+from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
@@ -24,15 +25,12 @@ from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site
-from kbsource.wikitext.templates import LostText
+from kbsource.wikitext.parse import ParsedText
 
 PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
 """How the parse statuses begin that are not ``ok``."""
 _DETAIL_CHARS = 1000
-
-Lost = dict[tuple[str, str], LostText]
-"""What is lost of a page, by name and outcome of templates."""
 
 
 class Parser(Protocol):
@@ -48,7 +46,7 @@ class MakePages:
 
     Attributes:
         site: facts of the wiki.
-        parser: ``module:class`` of what parses, made with the site.
+        parser: ``module:class`` of what parses, made with the site, and with the definitions where there are some.
         has_items: the index says which page has which item.
     """
 
@@ -56,14 +54,20 @@ class MakePages:
     parser: str = PARSER
     has_items: bool = False
 
-    def __call__(self, index: str | None = None) -> PageChunks:
+    def __call__(self, index: str | None = None, definitions: str | None = None) -> PageChunks:
         module, _, name = self.parser.partition(":")
-        parser: Parser = getattr(importlib.import_module(module), name)(self.site)
+        make: Callable[..., Parser] = getattr(importlib.import_module(module), name)
         if index is None:
-            return PageChunks(self.site, parser, Unresolved(), None, np.empty(0, np.int64))
+            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64))
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
         properties = PageProps.open(index) if self.has_items else None
-        return PageChunks(self.site, parser, TitleIndex.open(index), properties, skipped)
+        titles = TitleIndex.open(index)
+        if definitions is None:
+            parser = make(self.site)
+        else:
+            store = DefinitionStore(definitions, self.site)
+            parser = make(self.site, definitions=store, exists=titles.__contains__)
+        return PageChunks(self.site, parser, titles, properties, skipped)
 
 
 class PageChunks:
@@ -115,7 +119,7 @@ class PageChunks:
                     report.counts["skipped"] += 1
                     continue
                 try:
-                    page, lost = self._page(raw, number, work)
+                    page, text = self._page(raw, number, work)
                     full = groups.add(page, number)
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
@@ -124,15 +128,15 @@ class PageChunks:
                     )
                     continue
                 report.counts["articles"] += 1
-                facts.add(page, lost)
+                facts.add(page, text)
                 if full is not None:
                     yield full
         if (rest := groups.rest()) is not None:
             yield rest
         report.facts = {"file": name, **facts.values()}
 
-    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, Lost]:
-        """Gives the page and what its templates lose.
+    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, ParsedText]:
+        """Gives the page and what its wikitext says.
 
         By the simplest extraction where the parser does not come to its end or breaks a law.
 
@@ -149,7 +153,7 @@ class PageChunks:
                 how = "error"
         return self._made(raw, number, f"{FALLBACK}{how}", work)
 
-    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, Lost]:
+    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, ParsedText]:
         work.beat.enter(number)
         try:
             parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
@@ -159,7 +163,7 @@ class PageChunks:
             work.beat.leave()
             raise
         work.beat.leave()
-        return page, parsed.text.lost
+        return page, parsed.text
 
 
 class _Facts:
@@ -171,11 +175,11 @@ class _Facts:
         self._findings: Counter[str] = Counter()
         self._templates = TemplateCounts()
 
-    def add(self, page: Page, lost: Lost) -> None:
+    def add(self, page: Page, text: ParsedText) -> None:
         self._statuses[page.parse_status] += 1
         for kind, count in page.losses:
             self._losses[kind] += count
-        self._templates.add_page(page, lost)
+        self._templates.add_page(page, text)
         findings = self._findings
         findings["anchors"] += len(page.anchors)
         findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)

@@ -172,7 +172,7 @@ def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
 
     The tables come in the order of the pages: of the examples the first stays.
     """
-    sums = [(name, "sum") for name in ("uses", "pages", "lost_chars")]
+    sums = [(name, "sum") for name in ("uses", "pages", "shown_chars", "lost_chars")]
     firsts = [(name, "first") for name in ("example_title", "example")]
     merged = TEMPLATES.empty_table()
     for table in tables:

@@ -5,6 +5,7 @@ Layout under the staging folder, one of each per range, named by its number::
     articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see
     ``ARTICLES``) titles/00012.arrow      titles and redirect targets of the main namespace
     (``title_index_build.TITLE_ROWS``) rejected/00012.arrow    rejected records (``schema.REJECTED``)
+    definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), where they are wanted
     scan/00012.json         the report; written last: a range without one was not finished
 
 Every file is written under a temporary name and depends on the range alone, so doing a range again is
@@ -26,6 +27,7 @@ import pyarrow as pa
 from kbsource.dump.rejects import loss_findings
 from kbsource.errors import SetupError
 from kbsource.files import Storage, atomic_write, join, read_json, write_json
+from kbsource.index.definition_store import DEFINITION_ROWS, MODULE, TEMPLATE, definition_name
 from kbsource.index.redirects import parse_redirect
 from kbsource.index.title_index_build import TITLE_ROWS
 from kbsource.records import BadRecord, RawPage
@@ -72,10 +74,12 @@ class Selection:
         max_pages: stop after that many pages and places of damage, of any kind; None for all.
         titles: normalised titles; articles and redirects with another title are left out, but redirects that
             lead to one of them stay. None for all.
+        has_definitions: templates and modules are wanted too; they are counted as pages of other namespaces.
     """
 
     max_pages: int | None = None
     titles: frozenset[str] | None = None
+    has_definitions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class ScanReport:
         n_pages: pages and places of damage that begin in the range.
         n_articles, n_redirects: staged ones.
         n_other: pages of other namespaces.
+        n_definitions: templates and modules among them that are staged.
         n_unselected: left out by the selection, or without a revision before the time that was asked for.
         rejected: pages and places of damage, by reason.
         n_bytes, damaged_bytes: stored bytes of the range, and those that cannot be read.
@@ -100,6 +105,7 @@ class ScanReport:
     n_articles: int
     n_redirects: int
     n_other: int
+    n_definitions: int
     n_unselected: int
     rejected: dict[str, int]
     n_bytes: int
@@ -117,7 +123,7 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Gives the path of a range's file of one kind: ``articles``, ``titles``, ``rejected`` or ``scan``."""
+    """Gives the path of a range's file of one kind: ``scan``, or one of those that ``Scan`` gives."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -177,17 +183,18 @@ class Scan:
         self._records, self._part, self._file, self._site = records, part, file, site
         self._selection, self._on_page = selection, on_page
         self._n_bytes, self._damages = n_bytes, damages
-        self._schemas = scan_schemas(file)
-        self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self._schemas}
+        self.schemas = scan_schemas(file, selection)
+        self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self.schemas}
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS`` and ``schema.REJECTED``, each with its kind:
-        ``articles``, ``titles`` or ``rejected``."""
+        """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS``, ``schema.REJECTED`` and
+        ``definition_store.DEFINITION_ROWS``, each with its kind: ``articles``, ``titles``, ``rejected`` or
+        ``definitions``."""
         redirects = RedirectReader(self._site)
-        n_chars = 0
+        n_chars = n_defined = 0
         for record in islice(self._records, self._selection.max_pages):
             self._on_page()
             self._counts["n_pages"] += 1
@@ -198,11 +205,16 @@ class Scan:
                     self._reject(record)
             elif record.namespace != 0:
                 self._counts["n_other"] += 1
+                if self._selection.has_definitions and record.namespace in (TEMPLATE, MODULE):
+                    n_defined += self._define(record, redirects)
             else:
                 n_chars += self._add(record, redirects)
             if n_chars >= CHUNK_CHARS:
                 yield self._batch("articles")
                 n_chars = 0
+            if n_defined >= CHUNK_CHARS:
+                yield self._batch("definitions")
+                n_defined = 0
             for kind in ("titles", "rejected"):
                 if len(self._rows[kind]) >= _ROWS_AT_ONCE:
                     yield self._batch(kind)
@@ -211,7 +223,7 @@ class Scan:
                 yield self._batch(kind)
 
     def _batch(self, kind: str) -> tuple[str, pa.RecordBatch]:
-        batch = rows_batch(self._rows[kind], self._schemas[kind])
+        batch = rows_batch(self._rows[kind], self.schemas[kind])
         self._rows[kind].clear()
         return kind, batch
 
@@ -251,6 +263,20 @@ class Scan:
         )
         return len(record.text) + PAGE_CHARS
 
+    def _define(self, record: RawPage, redirects: RedirectReader) -> int:
+        """Takes a template or a module; gives its weight."""
+        target = None
+        if record.namespace == TEMPLATE:
+            if record.model != _WIKITEXT:  # a style sheet
+                return 0
+            target = redirects.read(record)
+        name = definition_name(record.namespace, record.title, self._site.lang)
+        leads_to = "" if target is None else definition_name(target[1] or 0, target[0] or "", self._site.lang)
+        text = record.text if target is None else ""
+        self._rows["definitions"].append((name, record.revision_id, record.page_id, target and leads_to, text))
+        self._counts["n_definitions"] += 1
+        return len(text) + PAGE_CHARS
+
     def _reject(self, bad: BadRecord) -> None:
         self._rows["rejected"].append(astuple(bad))
         self._rejected[bad.reason] += 1
@@ -264,6 +290,7 @@ class Scan:
             n_articles=self._counts["n_articles"],
             n_redirects=self._counts["n_redirects"],
             n_other=self._counts["n_other"],
+            n_definitions=self._counts["n_definitions"],
             n_unselected=self._counts["n_unselected"],
             rejected=dict(sorted(self._rejected.items())),
             n_bytes=self._n_bytes,
@@ -286,12 +313,13 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
     return BadRecord("scan", str(page.page_id), reason, detail, page.file, page.offset)
 
 
-def scan_schemas(file: str) -> dict[str, pa.Schema]:
+def scan_schemas(file: str, selection: Selection) -> dict[str, pa.Schema]:
     """Gives the schemas of what a scan of a file gives, by kind."""
-    return {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
+    schemas = {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
+    return {**schemas, "definitions": DEFINITION_ROWS} if selection.has_definitions else schemas
 
 
-def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: str) -> ScanReport:
+def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int) -> ScanReport:
     """Writes what a scan gives and its report into the staging folder.
 
     Args:
@@ -299,7 +327,6 @@ def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: s
         storage: of the staging folder.
         staging: staging folder.
         part: number of the range.
-        file: base name of the dump file.
 
     Returns:
         The report, as written.
@@ -308,7 +335,7 @@ def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int, file: s
     chunks: list[Stored] = []
     with ExitStack() as stack:
         writers = {}
-        for kind, schema in scan_schemas(file).items():
+        for kind, schema in scan.schemas.items():
             sink = stack.enter_context(atomic_write(storage, part_path(staging, kind, part)))
             writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
         for kind, batch in scan:

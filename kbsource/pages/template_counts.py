@@ -1,11 +1,12 @@
-"""How often each template is used, how it comes out, and what is lost by it."""
+"""How often each template is used, how it comes out, what it shows, and what is lost by it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kbsource.records import Page
+from kbsource.wikitext.parse import ParsedText
 from kbsource.wikitext.templates import LostText
 
 _NOTHING = LostText(0, None)
@@ -18,6 +19,7 @@ class TemplateRow(NamedTuple):
     outcome: str
     uses: int
     pages: int
+    shown_chars: int
     lost_chars: int
     example_title: str | None
     example: str | None
@@ -35,15 +37,24 @@ class TemplateCounts:
             key = row[:2]
             known = self._rows.get(key)
             if known is not None:
-                sums = (known.uses + row.uses, known.pages + row.pages, known.lost_chars + row.lost_chars)
-                row = TemplateRow(*key, *sums, *(known if known.example is not None else row)[5:])
+                first = known if known.example is not None else row
+                row = TemplateRow(
+                    *key,
+                    uses=known.uses + row.uses,
+                    pages=known.pages + row.pages,
+                    shown_chars=known.shown_chars + row.shown_chars,
+                    lost_chars=known.lost_chars + row.lost_chars,
+                    example_title=first.example_title,
+                    example=first.example,
+                )
             self._rows[key] = row
 
-    def add_page(self, page: Page, lost: Mapping[tuple[str, str], LostText]) -> None:
-        """Adds the uses on a page, with what is lost there by name and outcome."""
+    def add_page(self, page: Page, text: ParsedText) -> None:
+        """Adds the uses on a page, with what is shown and lost there by name and outcome."""
         for use in page.templates:
-            n_chars, example = lost.get(use[:2], _NOTHING)
-            self.add([TemplateRow(*use, 1, n_chars, page.title if n_chars else None, example)])
+            n_lost, example = text.lost.get(use[:2], _NOTHING)
+            n_shown = text.shown.get(use[:2], 0)
+            self.add([TemplateRow(*use, 1, n_shown, n_lost, page.title if n_lost else None, example)])
 
     def rows(self) -> list[TemplateRow]:
         """Gives the rows, sorted."""

@@ -12,7 +12,7 @@ from kbsource.wikitext.walk import Link
 
 
 class RawAnchor(NamedTuple):
-    """A link in an element whose target is not yet looked up."""
+    """A link in an element whose target is not yet looked up; ``is_made``: a template made it."""
 
     element: int
     start: int
@@ -20,6 +20,7 @@ class RawAnchor(NamedTuple):
     text: str
     target: Target
     written: str
+    is_made: bool
 
 
 class RawLink(NamedTuple):
@@ -83,10 +84,10 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
         if own:
             shift = at if len(shown) == len(line) else at + len(line) - len(line.lstrip())
             index = len(elements)
-            for start, end, target, written in own:
+            for start, end, target, written, is_made in own:
                 start -= shift
                 end -= shift
-                add_anchor(RawAnchor(index, start, end, shown[start:end], target, written))
+                add_anchor(RawAnchor(index, start, end, shown[start:end], target, written, is_made))
         add_element(Element(kind, level, ordinal, marker, section, shown))
 
     def end_paragraph() -> None:
@@ -163,7 +164,10 @@ def join_lines(lines: list[Line]) -> Line:
         if text:
             if links:
                 shift = offset + len(line) - len(line.lstrip()) - length
-                moved += [(start - shift, end - shift, target, written) for start, end, target, written in links]
+                moved += [
+                    (start - shift, end - shift, target, written, is_made)
+                    for start, end, target, written, is_made in links
+                ]
             texts.append(text)
             length += len(text) + 1
     return " ".join(texts), 0, moved

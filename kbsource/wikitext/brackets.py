@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import repeat
 from typing import NamedTuple
 
-from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TRAIL_STOP, single_spaces
+from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TEMPLATE_LINK, TRAIL_STOP, single_spaces
 
 MAX_LINK_DEPTH = 12
 MAX_REPAIRS = 6
@@ -29,6 +29,7 @@ _BRACKET = re.compile(
 )
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
+_STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
 _PLAIN_OPEN = LITERAL_OF["["]
 
 
@@ -73,6 +74,18 @@ def _without_stray_stops(cut: CutText) -> CutText:
 
     pieces = [(kept(gap), target, label, source) for gap, target, label, source in cut.pieces]
     return CutText(pieces, kept(cut.rest))
+
+
+def without_stray_marks(cut: CutText) -> CutText:
+    """Gives the cut text with marks of templates' links in links only."""
+    mark = TEMPLATE_LINK
+    pieces = [
+        (gap.replace(mark, ""), target, label and label.replace(mark, ""), _STRAY_MARK.sub("", source))
+        if mark in gap or mark in source or (label and mark in label)
+        else (gap, target, label, source)
+        for gap, target, label, source in cut.pieces
+    ]
+    return CutText(pieces, cut.rest.replace(mark, ""))
 
 
 class _Edit(NamedTuple):

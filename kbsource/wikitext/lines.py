@@ -14,7 +14,7 @@ _SWITCH = re.compile(r"__(\w{2,60}?)__")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_CUT_BEFORE_BRACKET = re.compile(r"\x02[ \x02,;:]*[)\]\"”»]")
+_CUT_BEFORE_BRACKET = re.compile(r"\x02[ ,;:]*+[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
 # With nothing between them, or nothing but a word that announces what is cut.
 _ANNOUNCING = (
@@ -25,7 +25,7 @@ _EMPTY_PARENTHESES = re.compile(rf"\( ?(?:(?:{_ANNOUNCING}),? ?)?\x02[ \x02,;:]*
 _EMPTY_BRACKETS = re.compile(
     r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)"
 )
-_CUT_BEFORE_CLOSING = re.compile(r"\x02[ \x02]*[\]\"”»]")
+_CUT_BEFORE_CLOSING = re.compile(r"\x02(?<!\x02\x02)[ \x02]{0,200}[\]\"”»]")  # bounded: work stays linear
 _PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut

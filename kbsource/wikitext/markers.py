@@ -19,7 +19,9 @@ EQUALS = "\x05"  # an equals sign that came out of a template and names no argum
 PLACE = "\x06"  # a line of its own: "\x06T3" or "\x06I0", the place of a table or an infobox
 FRAGMENT = f"\n{PLACE}F\n"  # between the body and the fragments (cells, infobox values) walked with it
 PRE = "\x07"  # begins a line of preformatted text
+LINE = "\x0b"  # what stands behind it begins a line, until the braces are done
 SAID = "\x0c"  # around a template that nobody knows and that may wrap words of a sentence
+TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template makes and no editor of the page wrote
 
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split

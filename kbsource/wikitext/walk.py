@@ -11,10 +11,10 @@ from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.brackets import CutText
-from kbsource.wikitext.markers import TRAIL_STOP, unliteral
+from kbsource.wikitext.markers import TEMPLATE_LINK, TRAIL_STOP, unliteral
 
-Link = tuple[int, int, Target, str]
-"""An internal link in a text: start, end, no blank at its ends, target, and the target as written.
+Link = tuple[int, int, Target, str, bool]
+"""An internal link in a text: start, end, no blank at its ends, target, target as written, whether a template made it.
 
 A bare tuple: there are more of them than of anything else.
 """
@@ -102,7 +102,12 @@ class Walker:
                     length += len(gap)
                     ends_in_space = gap[-1] == " "
             if written and is_direct:
-                plain = written if written.isprintable() else unliteral(written)
+                is_made = False
+                plain = written
+                if not written.isprintable():
+                    is_made = written[0] == TEMPLATE_LINK
+                    written = written.removeprefix(TEMPLATE_LINK)
+                    plain = unliteral(written)
                 target = parse(plain)
                 kind = target[0]
                 if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
@@ -126,12 +131,12 @@ class Walker:
                 start = length
                 length += len(shown)
                 ends_in_space = False
-                add_link((start, length, target, plain.strip(" ")))
+                add_link((start, length, target, plain.strip(" "), is_made))
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space
                 self._add_text(shown)
-                after_link = self._close(length, target, written)
+                after_link = self._close(length, target, written, is_made=is_made)
                 length, ends_in_space = self._length, self._ends_in_space
         gap = cut.rest
         if after_link and trail is not None and (match := trail.match(gap)):
@@ -141,8 +146,8 @@ class Walker:
         return Walked(unliteral("".join(self._out)), links, self._categories)
 
     def _extend_link(self, n_chars: int) -> None:
-        start, end, target, written = self._links[-1]
-        self._links[-1] = (start, end + n_chars, target, written)
+        start, end, target, written, is_made = self._links[-1]
+        self._links[-1] = (start, end + n_chars, target, written, is_made)
 
     def _add_text(self, text: str) -> None:
         """Adds text; where two spaces would meet, one is left."""
@@ -155,7 +160,7 @@ class Walker:
             self._length += len(text)
             self._ends_in_space = text[-1] == " "
 
-    def _close(self, start: int, target: Target, written: str) -> bool:
+    def _close(self, start: int, target: Target, written: str, *, is_made: bool) -> bool:
         """Ends a link that shows the text from ``start`` on; says whether a link trail may follow."""
         if self._length == start:
             self._add_text(pipe_trick(unliteral(written)))
@@ -168,7 +173,7 @@ class Walker:
             return False
         start += shown.index(text)
         end = start + len(text)
-        self._links.append((start, end, target, unliteral(written).strip(" ")))
+        self._links.append((start, end, target, unliteral(written).strip(" "), is_made))
         return end == self._length
 
     def _tail(self, start: int) -> str:
@@ -210,7 +215,7 @@ class Walker:
             if isinstance(node, Text):
                 if after_link and self._trail is not None and (match := self._trail.match(node.value)):
                     self._extend_link(match.end())
-                text = node.value.replace(TRAIL_STOP, "")
+                text = node.value.replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "")
                 self._add_text(_LINES_IN_LABEL.sub(" ", text) if "\n" in text else text)
                 after_link = False
             elif isinstance(node, Wikilink):
@@ -229,6 +234,8 @@ class Walker:
 
     def _add_wikilink(self, link: Wikilink) -> bool:
         written = str(link.title)
+        is_made = written.startswith(TEMPLATE_LINK)
+        written = written.removeprefix(TEMPLATE_LINK)
         target = self._parse(unliteral(written))
         if target.kind in _HIDDEN:
             self._hide(target)
@@ -241,7 +248,7 @@ class Walker:
             if self._links and self._links[-1][0] >= start:
                 self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
                 return False
-        return self._close(start, target, written)
+        return self._close(start, target, written, is_made=is_made)
 
 
 def _source(target: str, label: str | None) -> str:

@@ -15,7 +15,7 @@ TABLE_HEADS = {
     "order of the dump. Spans are half-open `[start, end)` in Unicode code points.",
     "redirects": "One row per redirect page of the main namespace, by title in code-point order.",
     "rejected": "One row per page, or damaged place of a file, that could not be used.",
-    "templates": "How often each template is used, by outcome, sorted by name.",
+    "templates": "How often each template is used, by how it was settled, and what it shows; sorted by name.",
     "page_items": "Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id.",
     "items": "One row per item, in the order of the dump. A chosen language takes in its variants (`en-gb` with `en`).",
     "properties": "One row per property, in the order of the dump.",

@@ -84,9 +84,16 @@ def summary_text(summary: BuildSummary) -> str:
         if name in findings
     ]
     rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
+    if n_definitions := findings.get("template_definitions"):
+        rows += [("template definitions", n_definitions)]
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
     missing = summary.titles_not_found
-    remark = f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}" if missing else None
+    remarks = (
+        [f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}"] if missing else []
+    )
+    if manifest.options["templates"] == "definitions" and not n_definitions:
+        remarks.append("The dump defines no templates (namespace 10): those that no rule knows show nothing.")
+    remark = "\n".join(remarks) or None
     return release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds, remark=remark)
 
 

@@ -38,7 +38,7 @@ from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.storage import absolute, storage_for
 from pipelines.transforms.parse_wikitext import ParseWikitext
 from pipelines.transforms.read_dump import Scanning, ScanRanges
-from pipelines.transforms.title_index import BuildTitleIndex, Items, index_to_work_on, local_index
+from pipelines.transforms.title_index import BuildDefinitions, BuildTitleIndex, Items, index_to_work_on, local_index
 
 _HASHES = "hashes.json"
 
@@ -124,13 +124,17 @@ class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         beats = join(staging, "beats")
         hashes = join(staging, _HASHES)
         items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
-        selection = Selection(options.limit_pages, inputs.titles)
+        has_definitions = options.templates == "definitions"
+        selection = Selection(options.limit_pages, inputs.titles, has_definitions)
         dump = pipeline | "dump" >> ScanRanges(
             inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
         )
         checked = dump.counts | "checked" >> Together() | "ceiling" >> beam.ParDo(_CheckScan(options, inputs, staging))
         index = dump.titles | "index" >> BuildTitleIndex(
             join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
+        )
+        definitions = (
+            dump.definitions | "definitions" >> BuildDefinitions(join(staging, "store")) if has_definitions else None
         )
         pages = (
             dump.raw
@@ -139,6 +143,7 @@ class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             >> ParseWikitext(
                 inputs.site,
                 index,
+                definitions=definitions,
                 has_items=_has_items(options),
                 parser=options.parser,
                 folder=join(staging, "pages"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mapping.options import Checked, option, path_option
 from pipelines.options.fields import memory_option, output_option, range_option, rejects_option, truncated_option
@@ -16,7 +16,7 @@ class BuildOptions(Checked):
     """What is built, and how.
 
     Attributes:
-        parser: ``module:class`` of what parses pages, made with the site.
+        parser: ``module:class`` of what parses pages, made with the site and, where they are used, the definitions.
     """
 
     dump: tuple[str, ...] = option(
@@ -45,6 +45,11 @@ class BuildOptions(Checked):
         metavar="TIME",
         form=r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
         like="2019-08-01T00:00:00Z",
+    )
+    templates: Literal["definitions", "rules"] = option(
+        "definitions",
+        "what shows a template that no rule knows: its own definition in the dump, or nothing",
+        choices=("definitions", "rules"),
     )
     max_rejects: float = rejects_option(0.001, of="pages")
     allow_truncated: bool = truncated_option()

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from pipelines.transforms.read_table import ReadStatements, ReadTable
     from pipelines.transforms.read_wikidata import ReadWikidata
     from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
-    from pipelines.transforms.title_index import BuildTitleIndex
+    from pipelines.transforms.title_index import BuildDefinitions, BuildTitleIndex
     from pipelines.transforms.verify_entailment import VerifyEntailment
     from pipelines.transforms.write_alignment import Filter, JoinOutcomes, WriteAlignment
 
 __all__ = [
     "AlignSpans",
+    "BuildDefinitions",
     "BuildTitleIndex",
     "Checkpoint",
     "CommitRelease",
@@ -56,6 +57,7 @@ __all__ = [
 
 _MODULES = {
     "AlignSpans": "pipelines.transforms.align_spans",
+    "BuildDefinitions": "pipelines.transforms.title_index",
     "BuildTitleIndex": "pipelines.transforms.title_index",
     "Checkpoint": "pipelines.primitives.checkpoint",
     "CommitRelease": "pipelines.transforms.commit_release",

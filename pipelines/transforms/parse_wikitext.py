@@ -7,6 +7,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from kbsource.errors import SetupError
 from kbsource.pages.page_chunks import PARSER, MakePages, PageChunks
 from kbsource.site import Site
 from pipelines.primitives.guarded_map import GuardedMap
@@ -19,13 +20,13 @@ class _MakePagesHere:
 
     make: MakePages
 
-    def prepare(self, *index: str) -> None:
-        """Has the index copied to this machine, for as long as this process lives."""
-        for folder in index:
+    def prepare(self, *folders: str) -> None:
+        """Has index and definitions copied to this machine, for as long as this process lives."""
+        for folder in folders:
             local_index(folder)
 
-    def __call__(self, *index: str) -> PageChunks:
-        return self.make(*map(local_index, index))
+    def __call__(self, *folders: str) -> PageChunks:
+        return self.make(*map(local_index, folders))
 
 
 class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -46,6 +47,8 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         site: facts of the wiki, ``ReadWikipediaDump.site``.
         index: PCollection of one element, from ``BuildTitleIndex``; without it links are not looked up, and have no
             page ids.
+        definitions: PCollection of one element, from ``BuildDefinitions``, for a wiki with an index; without it
+            templates are known by the rules alone.
         has_items: the index says which page has which item.
         parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.page_chunks.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
@@ -56,6 +59,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         site: Site,
         index: Any = None,
         *,
+        definitions: Any = None,
         has_items: bool = False,
         parser: str = PARSER,
         folder: str | None = None,
@@ -64,9 +68,11 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         beats: str | None = None,
     ) -> None:
         super().__init__()
+        if index is None and definitions is not None:
+            raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
             _MakePagesHere(MakePages(site, parser, has_items)),
-            given=() if index is None else (beam.pvalue.AsSingleton(index),),
+            given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,
             memory_bytes=memory_bytes,

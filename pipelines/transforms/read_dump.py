@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -15,6 +16,7 @@ from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import named_faults
 from kbsource.files import ReadableStorage, base_name, is_local
+from kbsource.index.definition_store import MODULE, TEMPLATE
 from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_batches, read_report, stage_scan
 from kbsource.records import BadRecord
 from kbsource.runtime.beat import Beat
@@ -25,8 +27,9 @@ from pipelines.stores.dump_files import check_names, range_size
 from pipelines.stores.storage import absolute, storage_for
 
 _MAIN_NAMESPACE = frozenset({0})
+_DEFINED = frozenset({0, TEMPLATE, MODULE})
 _ALL = Selection()
-RAW, TITLES, REJECTED, COUNTS = "raw", "titles", "rejected", "counts"
+RAW, TITLES, DEFINITIONS, REJECTED, COUNTS = "raw", "titles", "definitions", "rejected", "counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         ``raw``: (Key, articles of schema ``pages.staging.ARTICLES``), about 4 million characters a chunk; the key is
             number of the range, number of the chunk.
         ``titles``: (Key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
+        ``definitions``: (Key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``),
+            where they are asked for.
         ``rejected``: ``BadRecord``, what cannot be read, in no order.
         ``counts``: (Key, dict): ``pages``, ``articles``, ``redirects``, ``other_namespaces``, ``not_selected``,
             ``rejected``; the first is the sum of the others.
@@ -70,6 +75,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         as_of: of each page the newest revision not after it, like ``2019-08-01T00:00:00Z``; None for the newest.
         max_pages: pages read at most, of all namespaces; they are then read one after the other.
         titles: normalised titles of the articles that are wanted; None for all.
+        has_definitions: templates and modules are wanted too, for ``BuildDefinitions``.
         range_bytes: stored bytes of a range; None for a size that suits the dump.
         folder: takes what was read; None for none.
 
@@ -87,6 +93,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         as_of: str | None = None,
         max_pages: int | None = None,
         titles: frozenset[str] | None = None,
+        has_definitions: bool = False,
         range_bytes: int | None = None,
         folder: str | None = None,
     ) -> None:
@@ -98,7 +105,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         n_bytes = range_bytes or range_size(sum(storage.size(path) for path in paths))
         self._ranges = plan_ranges(paths, storage, range_bytes=n_bytes)
         self.site = read_header(paths[0], storage).site
-        self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles), folder)
+        self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles, has_definitions), folder)
 
     def expand(self, pipeline: Any) -> Any:
         return pipeline | ScanRanges(self._ranges, self._scanning)
@@ -124,7 +131,8 @@ class ScanRanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             pipeline
             | "ranges" >> beam.Create(self._groups, reshuffle=False)
             | "spread" >> beam.Reshuffle()
-            | "scan" >> beam.ParDo(_ScanRange(self._scanning)).with_outputs(TITLES, REJECTED, COUNTS, main=RAW)
+            | "scan"
+            >> beam.ParDo(_ScanRange(self._scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
         )
 
 
@@ -162,27 +170,27 @@ class _ScanRange(WorkerDoFn):
                 self._storage(dump_range.path),
                 scanning.site,
                 as_of=scanning.as_of,
-                text_namespaces=_MAIN_NAMESPACE,
+                text_namespaces=_DEFINED if scanning.selection.has_definitions else _MAIN_NAMESPACE,
                 on_progress=self._show_bytes,
                 on_damage=damages.append,
             ),
             part=part,
             file=file,
             site=scanning.site,
-            selection=Selection(max_pages, scanning.selection.titles),
+            selection=replace(scanning.selection, max_pages=max_pages),
             n_bytes=dump_range.end - dump_range.start,
             damages=damages,
             on_page=self._show_page,
         )
         if folder is not None:
-            yield from _outputs(stage_scan(scan, storage_for(folder), staging=folder, part=part, file=file), folder)
+            yield from _outputs(stage_scan(scan, storage_for(folder), staging=folder, part=part), folder)
             return
-        n_of = {"articles": 0, "titles": 0}
+        n_of: Counter[str] = Counter()
         for kind, batch in scan:
             if kind == "rejected":
                 yield from ((REJECTED, BadRecord(**row)) for row in batch.to_pylist())
             else:
-                yield RAW if kind == "articles" else TITLES, (Key(part, n_of[kind]), batch)
+                yield RAW if kind == "articles" else kind, (Key(part, n_of[kind]), batch)
                 n_of[kind] += 1
         yield COUNTS, (Key(part, 0), counts_of(scan.report()))
 
@@ -206,10 +214,11 @@ def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:
     part = report.part
     for number, stored in enumerate(report.chunks):
         yield RAW, (Key(part, number), stored)
-    n_titles = report.n_articles + report.n_redirects
-    titles = part_path(folder, "titles", part)
-    n_batches = sum(1 for _ in read_batches(storage_for(folder), titles))
-    yield TITLES, (Key(part, 0), Stored(titles, 0, n_batches, n_titles, 0))
+    for kind, n_rows in ((TITLES, report.n_articles + report.n_redirects), (DEFINITIONS, report.n_definitions)):
+        if n_rows:
+            path = part_path(folder, kind, part)
+            n_batches = sum(1 for _ in read_batches(storage_for(folder), path))
+            yield kind, (Key(part, 0), Stored(path, 0, n_batches, n_rows, 0))
     if report.rejected:
         for batch in read_batches(storage_for(folder), part_path(folder, "rejected", part)):
             yield from ((REJECTED, BadRecord(**row)) for row in batch.to_pylist())

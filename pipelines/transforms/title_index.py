@@ -1,4 +1,5 @@
-"""The index of all titles of a wiki, built in one place and used in all."""
+"""What is looked up in all of a wiki while its pages are parsed, titles and definitions: built in one place and used in
+all."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import pyarrow as pa
 from kbsource.dump.digests import CheckedStorage, read_hashes
 from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, LocalStorage, ReadableStorage, atomic_write, base_name, is_local, join
-from kbsource.pages.indexes import INDEXES_FILE, build_indexes, index_files
+from kbsource.index.definition_store import KEYS_FILE, build_definitions
+from kbsource.pages.indexes import INDEXES_FILE, build_indexes
 from kbsource.runtime.chunks import Key, Stored, read_stored
 from kbsource.site import Site
 from kbsource.wikidata.reader import WikidataTables
@@ -71,24 +73,64 @@ class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typ
         return titles | "all titles" >> Together() | "build" >> beam.ParDo(self._build, *self._after)
 
 
-class _BuildIndex(WorkerDoFn):
-    def __init__(self, folder: str, items: Items | None, max_duplicates: float) -> None:
+class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(Key, templates and modules) -> the folder of their store, one element: a side input of ``ParseWikitext``.
+
+    One worker builds it, in the order of the keys; memory grows by 40 bytes a page. A store that is there already is
+    taken.
+
+    Args:
+        folder: of the store; workers of other machines must reach it too.
+    """
+
+    def __init__(self, folder: str) -> None:
         super().__init__()
-        self._folder, self._items, self._max_duplicates = folder, items, max_duplicates
+        self._build = _BuildStore(folder)
+
+    def expand(self, definitions: Any) -> Any:
+        return definitions | "all definitions" >> Together() | "build" >> beam.ParDo(self._build)
+
+
+class _BuildFolder(WorkerDoFn):
+    """Fills a folder with files that are looked into, the one that says that all are whole last."""
+
+    last_file: str
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
 
     def process(self, element: list[tuple[Key, Rows]], *after: Any) -> Iterator[str]:
         storage = storage_for(self._folder)
         with named_faults(), tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
-            if not storage.exists(join(self._folder, INDEXES_FILE)):
-                # Scratch files are as large as the titles: where there is room for the index there is room for them.
+            if not storage.exists(join(self._folder, self.last_file)):
+                # Scratch files are as large as the rows: where there is room for the files there is room for them.
                 local = self._folder if is_local(self._folder) else os.path.join(scratch, "index")
                 near = os.path.join(local, "scratch")
                 self._build(_batches(rows for _, rows in element), local, near)
                 LocalStorage().delete_tree(near)
                 if local != self._folder:
-                    for name in index_files(local):
+                    for name in sorted(os.listdir(local), key=lambda name: (name == self.last_file, name)):
                         _copy(os.path.join(local, name), join(self._folder, name))
         yield self._folder
+
+    def _build(self, batches: Iterator[pa.RecordBatch], folder: str, scratch: str) -> None:
+        raise NotImplementedError
+
+
+class _BuildStore(_BuildFolder):
+    last_file = KEYS_FILE
+
+    def _build(self, batches: Iterator[pa.RecordBatch], folder: str, scratch: str) -> None:
+        build_definitions(batches, folder)
+
+
+class _BuildIndex(_BuildFolder):
+    last_file = INDEXES_FILE
+
+    def __init__(self, folder: str, items: Items | None, max_duplicates: float) -> None:
+        super().__init__(folder)
+        self._items, self._max_duplicates = items, max_duplicates
 
     def _build(self, batches: Iterator[pa.RecordBatch], folder: str, scratch: str) -> None:
         items = self._items or Items(Site())
@@ -128,7 +170,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def local_index(folder: str) -> str:
-    """Gives a local folder with the files of an index that ``BuildTitleIndex`` made."""
+    """Gives a local folder with the files that ``BuildTitleIndex`` or ``BuildDefinitions`` made."""
     storage = storage_for(folder)
     return storage.local_copy(folder, [base_name(path) for path in storage.glob(join(folder, "*"))])
 

@@ -15,6 +15,7 @@ from kbsource.files import LocalStorage
 from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
+from kbsource.pages.template_counts import TemplateCounts, TemplateRow
 from kbsource.records import BadRecord, Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Code, InputFile
@@ -89,13 +90,15 @@ def write_release(
     report = build_title_index(title_batches(titles), index_folder, scratch=str(folder / "scratch"))
     index = TitleIndex.open(index_folder)
     source = iter(pages)
-    entries, statuses = [], Counter[str]()
+    entries, statuses, templates = [], Counter[str](), TemplateCounts()
     for shard in range(n_shards):
         own = [
             replace(page, redirects=index.redirects_to(page.page_id))
             for page in islice(source, rows_per_shard if shard < n_shards - 1 else None)
         ]
         statuses.update(page.parse_status for page in own)
+        for page in own:
+            templates.add(TemplateRow(*use, 1, 0, 0, None, None) for use in page.templates)
         entries.append(write_pages(own, output, shard_path("pages", shard, n_shards), storage))
     files = [entry.file for entry in entries]
     locations = write_locations(output, files, index_folder, storage=storage, scratch=str(folder / "scratch"))
@@ -117,7 +120,7 @@ def write_release(
                 redirect_rows(index_folder, scratch=str(folder / "scratch")), output, "redirects", storage=storage
             ),
             "rejected": write_small_table(rejected, output, "rejected", storage=storage),
-            "templates": write_small_table([], output, "templates", storage=storage),
+            "templates": write_small_table(templates.rows(), output, "templates", storage=storage),
         },
         files=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage),
         counts={"dump.xml": counts},

@@ -26,6 +26,7 @@ RULES = {
     "target_title": "a link names its page by another title",
     "redirects_disagree": "pages, redirects table and index tell different redirects",
     "items_disagree": "pages and the table of their items tell different items",
+    "templates_disagree": "pages and the table of templates tell different uses, or what shows nothing shows text",
     "index_disagrees": "the index and the tables tell different things",
 }
 """Every law and what it means that it is broken."""

@@ -36,6 +36,7 @@ class PageColumns:
     qids: Any
     parse_statuses: dict[str, int]
     n_anchors: int
+    template_uses: dict[str, int]
 
 
 def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -> PageColumns:
@@ -72,7 +73,15 @@ def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -
         for link in links:
             _check_targets(link, index, fault)
     statuses = pc.value_counts(batch["parse_status"]).to_pylist()
-    return PageColumns(page_ids, batch["qid"], {one["values"]: one["counts"] for one in statuses}, n_anchors)
+    by_status = {one["values"]: one["counts"] for one in statuses}
+    uses = uses_by_outcome(pa.RecordBatch.from_struct_array(batch["templates"].flatten()))
+    return PageColumns(page_ids, batch["qid"], by_status, n_anchors, uses)
+
+
+def uses_by_outcome(templates: pa.RecordBatch) -> dict[str, int]:
+    """Gives the uses of templates by their outcome."""
+    grouped = pa.Table.from_batches([templates]).group_by("outcome", use_threads=False).aggregate([("uses", "sum")])
+    return dict(zip(*(grouped[name].to_pylist() for name in ("outcome", "uses_sum")), strict=True))
 
 
 def _lists(array: pa.Array) -> _Lists:

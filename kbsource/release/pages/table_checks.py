@@ -19,7 +19,7 @@ from kbsource.release.layout import MANIFEST, index_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.index_checks import index_faults
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, index_folder
-from kbsource.release.pages.page_checks import check_pages
+from kbsource.release.pages.page_checks import check_pages, uses_by_outcome
 from kbsource.schema import TABLES
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Steps after the title index was built: a page rejected there is known to the index, and links may lead to
 # it.
 _LATE_STAGES = pa.array(["parse", "resolve"])
+
+_SHOWING = pa.array(["rendered", "expanded", "invoked"])
+"""Outcomes of templates that may show text."""
 
 Ids = npt.NDArray[np.int64]
 
@@ -53,6 +56,8 @@ class _TableChecks:
         self._page_ids: list[Ids] = []
         self._qids: list[Any] = []
         self._statuses: Counter[str] = Counter()
+        self._uses: Counter[str] = Counter()
+        self._counted_uses: Counter[str] = Counter()
         self._late_ids: Ids = np.empty(0, np.int64)
         self.n_pages = self.n_anchors = self.n_redirects = 0
 
@@ -90,6 +95,7 @@ class _TableChecks:
             ids.append(columns.page_ids)
             qids.append(columns.qids)
             self._statuses.update(columns.parse_statuses)
+            self._uses.update(columns.template_uses)
             self.n_anchors += columns.n_anchors
         page_ids = np.concatenate(ids)
         self._page_ids.append(page_ids)
@@ -101,6 +107,7 @@ class _TableChecks:
     def check_other_tables(self) -> None:
         """Checks redirects against the index, and the rejected against the counts."""
         self._check_redirects()
+        self._check_templates()
         reasons: Counter[str] = Counter()
         late = []
         for _, batch in self._checking.batches("rejected"):
@@ -111,6 +118,15 @@ class _TableChecks:
         expected = {reason: n for reason, n in self._manifest.totals.rejected.items() if n}
         if self._is_intact("rejected") and dict(reasons) != expected:
             self._found.add(MANIFEST, "counts", f"rejected by reason: {dict(reasons)}, expected {expected}")
+
+    def _check_templates(self) -> None:
+        """Counts the uses that the table tells, and checks that only what shows something has shown text."""
+        for entry, batch in self._checking.batches("templates"):
+            self._counted_uses.update(uses_by_outcome(batch))
+            is_silent = pc.invert(pc.is_in(batch["outcome"], _SHOWING))
+            wrong = batch.filter(pc.and_(is_silent, pc.not_equal(batch["shown_chars"], 0)))
+            if wrong.num_rows:
+                self._found.add(entry.file, "templates_disagree", f"{wrong['name'][0]} shows text", wrong.num_rows)
 
     def _check_redirects(self) -> None:
         """Compares the table with the index row by row, where both are intact."""
@@ -141,6 +157,9 @@ class _TableChecks:
         expected = {status: n for status, n in self._manifest.parse_statuses.items() if n}
         if dict(self._statuses) != expected:
             self._found.add(MANIFEST, "counts", f"by parse status: {dict(self._statuses)}, expected {expected}")
+        if self._is_intact("templates") and self._uses != self._counted_uses:
+            told = f"uses by outcome: {dict(self._counted_uses)}, the pages have {dict(self._uses)}"
+            self._found.add(self._manifest.tables["templates"][-1].file, "templates_disagree", told)
         self._check_locations(page_ids)
         if "page_items" in self._manifest.tables:
             self._check_page_items(page_ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 # An argument with one of these values is as good as absent where a template asks for yes or no.
 # Source: https://en.wikipedia.org/wiki/Module:Yesno
@@ -47,6 +47,17 @@ class PageFacts:
             return int(self.timestamp[:4]), int(self.timestamp[5:7]), int(self.timestamp[8:10])
         except ValueError:
             return None
+
+
+class Moment(Protocol):
+    """What functions of time ask of a page; ``PageFacts`` is one."""
+
+    @property
+    def lang(self) -> str: ...
+    @property
+    def timestamp(self) -> str: ...
+    @property
+    def date(self) -> tuple[int, int, int] | None: ...
 
 
 # A function gives the wikitext that stands for the use, or None when the use shows nothing.

@@ -28,10 +28,11 @@ def if_filled(template: Template, page: PageFacts) -> str:
 def if_equal(template: Template, page: PageFacts) -> str:
     """Gives the third argument where the first two are equal, as numbers or as text, else the fourth."""
     values = padded(template, 4)
-    return values[2] if _is_same(values[0], values[1]) else values[3]
+    return values[2] if is_same(values[0], values[1]) else values[3]
 
 
-def _is_same(first: str, second: str) -> bool:
+def is_same(first: str, second: str) -> bool:
+    """Says whether two texts are equal, as numbers or as they are."""
     if first == second:
         return True
     try:
@@ -73,11 +74,11 @@ def switch(template: Template, page: PageFacts) -> str:
         key, equals, value = case.partition("=")
         key = key.strip()
         if not equals:
-            is_found = is_found or _is_same(case, subject)
+            is_found = is_found or is_same(case, subject)
             if position == len(cases) - 1:
                 return case
             continue
-        if is_found or _is_same(key, subject):
+        if is_found or is_same(key, subject):
             return value.strip()
         if key == "#default":
             default = value.strip()
@@ -158,6 +159,18 @@ def namespace_name(template: Template, page: PageFacts) -> str:
     if not number.removeprefix("-").isdecimal() or len(number) > 6:
         return number
     return CANONICAL_NAMESPACES.get(int(number), ("",))[0]
+
+
+def no_namespace(template: Template, page: PageFacts) -> str:
+    """Gives the namespace of a title: ``{{NAMESPACE:Talk:X}}``; articles, and this page, are in none."""
+    prefix, colon, _ = argument(template, 1).partition(":")
+    names = {name.casefold(): names[0] for names in CANONICAL_NAMESPACES.values() for name in names}
+    return names.get(prefix.strip().casefold(), "") if colon else ""
+
+
+def anchor_encoded(template: Template, page: PageFacts) -> str:
+    """Gives the name of a section as the part of an address behind ``#``."""
+    return "_".join(argument(template, 1).split())
 
 
 def page_address(template: Template, page: PageFacts) -> str:

@@ -21,7 +21,6 @@ from kbsource.wikitext.functions import (
     blocks,
     citations,
     conditions,
-    dates,
     foreign,
     inline,
     italian,
@@ -31,10 +30,12 @@ from kbsource.wikitext.functions import (
 )
 from kbsource.wikitext.functions.arguments import Function
 from kbsource.wikitext.functions.measures import convert, quantities, science
+from kbsource.wikitext.functions.times import clock, dates
 
 _MODULES: dict[str, ModuleType] = {
     "blocks": blocks,
     "citations": citations,
+    "clock": clock,
     "conditions": conditions,
     "convert": convert,
     "dates": dates,

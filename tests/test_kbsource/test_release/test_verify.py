@@ -29,6 +29,7 @@ from tests.support.releases import TitleRow, redirect_to, title_batches, write_r
 
 STORAGE = LocalStorage()
 SHARD_0 = "pages/pages-00000-of-00002.parquet"
+TEMPLATES = "templates/templates-00000-of-00001.parquet"
 SHARD_1 = "pages/pages-00001-of-00002.parquet"
 REDIRECTS = "redirects/redirects-00000-of-00001.parquet"
 REJECTS = "rejected/rejected-00000-of-00001.parquet"
@@ -224,7 +225,26 @@ def test_a_lost_page_is_found_though_the_counts_agree(release: Release) -> None:
         ("index/pages.arrow", "index_disagrees"),
         ("index/articles.arrow", "index_disagrees"),
         ("index/qids.arrow", "index_disagrees"),
+        (TEMPLATES, "templates_disagree"),
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "example"),
+    [
+        ({"outcome": "expanded"}, "uses by outcome"),
+        ({"uses": 21}, "uses by outcome"),
+        ({"outcome": "unknown", "shown_chars": 1}, "Infobox person shows text"),
+    ],
+)
+def test_a_table_of_templates_that_is_not_the_pages_is_found(
+    release: Release, changes: dict[str, Any], example: str
+) -> None:
+    release.spoil_table(TEMPLATES, lambda table: table.from_pylist([{**table.to_pylist()[0], **changes}], table.schema))
+
+    findings = verify(str(release.path), [PAGES_RELEASE]).findings
+    assert [finding.rule for finding in findings] == ["templates_disagree"]
+    assert example in findings[0].example
 
 
 def test_rows_that_the_manifest_does_not_know_are_found(release: Release) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kbsource.site import Site
-from kbsource.wikitext.parse import ParsedTable, ParsedText, WikitextParser
+from kbsource.wikitext.parse import ParsedText, WikitextParser
+from kbsource.wikitext.prepare import ParsedTable
 
 
 def parse(wikitext: str) -> ParsedText:

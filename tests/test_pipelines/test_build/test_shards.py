@@ -50,17 +50,17 @@ def test_every_chunk_is_in_one_shard_in_order_and_shards_are_about_as_large_as_e
 
 def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> None:
     rows = [
-        [TemplateRow("b", "unknown", 2, 1, 0, None, None), TemplateRow("a", "rendered", 1, 1, 0, None, None)],
-        [TemplateRow("b", "unknown", 3, 2, 7, "First", "{{b|one two}}")],
-        [TemplateRow("b", "unknown", 1, 1, 4, "Second", "{{b|four}}")],
+        [TemplateRow("b", "unknown", 2, 1, 0, 0, None, None), TemplateRow("a", "rendered", 1, 1, 9, 0, None, None)],
+        [TemplateRow("b", "unknown", 3, 2, 0, 7, "First", "{{b|one two}}")],
+        [TemplateRow("b", "unknown", 1, 1, 0, 4, "Second", "{{b|four}}")],
     ]
     counts = TemplateCounts()
 
     merged = merge_templates(pa.Table.from_batches([rows_batch(part, TEMPLATES)]) for part in rows)
 
     assert [tuple(row.values()) for row in merged.to_pylist()] == [
-        ("a", "rendered", 1, 1, 0, None, None),
-        ("b", "unknown", 6, 4, 11, "First", "{{b|one two}}"),
+        ("a", "rendered", 1, 1, 9, 0, None, None),
+        ("b", "unknown", 6, 4, 0, 11, "First", "{{b|one two}}"),
     ]
     assert merged.schema == TEMPLATES
     for part in rows:

@@ -66,7 +66,7 @@ RECORDS: list[RawPage | BadRecord] = [
 
 def scan(folder: Path, records: list[RawPage | BadRecord], **selection: Any) -> ScanReport:
     pages = Scan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
-    return stage_scan(pages, STORAGE, staging=str(folder), part=3, file="dump.xml")
+    return stage_scan(pages, STORAGE, staging=str(folder), part=3)
 
 
 def read(chunk: Stored) -> list[tuple[int, RawPage]]:
@@ -92,7 +92,7 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
 
 def test_what_went_with_damaged_blocks_is_estimated_from_the_ranges_that_were_read(tmp_path: Path) -> None:
     pages = Scan(RECORDS, part=3, file="dump.xml", site=SITE, selection=Selection(), n_bytes=500, damages=[60, 40])
-    report = stage_scan(pages, STORAGE, staging=str(tmp_path), part=3, file="dump.xml")
+    report = stage_scan(pages, STORAGE, staging=str(tmp_path), part=3)
     unread = replace(report, n_pages=0, n_bytes=1 << 30)
     assert lost_pages([report, unread]) == {"damaged_bytes": 100, "estimated_lost": 2}
 
@@ -192,3 +192,27 @@ def test_redirects_are_told_by_element_or_magic_word(
     text: str, element: str | None, expected: tuple[str | None, int | None, str | None] | None
 ) -> None:
     assert RedirectReader(SITE).read(page(1, "A", text, redirect_title=element)) == expected
+
+
+def test_templates_and_modules_are_staged_where_they_are_wanted(tmp_path: Path) -> None:
+    records: list[RawPage | BadRecord] = [
+        page(1, "Vorlage:lang_ru", "''{{{1}}}''", namespace=10),
+        page(2, "Vorlage:Ru", "#WEITERLEITUNG [[Vorlage:Lang ru]] {{x}}", namespace=10),
+        page(3, "Vorlage:Weg", "#REDIRECT [[Kategorie:Weg]]", namespace=10),
+        page(4, "Vorlage:A/styles.css", ".a {}", namespace=10, model="sanitized-css"),
+        page(5, "Modul:Rechne", "return {}", namespace=828, model="Scribunto"),
+        page(6, "Kategorie:Alles", namespace=14),
+        page(7, "Alpha"),
+    ]
+    report = scan(tmp_path / "with", records, has_definitions=True)
+
+    assert (report.n_other, report.n_definitions, report.n_articles) == (6, 4, 1)
+    found = table(tmp_path / "with", "definitions")
+    assert [(row["name"], row["target_name"], row["text"]) for row in found] == [
+        ("10:Lang ru", None, "''{{{1}}}''"),
+        ("10:Ru", "10:Lang ru", ""),
+        ("10:Weg", "14:Weg", ""),
+        ("828:Rechne", None, "return {}"),
+    ]
+    assert scan(tmp_path / "without", records).n_definitions == 0
+    assert not Path(part_path(str(tmp_path / "without"), "definitions", 3)).exists()

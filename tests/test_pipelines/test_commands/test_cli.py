@@ -267,14 +267,21 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     build_mini(tmp_path / "release", dump=dump, page_props=None)
     assert main(["templates", str(tmp_path / "release")]) == 0
     assert capsys.readouterr().out.splitlines() == [
+        "outcome   uses  shown   share  lost",
+        "rendered     1      3  100.0%     0",
+        "dropped      1      0    0.0%     0",
+        "unknown      4      0    0.0%    16",
+        "",
         "lost  uses  pages  outcome  template  example",
         "  12     3      2  unknown  Sung      P1: {{sung|[[B|one]] two}}",
         "   4     1      1  unknown  Gone      P2: {{Gone|five}}",
     ]
     assert main(["templates", str(tmp_path / "release"), "--limit", "1"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert capsys.readouterr().out.splitlines()[-2].startswith("lost")
     assert main(["templates", str(tmp_path / "release"), "--json"]) == 0
-    first = json.loads(capsys.readouterr().out)[0]
+    found = json.loads(capsys.readouterr().out)
+    assert found["by_outcome"][2] == {"outcome": "unknown", "uses": 4, "shown_chars": 0, "lost_chars": 16}
+    first = found["templates"][0]
     assert (first["name"], first["lost_chars"], first["example"]) == ("Sung", 12, "{{sung|[[B|one]] two}}")
     assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
 

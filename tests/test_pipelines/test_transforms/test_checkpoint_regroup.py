@@ -105,7 +105,8 @@ def test_merging_is_sorting(
 
 
 def templates(part: int, number: int, *names: str) -> tuple[Key, pa.RecordBatch]:
-    rows = [{"name": name, "outcome": "unknown", "uses": 1, "pages": 1, "lost_chars": 0} for name in names]
+    numbers = {"uses": 1, "pages": 1, "shown_chars": 0, "lost_chars": 0}
+    rows = [{"name": name, "outcome": "unknown", **numbers} for name in names]
     return Key(part, number), pa.RecordBatch.from_pylist(rows, TEMPLATES)
 
 

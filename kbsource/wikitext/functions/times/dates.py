@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 
 from kbsource.wikitext.functions.arguments import (
     PageFacts,
@@ -15,7 +14,8 @@ from kbsource.wikitext.functions.arguments import (
     shown,
     stripped,
 )
-from kbsource.wikitext.functions.calendar_forms import (
+from kbsource.wikitext.functions.measures.numbers import NBSP, group_digits, plain_minus
+from kbsource.wikitext.functions.times.calendar_forms import (
     Date,
     age_between,
     checked_date,
@@ -25,7 +25,6 @@ from kbsource.wikitext.functions.calendar_forms import (
     write_age,
     write_date,
 )
-from kbsource.wikitext.functions.measures.numbers import NBSP, group_digits, plain_minus
 
 _SLOTS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 
@@ -326,64 +325,3 @@ def parts_of_date(template: Template, page: PageFacts, *, age: bool = False) -> 
 
 def _age_behind(born: Date, page: PageFacts) -> str:
     return write_age(age_between(born, Date(*page.date)), page.lang) if page.date is not None else ""
-
-
-_TIME_CODE = re.compile(r'"[^"]*"|\\.|xn|.', re.DOTALL)
-
-
-def time(template: Template, page: PageFacts) -> str | None:
-    """Gives ``{{#time:j F Y|1969-07-16}}`` for the codes of year, month and day; without a date, of the revision.
-
-    A format with other codes gives the date in the usual form of the language.
-
-    Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions#.23time
-    """
-    values = stripped(template)
-    written = values[1] if len(values) > 1 else ""
-    moment = read_date(written, page.lang) if written else Date(*page.date) if page.date is not None else None
-    if moment is None:
-        return written
-    month = date_forms(page.lang).months[moment.month - 1] if moment.month else ""
-    codes = {
-        "Y": str(moment.year),
-        "o": str(moment.year),
-        "y": f"{moment.year % 100:02d}",
-        "n": str(moment.month or ""),
-        "m": f"{moment.month:02d}" if moment.month else "",
-        "F": month,
-        "M": month[:3],
-        "j": str(moment.day or ""),
-        "d": f"{moment.day:02d}" if moment.day else "",
-        "xn": "",
-    }
-    pieces = []
-    for code in _TIME_CODE.findall(values[0] if values else ""):
-        if len(code) > 1 and code[0] in '"\\':
-            pieces.append(code.strip('"').removeprefix("\\"))
-        elif code in codes:
-            pieces.append(codes[code])
-        elif code.isascii() and code.isalpha():
-            return write_date(moment, page.lang)
-        else:
-            pieces.append(code)
-    return "".join(pieces).strip()
-
-
-def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
-    """Gives a part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``."""
-    now = page.date
-    if now is None:
-        return ""
-    if part == "year":
-        return str(now[0])
-    if part == "day":
-        return str(now[2])
-    if part == "day2":
-        return f"{now[2]:02d}"
-    if part == "month":
-        return f"{now[1]:02d}"
-    if part == "month1":
-        return str(now[1])
-    if part == "month_name" and 1 <= now[1] <= 12:
-        return date_forms(page.lang).alone[now[1] - 1]
-    return page.timestamp[11:16] if part == "time" else ""

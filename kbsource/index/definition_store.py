@@ -1,0 +1,156 @@
+"""The templates and modules of a dump, memory-mapped: text by name, redirects followed.
+
+Two Arrow IPC files, uncompressed, version ``FORMAT`` in their schema metadata:
+
+``definitions.arrow``: one row per page, in the order of the dump: its ``text``.
+
+``definition-keys.arrow``: one batch, a row per name that leads to a text, sorted by ``key`` (``identity.title_hash`` of
+``definition_name``): ``place`` is batch << 32 | row of the text in definitions.arrow, of a redirect that of its target.
+It is written last.
+
+Memory: the mapped files, and 40 bytes a page while the store is built.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kbsource.identity import title_hash
+from kbsource.index.title_index import MappedStrings, numbers, open_mapped, title_keys, write_index_file
+from kbsource.site import Site
+from kbsource.titles import clean_title, upper_first
+
+FORMAT = "kbsource-definitions-1"
+TEXTS_FILE = "definitions.arrow"
+KEYS_FILE = "definition-keys.arrow"
+TEMPLATE, MODULE = 10, 828
+MAX_REDIRECTS = 2
+"""Redirects that are followed to a template. Source: Parser::statelessFetchTemplate of MediaWiki."""
+
+DEFINITION_ROWS = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("revision_id", pa.int64(), nullable=False),
+        pa.field("page_id", pa.int64(), nullable=False),
+        pa.field("target_name", pa.string()),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""What the scan of a dump gives per template and module; ``target_name`` is null unless the page is a redirect."""
+
+TEXTS_SCHEMA = pa.schema([DEFINITION_ROWS.field("text")], metadata={"format": FORMAT})
+KEYS_SCHEMA = pa.schema(
+    [pa.field("key", pa.uint64(), nullable=False), pa.field("place", pa.int64(), nullable=False)],
+    metadata={"format": FORMAT},
+)
+_Places = npt.NDArray[np.int64]
+
+
+def definition_name(namespace: int, title: str, lang: str) -> str:
+    """Gives the name of a page in the store, by its title with the prefix that the wiki has for the namespace.
+
+    >>> definition_name(10, "Vorlage:lang_ru", "de")
+    '10:Lang ru'
+    """
+    return f"{namespace}:{upper_first(clean_title(title.partition(':')[2]), lang)}"
+
+
+def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
+    """Writes the store of a dump into a local folder; of pages with one name the newest revision counts.
+
+    Args:
+        batches: of schema ``DEFINITION_ROWS``, in the order of the dump.
+        folder: made where missing.
+
+    Returns:
+        Names that lead to a text.
+    """
+    os.makedirs(folder, exist_ok=True)
+    rows = _Rows()
+    write_index_file(os.path.join(folder, TEXTS_FILE), TEXTS_SCHEMA, rows.texts(batches))
+    keys, places = rows.resolved()
+    table = pa.RecordBatch.from_arrays([pa.array(keys), pa.array(places)], schema=KEYS_SCHEMA)
+    write_index_file(os.path.join(folder, KEYS_FILE), KEYS_SCHEMA, [table])
+    return len(keys)
+
+
+class _Rows:
+    """What is kept of the rows until all have come: hashes and numbers."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[npt.NDArray[np.generic], ...]] = []
+
+    def texts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives the texts of the batches."""
+        for number, batch in enumerate(batches):
+            place = (number << 32) + np.arange(batch.num_rows, dtype=np.int64)
+            is_redirect = batch["target_name"].is_valid().to_numpy(zero_copy_only=False)
+            target = title_keys(batch["target_name"].fill_null(""))
+            order = [batch[name].to_numpy() for name in ("revision_id", "page_id")]
+            if batch.num_rows:
+                self._columns.append((title_keys(batch["name"]), place, is_redirect, target, *order))
+            yield pa.RecordBatch.from_arrays([batch["text"]], schema=TEXTS_SCHEMA)
+
+    def resolved(self) -> tuple[npt.NDArray[np.uint64], _Places]:
+        """Gives the keys that lead to a text, ascending, and where it is."""
+        if not self._columns:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        columns = (np.concatenate(column) for column in zip(*self._columns, strict=True))
+        key, place, is_redirect, target, revision_id, page_id = columns
+        order = np.lexsort((page_id, revision_id, key))
+        order = order[np.append(key[order][1:] != key[order][:-1], True)]
+        key, place, is_redirect, target = key[order], place[order], is_redirect[order], target[order]
+        at = np.searchsorted(key, target).clip(max=len(key) - 1)
+        next_row = np.where(is_redirect & (key[at] == target), at, -1)
+        final = np.arange(len(key))
+        for _ in range(MAX_REDIRECTS):
+            final = np.where((final >= 0) & is_redirect[final], next_row[final], final)
+        is_found = (final >= 0) & ~is_redirect[final]
+        return key[is_found], place[final[is_found]]
+
+
+class DefinitionStore:
+    """Lookups in a store; safe to open in many processes at once, which share the mapped pages.
+
+    Args:
+        folder: local folder, from ``build_definitions``.
+        site: facts of the wiki.
+
+    Raises:
+        SetupError: a file is missing, damaged, or of another version.
+    """
+
+    def __init__(self, folder: str, site: Site) -> None:
+        texts = open_mapped(os.path.join(folder, TEXTS_FILE), TEXTS_SCHEMA)
+        self._texts = [MappedStrings(texts.get_batch(i)["text"]) for i in range(texts.num_record_batches)]
+        keys = open_mapped(os.path.join(folder, KEYS_FILE), KEYS_SCHEMA).get_batch(0)
+        self._keys, self._places = numbers(keys["key"]), numbers(keys["place"])
+        self._site = site
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def source(self, name: str) -> str | None:
+        """Gives the wikitext of a template by its normalised name, redirects followed; None where there is none."""
+        prefix, colon, rest = name.partition(":")
+        if colon and self._site.namespace_by_name.get(prefix.strip().casefold()) == TEMPLATE:
+            name = upper_first(rest.strip(), self._site.lang)
+        return self._text(f"{TEMPLATE}:{name}")
+
+    def module(self, name: str) -> str | None:
+        """Gives the source of a module by its name without prefix; None where there is none."""
+        return self._text(f"{MODULE}:{upper_first(clean_title(name), self._site.lang)}")
+
+    def _text(self, name: str) -> str | None:
+        key = title_hash(name)
+        at = bisect_left(self._keys, key)
+        if at == len(self._keys) or self._keys[at] != key:
+            return None
+        place = self._places[at]
+        return self._texts[place >> 32].text(place & 0xFFFFFFFF)

@@ -1,0 +1,189 @@
+"""Uses that no rule knows -> what their definitions show on the page, remembered where it is the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container
+from typing import Generic, NamedTuple, TypeVar
+
+from kbsource.site import CATEGORY, TEMPLATE, Site
+from kbsource.titles import split_namespace
+from kbsource.wikitext.expansion.boxes import read_boxes
+from kbsource.wikitext.expansion.budget import MAX_PIECES, Cost
+from kbsource.wikitext.expansion.definitions import BoundError, Definitions, Invoke
+from kbsource.wikitext.expansion.frames import Engine, TemplateFrame, Wiki
+from kbsource.wikitext.expansion.transclusion import transcluded
+from kbsource.wikitext.expansion.tree import Text, Use, count_pieces, read_tree
+from kbsource.wikitext.functions.arguments import PageFacts
+from kbsource.wikitext.functions.rulebook import TemplateRule
+from kbsource.wikitext.markers import CUT, EQUALS, LINE, PIPE
+from kbsource.wikitext.templates import normalise_template_name, split_arguments
+
+MAX_REMEMBERED_CHARS = 64 << 20
+"""Characters of definitions, and likewise of uses with what they show, that a process remembers."""
+_CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
+_LINE_STARTS = ("*", "#", ":", ";", "{|")
+_NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
+_DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
+
+
+class Expanded(NamedTuple):
+    """What a use shows.
+
+    Attributes:
+        outcome: ``expanded``; ``invoked`` where a module took part; ``bound`` where a limit was hit, ``unknown`` where
+            there is no definition or it shows nothing but what nobody knows: then the text is empty.
+        wikitext: what stands in its place, with nothing in it but what a reader reads in running text or in tables.
+        is_infobox: its box is an infobox.
+    """
+
+    outcome: str
+    wikitext: str = ""
+    is_infobox: bool = False
+
+
+_Value = TypeVar("_Value")
+_UNKNOWN, _BOUND = Expanded("unknown"), Expanded("bound")
+
+
+class _Memory(Generic[_Value]):
+    """Values by text, as many as there is room for; what is remembered changes no result."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, _Value] = {}
+        self._n_chars = 0
+
+    def get(self, key: str) -> _Value | None:
+        return self._values.get(key)
+
+    def add(self, key: str, value: _Value, n_chars: int) -> None:
+        self._n_chars += n_chars + len(key)
+        if self._n_chars > MAX_REMEMBERED_CHARS:
+            self._values.clear()
+            self._n_chars = n_chars + len(key)
+        self._values[key] = value
+
+
+class Expander:
+    """Expands the uses on the pages of one wiki. Holds what is remembered; make one for each process."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        site: Site,
+        find_rule: Callable[[str], TemplateRule],
+        *,
+        silent: Container[str] = frozenset(),
+        invoke: Invoke | None = None,
+        exists: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Makes an expander.
+
+        Args:
+            definitions: the templates of the dump.
+            site: the wiki.
+            find_rule: gives the rule for a template; what it knows is not expanded.
+            silent: names of templates that are left out unexpanded, as they are known to show nothing.
+            invoke: runs Lua modules.
+            exists: says whether there is an article of a title; None: there are none.
+        """
+        self._definitions = definitions
+        self._site = site
+        self._silent = silent
+        self._trees: _Memory[tuple[Text | None, int]] = _Memory()
+        self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or _never)
+        self.known: _Memory[tuple[Expanded, Cost]] = _Memory()
+
+    def name_template(self, head: str) -> str:
+        """Gives the normal form of a template's name, without the wiki's own prefix for templates."""
+        name = normalise_template_name(head, self._site.lang)
+        if ":" in name:
+            namespace, rest = split_namespace(name, self._site)
+            name = normalise_template_name(rest, self._site.lang) if namespace == TEMPLATE else name
+        return name
+
+    def on_page(self, page: PageFacts) -> PageExpander:
+        """Gives what expands the uses on a page."""
+        return PageExpander(self, self._wiki, page)
+
+    def is_silent(self, name: str) -> bool:
+        """Says whether a template is left out unexpanded."""
+        return name in self._silent
+
+    def is_category(self, prefix: str) -> bool:
+        """Says whether links with this prefix put a page into a category."""
+        return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
+
+    def _find_tree(self, name: str) -> tuple[Text | None, int]:
+        found = self._trees.get(name)
+        if found is None:
+            source = self._definitions.source(name)
+            text = None if source is None else transcluded(source, self._site.lang)
+            n_pieces = 0 if text is None else count_pieces(text)
+            tree = None if text is None or n_pieces > MAX_PIECES else read_tree(text)
+            found = (tree, n_pieces)
+            self._trees.add(name, found, len(text or "") + _CHARS_A_PIECE * n_pieces)
+        return found
+
+
+class PageExpander:
+    """Expands the uses on one page, which share what they may cost.
+
+    Attributes:
+        cost: what they have cost so far.
+    """
+
+    __slots__ = ("_engine", "_expander", "_title", "cost")
+
+    def __init__(self, expander: Expander, wiki: Wiki, page: PageFacts) -> None:
+        self._expander = expander
+        self._title = page.title
+        self._engine = Engine(wiki, page)
+        self.cost = self._engine.cost
+
+    def expand(self, inner: str, name: str) -> Expanded:
+        """Gives what a use shows.
+
+        Args:
+            inner: what stands between its braces, the templates in it already worked out.
+            name: of the template, in normal form.
+        """
+        if self._expander.is_silent(name):
+            return _UNKNOWN
+        engine, known = self._engine, self._expander.known
+        remembered = known.get(inner)
+        if remembered is not None:
+            return remembered[0] if engine.cost.add(remembered[1]) else _BOUND
+        engine.start()
+        before = engine.cost.counts()
+        try:
+            engine.cost.spend(inner.count("|"))
+            parts = [
+                (None if name is None else (_plain(name),), (_plain(value),)) for name, value in split_arguments(inner)
+            ]
+            text = TemplateFrame(engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True))
+        except BoundError:
+            return _BOUND
+        expanded = self._seen(text)
+        if not engine.page.is_asked:
+            known.add(inner, (expanded, engine.cost.since(*before)), len(text))
+        return expanded
+
+    def _seen(self, text: str) -> Expanded:
+        engine = self._engine
+        if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
+            text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
+        text, kinds = read_boxes(text, self._expander.is_category)
+        if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
+            return _UNKNOWN
+        if text.startswith(_LINE_STARTS):
+            text = LINE + text
+        return Expanded("invoked" if engine.is_invoked else "expanded", text, "infobox" in kinds)
+
+
+def _plain(text: str) -> str:
+    return text.replace(PIPE, "|").replace(EQUALS, "=")
+
+
+def _never(title: str) -> bool:
+    return False

@@ -1,0 +1,1 @@
+"""Dates, ages and times of day, and how languages write them."""

@@ -1,0 +1,75 @@
+"""Builds of a dump that defines its templates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.verify import verify
+from pipelines.commands.build import summary_text
+from tests.support import defined_wiki
+from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.dumps import dump_xml, page_xml
+
+PLAIN = {"page_props": None}
+
+
+def paragraphs(release: Path) -> dict[str, str]:
+    return {page.title: " ".join(element.text for element in page.elements[1:]) for page in open_release(release)}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("defined")
+    build_mini(folder / "release", dump=defined_wiki.write_dumps(folder), **PLAIN)
+    return folder
+
+
+def test_templates_show_what_their_definitions_say(built: Path) -> None:
+    assert paragraphs(built / "release") == defined_wiki.SHOWN
+    assert verify(str(built / "release"), [PAGES_RELEASE]).findings == ()
+
+
+def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(built: Path) -> None:
+    table = rows(built / "release", "templates")
+
+    assert [(row["name"], row["outcome"], row["uses"], row["shown_chars"]) for row in table] == [
+        ("Juosataisa", "expanded", 1, 0),
+        ("Loop", "unknown", 1, 0),
+        ("Nowhere", "unknown", 1, 0),
+        ("Taiss:Zeime-de", "expanded", 1, 8),
+        ("Twice", "expanded", 1, 8),
+        ("Zeime de", "expanded", 1, 8),
+        ("Zeime-de", "expanded", 1, 8),
+    ]
+    manifest = open_release(built / "release").manifest
+    assert manifest.findings["template_definitions"] == len(defined_wiki.TEMPLATES) + 1
+    assert manifest.totals.other_namespaces == len(defined_wiki.TEMPLATES) + 1
+
+
+def test_every_runner_and_order_of_work_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    dump = defined_wiki.write_dumps(tmp_path)
+    build_mini(tmp_path / "one", dump=dump, range_bytes=700, **PLAIN)
+    build_mini(tmp_path / "two", dump=dump, range_bytes=700, runner="local-multi", workers=2, **PLAIN)
+
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert rows(tmp_path / "one", "pages") == rows(built / "release", "pages")
+
+
+def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:
+    summary = build_mini(tmp_path / "release", dump=defined_wiki.write_dumps(tmp_path), templates="rules", **PLAIN)
+
+    assert paragraphs(tmp_path / "release")["Moved"] == "See and, too."
+    assert summary.manifest.options["templates"] == "rules"
+    assert "template_definitions" not in summary.manifest.findings
+    assert "defines no templates" not in summary_text(summary)
+
+
+def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path) -> None:
+    (dump := tmp_path / "wiki.xml").write_bytes(dump_xml([page_xml(1, "A", "Von {{nowrap|Halle}}, {{dal|2012}}.")]))
+    summary = build_mini(tmp_path / "release", dump=dump, **PLAIN)
+
+    assert summary_text(summary).count("The dump defines no templates (namespace 10)") == 1
+    assert paragraphs(tmp_path / "release") == {"A": "Von Halle."}
