@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,12 +69,11 @@ class PageParser:
         site: Site,
         *,
         definitions: Definitions | None = None,
-        silent: Container[str] = frozenset(),
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
         """Makes a parser; its arguments are those of ``WikitextParser``."""
-        self._parser = WikitextParser(site, definitions=definitions, silent=silent, invoke=invoke, exists=exists)
+        self._parser = WikitextParser(site, definitions=definitions, invoke=invoke, exists=exists)
 
     def parse(self, raw: RawPage) -> ParsedPage:
         """Gives the parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""

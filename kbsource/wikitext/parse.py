@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kbsource.languages import Language
@@ -70,7 +70,7 @@ class WikitextParser:
         site: the wiki: language, namespaces, first-letter rule.
         is_direct: whether plain and hidden links are read off without mwparserfromhell; the result is the same.
         definitions: templates of the dump, by which those are worked out that no rule knows; None leaves them out.
-        silent, invoke, exists: see ``Expander``.
+        invoke, exists: see ``Expander``.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class WikitextParser:
         *,
         is_direct: bool = True,
         definitions: Definitions | None = None,
-        silent: Container[str] = frozenset(),
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
@@ -91,7 +90,7 @@ class WikitextParser:
         self._expander: Expander | None = None
         if definitions is not None:
             rules = find_rule(site.lang)
-            self._expander = Expander(definitions, site, rules, silent=silent, invoke=invoke, exists=exists)
+            self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists)
 
     def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
         """Gives what the page says.

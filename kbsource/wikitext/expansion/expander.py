@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
@@ -73,7 +73,6 @@ class Expander:
         site: Site,
         find_rule: Callable[[str], TemplateRule],
         *,
-        silent: Container[str] = frozenset(),
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
@@ -83,13 +82,11 @@ class Expander:
             definitions: the templates of the dump.
             site: the wiki.
             find_rule: gives the rule for a template; what it knows is not expanded.
-            silent: names of templates that are left out unexpanded, as they are known to show nothing.
             invoke: runs Lua modules.
             exists: says whether there is an article of a title; None: there are none.
         """
         self._definitions = definitions
         self._site = site
-        self._silent = silent
         self._trees: _Memory[tuple[Text | None, int]] = _Memory()
         self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or _never)
         self.known: _Memory[tuple[Expanded, Cost]] = _Memory()
@@ -105,10 +102,6 @@ class Expander:
     def on_page(self, page: PageFacts) -> PageExpander:
         """Gives what expands the uses on a page."""
         return PageExpander(self, self._wiki, page)
-
-    def is_silent(self, name: str) -> bool:
-        """Says whether a template is left out unexpanded."""
-        return name in self._silent
 
     def is_category(self, prefix: str) -> bool:
         """Says whether links with this prefix put a page into a category."""
@@ -148,8 +141,6 @@ class PageExpander:
             inner: what stands between its braces, the templates in it already worked out.
             name: of the template, in normal form.
         """
-        if self._expander.is_silent(name):
-            return _UNKNOWN
         engine, known = self._engine, self._expander.known
         remembered = known.get(inner)
         if remembered is not None:

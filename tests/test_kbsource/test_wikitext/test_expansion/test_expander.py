@@ -135,15 +135,6 @@ def test_what_is_remembered_costs_as_if_it_were_new() -> None:
     assert used.parse(page, title="T") == expected == fresh.parse(page, title="T")
 
 
-def test_silent_templates_are_left_out_unexpanded() -> None:
-    definitions = Dictionary({"A": "shown", "B": "[{{A}}]"})
-    silent = WikitextParser(SITE, definitions=definitions, silent={"A"})
-    parsed = silent.parse("x {{A}} {{B}} y", title="T")
-    assert text(parsed) == "x [shown] y"
-    assert {use.name: use.outcome for use in parsed.templates} == {"A": "unknown", "B": "expanded"}
-    assert parsed.shown == {("B", "expanded"): 5}
-
-
 def test_visible_characters_are_counted_where_a_use_stands_in_no_other() -> None:
     shown = parser({"A": "two [[a|words]]", "B": "", "C": "<div class=navbox>no</div>"})
     parsed = shown.parse("{{A}} {{nowrap|{{A}}}} {{B}} {{C}}", title="T")
