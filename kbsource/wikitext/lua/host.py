@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import re
+import time as clock
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -22,6 +23,8 @@ INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
 STOP = b"\0stop\0"
 """What the sandbox is answered when the page has nothing left."""
+MAX_SECONDS = 3.0
+"""Seconds of CPU that one run may take, the last resort: only work on giant strings escapes the counts for so long."""
 _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
@@ -59,6 +62,7 @@ class Host:
         self._modules = modules
         self._exists = exists
         self.bound: BoundError | None = None
+        self._last = clock.thread_time() + MAX_SECONDS
 
     def __call__(self, question: bytes, *values: bytes | float | bool | None) -> Value | tuple[Value, ...]:
         """Answers a question; texts come and go as UTF-8. Nothing is raised through Lua."""
@@ -74,6 +78,8 @@ class Host:
 
     def _spend(self, instructions: float) -> None:
         self._frame.spend(int(instructions) // INSTRUCTIONS_A_UNIT)
+        if clock.thread_time() > self._last:
+            raise BoundError("time")
 
     # Frames.
 

@@ -98,8 +98,6 @@ class LuaModules:
             raise BoundError("memory") from error
         except lupa.lua51.LuaError as error:
             if host.bound is None and "stopped" not in str(error).split("\n", 1)[0]:
-                self.problem = str(error)
-                import sys; print(name, function, str(error)[:600], file=sys.stderr)
                 return None
             raise host.bound or BoundError("memory") from error
         finally:

@@ -438,7 +438,7 @@ local function make(is_unicode)
         s, p = checked(s, 'find', 1), checked(p, 'find', 2)
         if plain or not find_c(p, '[%^%$%*%+%?%.%(%)%[%%%-]') then
             if len(s) * len(p) > CHEAP then
-                charge(floor(len(s) * min(len(p), 1000) / 50))
+                charge(floor(len(s) * len(p) / 50))
             end
             if not is_unicode or not find_c(s, '[\128-\255]') then
                 return find_c(s, p, init, true)

@@ -54,11 +54,15 @@ local function look()
     local grown = now - live
     if now > collect_at then
         collect('collect')
+        collect('stop') -- a full collection starts the automatic one again
         now = collect('count')
         collect_at = now * 2 + 4096
     end
     live = now
     charge(PERIOD + (grown > 0 and floor(grown * INSTRUCTIONS_A_KILOBYTE) or 0) + (now > LARGE and floor((now - LARGE) / 4) or 0))
+    if now > 2048 then
+        flush() -- which looks at the clock: strings that are there already can be made again without new memory
+    end
 end
 
 local function begin()
@@ -124,7 +128,7 @@ end
 -- same everywhere and what modules were written with; among addresses no order can be told, so it is refused.
 local unordered = { table = true, ['function'] = true, thread = true, userdata = true }
 local function in_order(t)
-    charge(floor(live / 4))
+    charge(floor(live / 4) + (live > 1024 and floor((live - 1024) * 40) or 0)) -- empty places of large tables are passed over
     local objects, n = 0, 0
     for key in rawnext, t do
         n = n + 1
@@ -194,6 +198,7 @@ _G.getmetatable = function(t)
     if type(t) == 'table' then
         return getmetatable(t)
     end
+    return nil
 end
 
 function string.rep(s, n)

@@ -79,7 +79,7 @@ function text.encode(s, set)
 end
 function text.decode(s, named)
     s = given(s, 'decode')
-    charge(#s)
+    charge(#s * 10)
     return s:find('&', 1, true) and ask('decode', s, named and true or false) or s
 end
 
