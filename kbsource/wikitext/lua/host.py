@@ -30,7 +30,9 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 # Source: languages/messages of MediaWiki 1.39, $rtl.
-_RIGHT_TO_LEFT = frozenset("ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split())
+_RIGHT_TO_LEFT = frozenset(
+    "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
+)
 # The message "and" with the blank before it. Source: languages/i18n of MediaWiki 1.39.
 _AND = {"bg": "и", "ca": "i", "cs": "a", "da": "og", "de": "und", "es": "y", "et": "ja", "fi": "ja", "fr": "et",
         "hu": "és", "it": "e", "lt": "ir", "ltg": "i", "lv": "un", "nb": "og", "nl": "en", "no": "og", "pl": "i",
@@ -89,7 +91,9 @@ class Host:
 
     def _arguments(self, number: int) -> bytes:
         arguments = self._frame_of(number).arguments
-        numbers = sorted((key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key))
+        numbers = sorted(
+            (key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key)
+        )
         others = [key for key in arguments if not (key.isdecimal() and key.isascii())]
         texts = [text.encode("utf-8", "replace") for key in numbers + others for text in (key, arguments[key])]
         return b"".join(b"%d:%s" % (len(text), text) for text in texts)

@@ -137,5 +137,5 @@ def _new_state() -> Any:
     )
 
 
-def _refuse(value: object, name: object, is_set: bool) -> object:  # noqa: FBT001 - lupa's signature
+def _refuse(value: object, name: object, is_set: bool) -> object:
     raise AttributeError("no attribute of a Python object is open to Lua")

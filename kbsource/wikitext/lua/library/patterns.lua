@@ -481,6 +481,7 @@ local function make(is_unicode)
         if from then
             return captures(program, s, places, from, finish, starts, ends)
         end
+        return nil
     end
     function functions.gmatch(s, p)
         s, p = checked(s, 'gmatch', 1), checked(p, 'gmatch', 2)
