@@ -18,7 +18,7 @@ MAX_NESTED = 10
 """Modules at work, each called by wikitext of the one before."""
 _UNITS_A_RUN = 50  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
-_LIBRARY = ("sandbox", "patterns", "ustring", "language", "text", "html", "pages", "frame")
+_LIBRARY = ("sandbox", "matcher", "patterns", "ustring", "language", "text", "html", "pages", "frame")
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
