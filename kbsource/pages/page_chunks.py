@@ -25,6 +25,7 @@ from kbsource.release.pages.row_groups import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.schema import PAGES
 from kbsource.site import Site
+from kbsource.wikitext.lua.runtime import make_invoke
 from kbsource.wikitext.parse import ParsedText
 
 PARSER = "kbsource.pages.articles:PageParser"
@@ -48,11 +49,13 @@ class MakePages:
         site: facts of the wiki.
         parser: ``module:class`` of what parses, made with the site, and with the definitions where there are some.
         has_items: the index says which page has which item.
+        has_lua: modules that definitions call are run.
     """
 
     site: Site
     parser: str = PARSER
     has_items: bool = False
+    has_lua: bool = False
 
     def __call__(self, index: str | None = None, definitions: str | None = None) -> PageChunks:
         module, _, name = self.parser.partition(":")
@@ -66,7 +69,9 @@ class MakePages:
             parser = make(self.site)
         else:
             store = DefinitionStore(definitions, self.site)
-            parser = make(self.site, definitions=store, exists=titles.__contains__)
+            exists = titles.__contains__
+            invoke = make_invoke(store, self.site, exists) if self.has_lua else None
+            parser = make(self.site, definitions=store, invoke=invoke, exists=exists)
         return PageChunks(self.site, parser, titles, properties, skipped)
 
 

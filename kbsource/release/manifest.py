@@ -23,7 +23,7 @@ from kbsource.release.layout import MANIFEST, stored_files, table_of
 
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
-SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json"})
+SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json", ".lua"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ and put together in files; one worker adds the small tables and, last of all, th
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,6 +73,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         BadDumpError: the dump has errors.
         DataError: too much of the dump cannot be used, or a law does not hold.
         SetupError: a file, an option or the output folder is wrong.
+        ModuleNotFoundError: modules are to be run, and ``kbsource[lua]`` is not installed.
     """
     started = time.monotonic()
     with (
@@ -92,7 +94,9 @@ def prepared_build(
 
     Args, Raises: as ``build``.
     """
-    pipeline = new_pipeline(flags)  # first, since it says where stores are
+    if options.templates == "lua":
+        importlib.import_module("lupa")  # here rather than where the first module is called
+    pipeline = new_pipeline(flags)  # first of all else, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
     storage = storage_for(output)
     check_paths(flags, *options.dump, options.output)
@@ -124,7 +128,7 @@ class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         beats = join(staging, "beats")
         hashes = join(staging, _HASHES)
         items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
-        has_definitions = options.templates == "definitions"
+        has_definitions = options.templates != "rules"
         selection = Selection(options.limit_pages, inputs.titles, has_definitions)
         dump = pipeline | "dump" >> ScanRanges(
             inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
@@ -144,6 +148,7 @@ class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
                 inputs.site,
                 index,
                 definitions=definitions,
+                has_lua=options.templates == "lua",
                 has_items=_has_items(options),
                 parser=options.parser,
                 folder=join(staging, "pages"),

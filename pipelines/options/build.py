@@ -46,10 +46,11 @@ class BuildOptions(Checked):
         form=r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
         like="2019-08-01T00:00:00Z",
     )
-    templates: Literal["definitions", "rules"] = option(
+    templates: Literal["definitions", "lua", "rules"] = option(
         "definitions",
-        "what shows a template that no rule knows: its own definition in the dump, or nothing",
-        choices=("definitions", "rules"),
+        "what shows a template that no rule knows: its own definition in the dump, that with the Lua modules that it "
+        "calls (needs kbsource[lua]), or nothing",
+        choices=("definitions", "lua", "rules"),
     )
     max_rejects: float = rejects_option(0.001, of="pages")
     allow_truncated: bool = truncated_option()

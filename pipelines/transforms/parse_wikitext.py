@@ -49,6 +49,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             page ids.
         definitions: PCollection of one element, from ``BuildDefinitions``, for a wiki with an index; without it
             templates are known by the rules alone.
+        has_lua: modules that definitions call are run, which needs ``kbsource[lua]`` wherever pages are parsed.
         has_items: the index says which page has which item.
         parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.page_chunks.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
@@ -60,6 +61,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         index: Any = None,
         *,
         definitions: Any = None,
+        has_lua: bool = False,
         has_items: bool = False,
         parser: str = PARSER,
         folder: str | None = None,
@@ -71,7 +73,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            _MakePagesHere(MakePages(site, parser, has_items)),
+            _MakePagesHere(MakePages(site, parser, has_items, has_lua)),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,

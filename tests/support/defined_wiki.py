@@ -17,6 +17,7 @@ USES = {
     "Moved": "See {{zeime de}} and {{Taiss:Zeime-de}}, {{twice}} too.",
     "Lost": "Before {{Loop}} and {{Nowhere}} behind.",
     "Quiet": "{{Juosataisa}}Text of its own.",
+    "Counted": "It has {{Sum|2|3}} gates.",
 }
 """Wikitext of the articles by title."""
 
@@ -25,6 +26,7 @@ SHOWN = {
     "Moved": "See in German and in German, in German too.",
     "Lost": "Before and behind.",
     "Quiet": "Text of its own.",
+    "Counted": "It has gates.",
 }
 """The paragraph that a reader sees of each."""
 
@@ -34,6 +36,7 @@ TEMPLATES: dict[str, tuple[str, str | None]] = {
     "Zeime de": ("#REDIRECT [[Taiss:Zeime-de]]", "Taiss:Zeime-de"),
     "Twice": ("#REDIRECT [[Taiss:Zeime de]]", "Taiss:Zeime de"),
     "Loop": ("#REDIRECT [[Taiss:Loop]]", "Taiss:Loop"),
+    "Sum": ("{{#invoke:Numbers|sum|{{{1}}}|{{{2}}}}}", None),
     "Juosataisa": ('<div class="ambox">Please mend this.</div>', None),
 }
 """Wikitext of the templates by name, and where they redirect to."""
@@ -46,7 +49,7 @@ def write_dumps(folder: Path) -> str:
         page_xml(100 + n, f"{LOCAL_NAMES[10]}:{name}", text, ns=10, redirect=target)
         for n, (name, (text, target)) in enumerate(TEMPLATES.items())
     ]
-    templates.append(page_xml(200, f"{LOCAL_NAMES[828]}:Numbers", "return {}", ns=828))
+    templates.append(page_xml(200, f"{LOCAL_NAMES[828]}:Numbers", "return {sum = function(frame) return frame.args[1] + frame.args[2] end}", ns=828))
     for number, pages in enumerate((articles, templates), 1):
         path = folder / f"ltgwiki-20260101-pages-articles{number}.xml"
         path.write_bytes(dump_xml(pages, header=_HEADER))

@@ -58,6 +58,14 @@ def test_every_runner_and_order_of_work_gives_the_same_bytes(built: Path, tmp_pa
     assert rows(tmp_path / "one", "pages") == rows(built / "release", "pages")
 
 
+def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:
+    summary = build_mini(tmp_path / "release", dump=defined_wiki.write_dumps(tmp_path), templates="lua", **PLAIN)
+
+    assert paragraphs(tmp_path / "release")["Counted"] == "It has 5 gates."
+    assert {row["name"]: row["outcome"] for row in rows(tmp_path / "release", "templates")}["Sum"] == "invoked"
+    assert summary.manifest.options["templates"] == "lua"
+
+
 def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:
     summary = build_mini(tmp_path / "release", dump=defined_wiki.write_dumps(tmp_path), templates="rules", **PLAIN)
 

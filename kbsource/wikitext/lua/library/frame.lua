@@ -1,0 +1,298 @@
+-- Frames, modules and what else stands in mw; runs the function that is invoked.
+local kit = ...
+local ask, charge = kit.ask, kit.charge
+
+mw = { ustring = kit.ustring, text = kit.text, uri = kit.uri, html = kit.html, title = kit.title, site = kit.site, language = kit.language,
+    message = kit.message, wikibase = kit.wikibase, ext = {} }
+mw.getContentLanguage, mw.getLanguage = kit.language.getContentLanguage, kit.language.new
+
+local function nothing() end
+mw.log, mw.logObject, mw.addWarning, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing, nothing
+function mw.dumpObject(value) return tostring(value) end
+function mw.isSubsting() return false end
+function mw.allToString(...)
+    local out = {}
+    for i = 1, select('#', ...) do
+        out[i] = tostring((select(i, ...)))
+    end
+    return table.concat(out)
+end
+local function clone(value, known)
+    if type(value) ~= 'table' then
+        return value
+    elseif not known[value] then
+        local copy = {}
+        known[value] = copy
+        for key, inside in next, value do
+            copy[clone(key, known)] = clone(inside, known)
+        end
+        setmetatable(copy, getmetatable(value))
+    end
+    return known[value]
+end
+function mw.clone(value) return clone(value, {}) end
+
+-- Arguments as a module sees them, read when first asked for: numbered ones first, then in the order written.
+local function arguments_of(id)
+    local values, order
+    local function read()
+        if not values then
+            values, order = {}, {}
+            local packed = ask('arguments', id) -- each as its length, a colon and the text
+            local place = 1
+            local function take()
+                local colon = packed:find(':', place, true)
+                local from = place
+                place = colon + 1 + tonumber(packed:sub(from, colon - 1))
+                return packed:sub(colon + 1, place - 1)
+            end
+            while place <= #packed do
+                local key = take()
+                if key:find('^[1-9]%d*$') and #key < 15 then
+                    key = tonumber(key)
+                end
+                values[key] = take()
+                order[#order + 1] = key
+            end
+        end
+        return values
+    end
+    return setmetatable({}, {
+        __index = function(_, key)
+            if type(key) == 'string' and key:find('^[1-9]%d*$') then
+                key = tonumber(key)
+            end
+            return read()[key]
+        end,
+        __pairs = function(t)
+            read()
+            local i = 0
+            return function()
+                i = i + 1
+                local key = order[i]
+                if key ~= nil then
+                    return key, t[key]
+                end
+            end
+        end,
+    })
+end
+
+-- Arguments that a module gives, as key and value in turn.
+local function flattened(arguments)
+    local out = {}
+    for key, value in pairs(arguments or {}) do
+        if type(value) == 'boolean' then
+            value = value and '1' or ''
+        end
+        out[#out + 1], out[#out + 2] = tostring(key), tostring(value)
+    end
+    return unpack(out)
+end
+
+local frame_methods = {}
+local frame_meta = { __index = frame_methods }
+local frames = {}
+local function frame_of(id)
+    if not frames[id] then
+        frames[id] = setmetatable({ args = arguments_of(id) }, frame_meta)
+        rawset(frames[id], 'id', id)
+    end
+    return frames[id]
+end
+local current = frame_of(0)
+function mw.getCurrentFrame() return current end
+function frame_methods:getParent() return self.id == 0 and ask('has_parent') and frame_of(1) or nil end
+function frame_methods:getTitle() return ask('frame_title', self.id) end
+function frame_methods:preprocess(given)
+    local wikitext = type(given) == 'table' and given.text or given
+    return ask('preprocess', self.id, tostring(wikitext))
+end
+function frame_methods:expandTemplate(given)
+    return ask('expand', self.id, tostring(given.title), flattened(given.args))
+end
+function frame_methods:callParserFunction(name, arguments, ...)
+    if type(name) == 'table' then
+        name, arguments = name.name, name.args
+    elseif type(arguments) ~= 'table' then
+        arguments = { arguments, ... }
+    end
+    if type(arguments) ~= 'table' then
+        arguments = { arguments }
+    end
+    local first = name:match('^[^:]+:(.+)$')
+    if first then
+        name = name:match('^[^:]+')
+        local moved = { first }
+        for i, value in ipairs(arguments) do
+            moved[i + 1] = value
+        end
+        arguments = moved
+    end
+    return ask('expand', self.id, name .. ':', flattened(arguments))
+end
+function frame_methods:extensionTag(name, content, attributes)
+    if type(name) == 'table' then
+        name, content, attributes = name.name, name.content, name.args
+    end
+    if type(attributes) ~= 'table' then
+        attributes = {}
+    end
+    local values = { name, content or '' }
+    for key, value in pairs(attributes) do
+        values[#values + 1] = key .. '=' .. tostring(value)
+    end
+    return ask('expand', self.id, '#tag:', flattened(values))
+end
+function frame_methods:argument(key)
+    local value = self.args[type(key) == 'table' and key.name or key]
+    return value and { expand = function() return value end }
+end
+function frame_methods:getArgument(key) return self:argument(key) end
+function frame_methods:argumentPairs() return pairs(self.args) end
+function frame_methods:newParserValue(given)
+    local wikitext = type(given) == 'table' and given.text or given
+    return { expand = function() return self:preprocess(wikitext) end }
+end
+function frame_methods:newTemplateParserValue(given)
+    return { expand = function() return self:expandTemplate(given) end }
+end
+-- A child has arguments of its own; its wikitext cannot be expanded with them.
+function frame_methods:newChild(given)
+    local parent = self
+    local child = { args = given.args or {} }
+    function child:getParent() return parent end
+    function child:getTitle() return given.title or parent:getTitle() end
+    function child:expandTemplate(values) return parent:expandTemplate(values) end
+    function child:callParserFunction(...) return parent:callParserFunction(...) end
+    function child:extensionTag(...) return parent:extensionTag(...) end
+    child.argumentPairs, child.getArgument = frame_methods.argumentPairs, frame_methods.argument
+    child.newChild = frame_methods.newChild
+    function child:preprocess(values)
+        local wikitext = type(values) == 'table' and values.text or values
+        if tostring(wikitext):find('{{{', 1, true) then
+            error('parameters of a child frame are not worked out', 2)
+        end
+        return parent:preprocess(wikitext)
+    end
+    return child
+end
+mw.ext.ParserFunctions = {
+    expr = function(expression)
+        return current:callParserFunction('#expr', expression)
+    end,
+}
+
+-- Modules.
+local libraries = { ustring = kit.ustring }
+local util = {}
+libraries.libraryUtil = util
+function util.checkType(name, number, value, expected, is_optional)
+    if not (value == nil and is_optional) and type(value) ~= expected then
+        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
+    end
+end
+function util.checkTypeMulti(name, number, value, expected)
+    for i = 1, #expected do
+        if type(value) == expected[i] then
+            return
+        end
+    end
+    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, table.concat(expected, ' or '), type(value)), 3)
+end
+function util.checkTypeForIndex(index, value, expected)
+    if type(value) ~= expected then
+        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
+    end
+end
+function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
+    if not (value == nil and is_optional) and type(value) ~= expected then
+        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
+    end
+end
+function util.makeCheckSelfFunction(library, name, self_object, described)
+    return function(self, method)
+        if self ~= self_object then
+            error(("%s: invalid %s. Did you call %s with a dot instead of a colon?"):format(library, described, method), 3)
+        end
+    end
+end
+
+local load = kit.load
+local function chunk_of(name)
+    local compiled, problem = ask('module', name)
+    if not compiled then
+        error(problem or "module '" .. tostring(name) .. "' not found", 3)
+    end
+    charge(100)
+    return load(compiled)
+end
+local loaded = {}
+function require(name)
+    if name == 'strict' then
+        return true
+    elseif libraries[name] then
+        return libraries[name]
+    end
+    if loaded[name] == nil then
+        loaded[name] = false
+        local value = chunk_of(name)(name)
+        loaded[name] = value == nil and true or value
+    elseif loaded[name] == false then
+        error("loop or previous error loading module '" .. name .. "'", 2)
+    end
+    return loaded[name]
+end
+
+local data = {}
+local views = {}
+local function refuse()
+    error('table from mw.loadData is read-only', 2)
+end
+local function view_of(value)
+    if type(value) ~= 'table' then
+        return value
+    end
+    if not views[value] then
+        views[value] = setmetatable({}, {
+            __index = function(_, key)
+                return view_of(value[key])
+            end,
+            __newindex = refuse,
+            __pairs = function()
+                local f, state, key = pairs(value)
+                return function()
+                    local inside
+                    key, inside = f(state, key)
+                    return key, view_of(inside)
+                end
+            end,
+        })
+    end
+    return views[value]
+end
+function mw.loadData(name)
+    data[name] = data[name] or chunk_of(name)(name)
+    if type(data[name]) ~= 'table' then
+        error(name .. ' returned ' .. type(data[name]) .. ', table expected', 2)
+    end
+    return view_of(data[name])
+end
+
+local function finished(...)
+    local out = mw.allToString(...)
+    kit.flush()
+    return out
+end
+return function(module, name)
+    kit.begin()
+    local value = chunk_of(module)(module)
+    if type(value) ~= 'table' then
+        error('module returns no table', 0)
+    end
+    local f = value[name]
+    if type(f) ~= 'function' and not (type(f) == 'table' and getmetatable(f) and getmetatable(f).__call) then
+        error('module has no such function', 0)
+    end
+    return finished(f(current))
+end

@@ -1,0 +1,131 @@
+-- mw.ustring: the string functions on code points instead of bytes.
+local kit = ...
+local ask, points_of, charge = kit.ask, kit.points_of, kit.charge
+local find_c = kit.of_bytes.find
+local byte_format, byte_rep, char, floor, len, sub = string.format, string.rep, string.char, math.floor, string.len, string.sub
+
+local ustring = { maxStringLength = 2097152, maxPatternLength = 10000 }
+for name, f in pairs(kit.of_points) do
+    ustring[name] = f
+end
+ustring.rep, ustring.byte = string.rep, string.byte
+
+local function text(value, name)
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+        error("bad argument #1 to '" .. name .. "' (string expected, got " .. type(value) .. ')', 3)
+    end
+    return tostring(value)
+end
+
+function ustring.len(s)
+    s = text(s, 'len')
+    if not s:find('[\128-\255]') then
+        return len(s)
+    end
+    charge(floor(len(s) / 16))
+    return ask('length', s)
+end
+
+function ustring.sub(s, i, j)
+    s = text(s, 'sub')
+    if not s:find('[\128-\255]') then
+        return sub(s, i or 1, j or -1)
+    end
+    charge(floor(len(s) / 16))
+    return ask('sub', s, i or 1, j or -1)
+end
+
+local function folding(name)
+    return function(s)
+        s = text(s, name)
+        if not s:find('[\128-\255]') then
+            return string[name](s)
+        end
+        charge(floor(len(s) / 8))
+        return ask(name, s)
+    end
+end
+ustring.upper, ustring.lower = folding('upper'), folding('lower')
+for i, form in ipairs({ 'NFC', 'NFD', 'NFKC', 'NFKD' }) do
+    ustring['to' .. form] = function(s)
+        charge(floor(len(s) / 8))
+        return ask('normalise', form, text(s, 'to' .. form))
+    end
+end
+
+local function encode(c)
+    c = floor(tonumber(c) or -1)
+    if c < 0 or c > 0x10FFFF or (c >= 0xD800 and c <= 0xDFFF) then
+        error("bad argument to 'char' (value out of range)", 3)
+    elseif c < 0x80 then
+        return char(c)
+    elseif c < 0x800 then
+        return char(0xC0 + floor(c / 64), 0x80 + c % 64)
+    elseif c < 0x10000 then
+        return char(0xE0 + floor(c / 4096), 0x80 + floor(c / 64) % 64, 0x80 + c % 64)
+    end
+    return char(0xF0 + floor(c / 262144), 0x80 + floor(c / 4096) % 64, 0x80 + floor(c / 64) % 64, 0x80 + c % 64)
+end
+
+function ustring.char(...)
+    local out = {}
+    for i = 1, select('#', ...) do
+        out[i] = encode((select(i, ...)))
+    end
+    return table.concat(out)
+end
+
+function ustring.codepoint(s, i, j)
+    i = i or 1
+    return unpack((points_of(ustring.sub(s, i, j or i))))
+end
+
+function ustring.gcodepoint(s, i, j)
+    local points = points_of(ustring.sub(s, i or 1, j or -1))
+    local k = 0
+    return function()
+        k = k + 1
+        return points[k]
+    end
+end
+
+function ustring.isutf8(s)
+    return (pcall(points_of, s))
+end
+
+function ustring.byteoffset(s, l, i)
+    local _, n, places = points_of(s)
+    i = i or 1
+    i = i < 0 and len(s) + i + 1 or i
+    local k = n + 1
+    while k > 1 and (places[k] > i) do
+        k = k - 1
+    end
+    l = l or 1
+    local wanted = k + l - (l > 0 and places[k] == i and 1 or 0)
+    return wanted >= 1 and wanted <= n and places[wanted] or nil
+end
+
+-- Widths and precisions of %s count code points.
+function ustring.format(form, ...)
+    local given, n = { ... }, 0
+    local out = form:gsub('%%([-+ #0]*)(%d*)(%.?%d*)(.)', function(flags, width, precision, kind)
+        if kind == '%' then
+            return '%'
+        end
+        n = n + 1
+        local value = given[n]
+        if kind ~= 's' then
+            return byte_format('%' .. flags .. width .. precision .. kind, value)
+        end
+        value = text(value, 'format')
+        if precision ~= '' then
+            value = ustring.sub(value, 1, tonumber(precision:sub(2)) or 0)
+        end
+        local blanks = byte_rep(' ', (tonumber(width) or 0) - ustring.len(value))
+        return flags:find('-', 1, true) and value .. blanks or blanks .. value
+    end)
+    return out
+end
+
+kit.ustring = ustring
