@@ -76,7 +76,7 @@ fuzz: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_spark.py tests/test_pipelines/test_runners/test_flink.py
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_spark.py tests/test_pipelines/test_runners/test_spark_tables.py tests/test_pipelines/test_runners/test_flink.py
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)

@@ -6,43 +6,21 @@ import argparse
 import html
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import OTHERS, S1, Slice, data_root, read_slices
 from kbsource.pages.articles import PageParser
 from kbsource.wikitext.parse import ParsedText
+from mapping.reports.leaks import MARKUP, Leak
 
-MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")
 # What these tags hold is shown as written.
 LITERAL = re.compile(
     r"<(nowiki|pre|code|syntaxhighlight|source|math|chem|ce|score|templatedata)\b[^>]*(?<!/)>(.*?)</\1\s*>",
     re.DOTALL | re.IGNORECASE,
 )
-CONTEXT_CHARS = 40
 _ENTITY_WINDOW = 6
-
-
-@dataclass(frozen=True)
-class Leak:
-    """Markup left in one place of an article.
-
-    Attributes:
-        slice: name of the dump slice.
-        title: the article's title.
-        place: ``element 7``, ``table 2`` or ``infobox 0``.
-        kind: kind of the element, or ``cell``, ``caption``, ``field``.
-        markup: what was left.
-        context: up to 40 characters before and after it.
-    """
-
-    slice: str
-    title: str
-    place: str
-    kind: str
-    markup: str
-    context: str
 
 
 class Literals:
@@ -110,16 +88,14 @@ def slice_leaks(one: Slice) -> list[Leak]:
         literals = Literals(page.text)
         for place, kind, text in page_texts(parser.parse(page).text):
             for match in literals.leaks(text):
-                before = max(0, match.start() - CONTEXT_CHARS)
-                context = text[before : match.end() + CONTEXT_CHARS].replace("\n", " ")
-                leaks.append(Leak(one.name, page.title, place, kind, match.group(), context))
+                leaks.append(Leak.at(match, title=page.title, place=place, kind=kind))
     return leaks
 
 
 def measure(data: str | None) -> dict[str, Any]:
     """Counts over all slices, S1 first."""
     rows = []
-    listed: list[Leak] = []
+    listed: list[dict[str, str]] = []
     for one in read_slices(data_root(data), (S1, *OTHERS)):
         leaks = slice_leaks(one)
         in_elements = {leak.title for leak in leaks if leak.place.startswith("element")}
@@ -133,8 +109,8 @@ def measure(data: str | None) -> dict[str, Any]:
                 ),
             }
         )
-        listed.extend(leaks)
-    return {"machine": machine(), "slices": rows, "leaks": [asdict(leak) for leak in listed]}
+        listed += [{"slice": one.name, **asdict(leak)} for leak in leaks]
+    return {"machine": machine(), "slices": rows, "leaks": listed}
 
 
 def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:

@@ -6,8 +6,7 @@ import argparse
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TA
 from mapping.amber.schema import TABLES as AMBER_TABLES
 from mapping.entity_linking.schema import TABLES as LINKING_TABLES
 from mapping.passages.schema import TABLES as PASSAGES_TABLES
+from mapping.publish.table_docs import TABLE_HEADS, Known, column_rows, markdown_table
 from mapping.qampari.schema import TABLES as QAMPARI_TABLES
 from pipelines.cli import COMMANDS
 from pipelines.commands.flags.common import Command
@@ -25,39 +25,6 @@ from pipelines.commands.flags.map_flags import takers
 from pipelines.stores.object_stores import FLAGS, SWITCHES
 
 FOLDER = Path(__file__).resolve().parent
-Known = dict[tuple[str, str, str], str]
-"""Where a column of that name, type and meaning is described."""
-
-TABLE_HEADS = {
-    "pages": "One row per article: main namespace, not a redirect; disambiguation and list pages included. In the "
-    "order of the dump. Spans are half-open `[start, end)` in Unicode code points.",
-    "redirects": "One row per redirect page of the main namespace, by title in code-point order.",
-    "rejected": "One row per page, or damaged place of a file, that could not be used.",
-    "templates": "How often each template is used, by outcome, sorted by name.",
-    "page_items": "Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id.",
-    "items": "One row per item, in the order of the dump. A chosen language takes in its variants (`en-gb` with `en`).",
-    "properties": "One row per property, in the order of the dump.",
-    "sitelinks": "One row per sitelink to a chosen wiki, in the order of the dump.",
-    "statements": "One row per statement of an item or property, in the order of the dump; references are left out. "
-    "The columns from `snak` to `globe` stand in the qualifiers again.",
-    "pageviews": "One row per title and page of the main namespace that has views, by title in code-point order, then "
-    "page id, null first.",
-    "sets": "Every AmbER set, one row each, by collection and name.",
-    "tuples": "Every property that tells an entity of a set apart, one row each, in the order of the sets.",
-    "set_queries": "Every query about an entity of a set, one row each, in the order of the sets, by task.",
-    "names": "Every name that several entities share, one of the collection among them, and what became of it; by "
-    "collection and name.",
-    "questions": "Every question that passed the filter, one row each: simple ones, compositions, intersections, then "
-    "questions about tables.",
-    "queries": "Every query that was considered, one row each, by kind.",
-    "passages": "One row per passage, in the order of the release that they are cut from.",
-    "aliases": "One row per mention and page that links with this text lead to: by mention in code-point order, the "
-    "most frequent page first, then by page id.",
-    "links": "One row per record, in the order of the release: where its link stands.",
-    "classes": "For every class all classes above it over P279 (subclass of), by number of the class, then of the "
-    "superclass. Deprecated statements are left out. To say whether an item is a film: join its P31 values with "
-    "`class_id` where `superclass_id` is Q11424.",
-}
 
 
 def tables_page() -> str:
@@ -67,8 +34,8 @@ def tables_page() -> str:
     def table(tables: Mapping[str, pa.Schema]) -> str:
         rows: list[tuple[str, ...]] = []
         for name, schema in tables.items():
-            rows += [(f"**{name}**", "", TABLE_HEADS[name]), *_rows(schema, known, name)]
-        return _table(("column", "type", "meaning"), rows)
+            rows += [(f"**{name}**", "", TABLE_HEADS[name]), *column_rows(schema, known, name)]
+        return markdown_table(("column", "type", "meaning"), rows)
 
     parts = [
         "# Tables",
@@ -99,7 +66,7 @@ def tables_page() -> str:
         ),
         table(LINKING_TABLES),
         "# Reasons and values",
-        _table(
+        markdown_table(
             ("value", "meaning"),
             [
                 ("**reason**", "why a page or an entity is in `rejected`"),
@@ -134,9 +101,9 @@ def commands_page() -> str:
             "`kbsource COMMAND --help` shows examples too. Arguments with a star are needed. Flags of `map` for one "
             "dataset are in [datasets.md](datasets.md) and [alignment.md](alignment.md#kilt-files)."
         ),
-        _table(("argument", "meaning"), rows),
+        markdown_table(("argument", "meaning"), rows),
         "## Shared options",
-        _table(("argument", "meaning"), shared),
+        markdown_table(("argument", "meaning"), shared),
         "## Stores",
         _wrapped(
             f"Every command takes Beam's flags that say where a store is and who asks it: {stores}. "
@@ -169,43 +136,6 @@ def _row(action: argparse.Action) -> tuple[str, str]:
     value = action.metavar if isinstance(action.metavar, str) else choices
     shown = f"{name} {value}" if name and action.nargs != 0 else name or f"`{value}`{mark}"
     return shown, (action.help or "") % {"default": action.default}
-
-
-def _rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Gives the rows of fields; several in a row that are like others further up stand in one, which names these."""
-    described = [(known.get(_said(field)), field) for field in fields]
-    for origin, run in groupby(described, key=lambda one: one[0]):
-        group = [field for _, field in run]
-        if origin is not None and len(group) > 1:
-            yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"
-            continue
-        for field in group:
-            name, type_, meaning = _said(field)
-            known[name, type_, meaning] = place
-            yield f"{path}`{name}`", type_, meaning
-            inner = field.type
-            while pa.types.is_list(inner):
-                inner = inner.value_type
-            if pa.types.is_struct(inner):
-                yield from _rows(inner, known, f"{place} › {field.name}", f"{path}{field.name} › ")
-
-
-def _said(field: pa.Field) -> tuple[str, str, str]:
-    """Gives name, type and meaning of a column."""
-    meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
-    return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
-
-
-def _type_name(type_: pa.DataType) -> str:
-    if pa.types.is_list(type_):
-        return f"list of {_type_name(type_.value_type)}"
-    return "struct" if pa.types.is_struct(type_) else str(type_)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [" | ".join(row) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
 
 
 def _wrapped(text: str) -> str:

@@ -35,7 +35,7 @@ from pipelines.commands.linking import link
 from pipelines.commands.qampari import construct as qampari
 from pipelines.commands.qampari import contexts as qampari_contexts
 from pipelines.commands.qampari import tasks as qampari_tasks
-from pipelines.commands.release import show, templates, verify
+from pipelines.commands.release import publish, report, show, templates, verify
 from pipelines.commands.retrieval import beir, search, trec
 from pipelines.options.fields import nearest
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -51,7 +51,9 @@ COMMANDS: tuple[Command, ...] = (
     pageviews.COMMAND,
     verify.COMMAND,
     show.COMMAND,
+    publish.COMMAND,
     templates.COMMAND,
+    report.COMMAND,
     export_kilt.COMMAND,
     locate.COMMAND,
     map_command.COMMAND,

@@ -5,7 +5,7 @@
     pages/pages-00000-of-00012.parquet      a table, here with one row per article
     index/*.arrow                           of pages: title index and page locations, memory-mapped
     manifest.json                           written last: without it there is no release
-    README.md, LICENSE, …                   what people add, see ``EXTRA``
+    README.md, LICENSE, …                   what is added on purpose, see ``EXTRA``
     BUILDING, _staging/                     only while the release is made
 """
 
@@ -23,9 +23,11 @@ BUILDING = "BUILDING"
 STAGING = "_staging"
 INDEX = "index"
 EXTRA = frozenset(
-    ["README.md", "LICENSE", "LICENSE.txt", "ATTRIBUTION.md", "CITATION.cff", "croissant.json", ".gitattributes"]
+    """
+    README.md LICENSE LICENSE.txt ATTRIBUTION.md CITATION.cff croissant.json prov.json .gitattributes hub
+    """.split()
 )
-"""Files that people add to a finished release on purpose, at its top level."""
+"""What people, or ``kbsource publish``, add to a finished release on purpose, at its top level."""
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:

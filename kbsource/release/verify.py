@@ -32,7 +32,7 @@ class VerifyReport:
         n_rows: rows of tables and lines of other files.
         counts: how much the laws were checked in, by what it is.
         has_texts: it was compared with what it was made from.
-        extra: files that people added, see ``layout.EXTRA``.
+        extra: files and folders that were added on purpose, see ``layout.EXTRA``.
     """
 
     findings: tuple[Finding, ...]
@@ -121,7 +121,7 @@ class Checking(Generic[M]):
         intact: files that are what was written.
         readable: those of them that are tables with the columns of their schema, or no tables.
         sound: those of them that have as many rows as were written.
-        extra: files that people added.
+        extra: files and folders that were added on purpose.
         n_rows: rows of tables and lines of other files.
     """
 
@@ -208,10 +208,10 @@ class Checking(Generic[M]):
 
     def _check_files(self) -> None:
         """Checks names, sizes and hashes."""
+        extra = [join(folder, name) for folder in sorted(self._folders) for name in sorted(EXTRA)]
         for file in stored_files(self.path, self.storage):
-            folder, _, name = file.rpartition("/")
-            if name in EXTRA and folder in self._folders:
-                self.extra.append(file)
+            if added := [name for name in extra if is_in(file, (name,))]:
+                self.extra += [name for name in added if name not in self.extra]
             elif file not in self.entries and file != MANIFEST and not is_in(file, self._unknown):
                 self.found.add(file, "unlisted", "remove it, or fetch the release again")
         for file, entry in sorted(self.entries.items()):

@@ -164,7 +164,10 @@ def join_lines(lines: list[Line]) -> Line:
         if text:
             if links:
                 shift = offset + len(line) - len(line.lstrip()) - length
-                moved += [(link[0] - shift, link[1] - shift, *link[2:]) for link in links]
+                moved += [
+                    (start - shift, end - shift, target, written, is_made)
+                    for start, end, target, written, is_made in links
+                ]
             texts.append(text)
             length += len(text) + 1
     return " ".join(texts), 0, moved

@@ -78,15 +78,14 @@ def _without_stray_stops(cut: CutText) -> CutText:
 
 def without_stray_marks(cut: CutText) -> CutText:
     """Gives the cut text with marks of templates' links in links only."""
-
-    def kept(text: str) -> str:
-        return text.replace(TEMPLATE_LINK, "") if TEMPLATE_LINK in text else text
-
+    mark = TEMPLATE_LINK
     pieces = [
-        (kept(gap), target, None if label is None else kept(label), _STRAY_MARK.sub("", source))
+        (gap.replace(mark, ""), target, label and label.replace(mark, ""), _STRAY_MARK.sub("", source))
+        if mark in gap or mark in source or (label and mark in label)
+        else (gap, target, label, source)
         for gap, target, label, source in cut.pieces
     ]
-    return CutText(pieces, kept(cut.rest))
+    return CutText(pieces, cut.rest.replace(mark, ""))
 
 
 class _Edit(NamedTuple):

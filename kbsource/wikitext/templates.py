@@ -27,6 +27,7 @@ _LONGEST_NAME = 512  # characters with the white space around; titles have at mo
 _UNSEEN = re.compile(
     r"[|\[<'/\]{}\x00-\x20](?:(?<=\|)[^=|\[\]{}<>]*=|(?<=\[)\[[^\[\]|]*\||(?<=/)/[^][\s|<>]*|(?<=<)/?[A-Za-z][^<>]*>)?"
 )
+_PLAIN = re.compile(r"[\w ,.;:()\u00a0\u2013-]*")
 _LINK_START = re.compile(r"\[\[([^\[\]|]*)")
 _EXAMPLE_CHARS = 80
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
@@ -87,6 +88,8 @@ def visible_chars(wikitext: str) -> int:
     >>> visible_chars("the [[Choir of Ely|choir]]")
     8
     """
+    if _PLAIN.fullmatch(wikitext):  # a quarter of the time of what follows
+        return len(wikitext) - wikitext.count(" ")
     return len(_UNSEEN.sub("", wikitext))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mapping.amber.records import TASKS, AmberSet, Collection, Task
 
-_MEASURES = ("sets", "entities_per_set", "told_apart_per_set", "properties_per_set", "queries", *TASKS)
+MEASURES = ("sets", "entities_per_set", "told_apart_per_set", "properties_per_set", "queries", *TASKS)
 PUBLISHED: Mapping[str, tuple[float, ...]] = {
     "human": (2093, 2.98, 2.03, 2.84, 23768, 5942, 5942, 11884),
     "nonhuman": (5237, 2.42, 2.06, 2.64, 55216, 13804, 13804, 27608),
@@ -55,5 +55,5 @@ class CollectionStatistics:
             name: {"made": round(100 * self._properties[name] / total, 2), "published": PUBLISHED_SHARES.get(name)}
             for name in (f"{kind} {stored}" for kind, many in self._collection.types.items() for stored in many)
         }
-        measures = zip(_MEASURES, own, published, strict=True)
+        measures = zip(MEASURES, own, published, strict=True)
         return {**{name: {"made": one, "published": of} for name, one, of in measures}, "shares": shares}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from kbsource.errors import RecordError
 from kbsource.files import Storage
 from kbsource.records import BadRecord
+from mapping.charts import Chart, Series
 from mapping.metrics.answer_lists import answer_form
 from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from mapping.metrics.scores import Mean
@@ -108,6 +109,21 @@ class AmberScores:
             },
             "rejected": {role: dict(sorted(counts.items())) for role, counts in sorted(self.rejected.items())},
         }
+
+    def gap_chart(self) -> Chart:
+        """Gives a column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
+        sets."""
+        gap = self.to_json()["popularity_gap"]
+        ends = [f"{one['from']}–{one['from'] + BIN_PERCENT} %" for one in gap["bins"][:-1]]
+        return Chart(
+            title="accuracy@1 of head less tail, in points, by gap in popularity",
+            about="By how many points the queries about heads are answered better than those about tails, by how much "
+            "more popular the head is.",
+            label_name="gap in popularity",
+            labels=(*ends, f"≥ {gap['bins'][-1]['from']} %"),
+            series=(Series("points", tuple(one["difference"] for one in gap["bins"])),),
+            level=None if gap["all"] is None else (gap["all"], f"all {gap['all']:.1f}"),
+        )
 
     def _percents(self, metric: str) -> dict[str, float]:
         return {part: _percent(mean) for part, mean in self.means[metric].items()}

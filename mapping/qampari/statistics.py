@@ -35,10 +35,14 @@ class AnswerStatistics:
         """Gives (question, side, split, qid) back, and counts them."""
         for drawn in questions:
             question, _, split, _ = drawn
-            self._kept[question.subset] += 1
-            if split is not None:
-                self._drawn[split, question.subset][len(question.answers)] += 1
+            self.add(question.subset, split, len(question.answers))
             yield drawn
+
+    def add(self, subset: str, split: str | None, n_answers: int) -> None:
+        """Counts a question; ``split`` is None for one that was not drawn."""
+        self._kept[subset] += 1
+        if split is not None:
+            self._drawn[split, subset][n_answers] += 1
 
     def values(self) -> dict[str, Any]:
         """Gives the counts as JSON values: questions kept and drawn by subset and split, and answers of these."""

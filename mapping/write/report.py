@@ -158,6 +158,11 @@ def score_bin(score: float) -> str:
     return f"{min(int(score * N_BINS + 1e-9), N_BINS) / N_BINS if score < 1 else 1.0:.2f}"
 
 
+def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Gives every bin of the histogram in order, with its spans."""
+    return [(name, scores.get(name, 0)) for name in (f"{number / N_BINS:.2f}" for number in range(N_BINS + 1))]
+
+
 def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
     """Gives every law that the counts break: what went in came out, once."""
     found = []
@@ -207,10 +212,11 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
     }
 
 
-def report_text(report: Mapping[str, Any]) -> str:
-    """Gives the report for reading."""
+def report_rows(report: Mapping[str, Any]) -> list[tuple[str, int, int | None]]:
+    """Gives what became of records and evidences: a name, set in below that of what it is part of, a count, and the
+    count that it is a share of."""
     records, counts = report["records"], report["counts"]
-    rows: list[tuple[str, int | None, int | None]] = [("records read", records["read"], None)]
+    rows: list[tuple[str, int, int | None]] = [("records read", records["read"], None)]
     rows += [(f"  excluded: {name}", n, records["read"]) for name, n in records["excluded"].items()]
     rows += [(f"  rejected: {name}", n, records["read"]) for name, n in records["rejected"].items()]
     if records["merged"]:
@@ -228,7 +234,13 @@ def report_text(report: Mapping[str, Any]) -> str:
     rows += [(f"  found by {name}", n, total) for name, n in counts["found_by"].items()]
     rows += [(f"  over {name} redirects", n, total) for name, n in counts["hops"].items()]
     rows += [(f"lost evidence: {name}", n, None) for name, n in report["lost_evidences"].items()]
-    lines = [_row(*row) for row in rows]
+    return rows
+
+
+def report_text(report: Mapping[str, Any]) -> str:
+    """Gives the report for reading."""
+    records, counts = report["records"], report["counts"]
+    lines = [_row(*row) for row in report_rows(report)]
     if (share := report["dropped_by_threshold"]) is not None:
         paper = report["dropped_in_the_paper"]
         beside = f"; in the KILT paper {paper['share']:.2%} ({paper['records']:,} records)" if paper else ""
@@ -251,8 +263,4 @@ def _row(name: str, count: int | None, total: int | None) -> str:
 
 def _bars(scores: Mapping[str, int]) -> list[str]:
     most = max(scores.values())
-    names = [f"{number / N_BINS:.2f}" for number in range(N_BINS + 1)]
-    return [
-        f"  {name}  {scores.get(name, 0):>10,}  {'#' * round(40 * scores.get(name, 0) / most)}".rstrip()
-        for name in names
-    ]
+    return [f"  {name}  {n:>10,}  {'#' * round(40 * n / most)}".rstrip() for name, n in score_bins(scores)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
 from pipelines.commands.evaluation.common import report
@@ -21,14 +19,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from kbsource.files import atomic_write, join
+    from mapping.charts import svg
     from mapping.metrics.amber import evaluate_amber
-    from mapping.metrics.amber_plot import gap_plot
+    from mapping.reports.any_report import flat_values
     from pipelines.stores.storage import storage_for
 
     files, options = from_flags(vars(args), AmberFiles), from_flags(vars(args), AmberOptions)
     storage = storage_for(*(path for path in (files.gold, files.predictions, files.metrics, files.plot) if path))
     scores = evaluate_amber(files, storage, options, reject=report)
-    written = {files.plot: gap_plot(scores)} if files.plot else {}
+    written = {files.plot: svg(scores.gap_chart())} if files.plot else {}
     for k in options.ks if files.metrics else ():
         for name, value in (("metrics", scores.metrics(k)), ("raw_metrics", {"accuracy": scores.hits[k]})):
             written[join(files.metrics or "", f"{name}@{k}.json")] = json.dumps(value, indent=4)
@@ -36,18 +35,8 @@ def _run(args: argparse.Namespace) -> int:
         with atomic_write(storage, path) as file:
             file.write(text.encode())
     said = scores.to_json()
-    print(json.dumps(said, ensure_ascii=False, indent=2) if args.json else facts_table(_flat(said)))
+    print(json.dumps(said, ensure_ascii=False, indent=2) if args.json else facts_table(flat_values(said)))
     return 1 if scores.rejected else 0
-
-
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Gives the numbers in nested JSON, each with the way to it as its name."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if inside is None:
-        yield name, value
-        return
-    for key, one in inside:
-        yield from _flat(one, f"{name} {key}".strip())
 
 
 COMMAND = Command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import shutil
 from typing import Any
@@ -25,15 +24,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from kbsource.errors import SetupError
     from kbsource.release.pages.kind import PAGES_RELEASE
-    from kbsource.release.reader import read_table
+    from kbsource.release.pages.template_losses import worst_templates
     from pipelines.stores.storage import storage_for
 
     if args.limit < 1:
         raise SetupError(f"--limit is {args.limit}; give at least 1.")
     storage = storage_for(args.release)
     PAGES_RELEASE.read(args.release, storage)
-    rows = (row for row in read_table(args.release, "templates", storage) if row["lost_chars"])
-    worst = heapq.nsmallest(args.limit, rows, key=lambda row: (-row["lost_chars"], row["name"], row["outcome"]))
+    worst = worst_templates(args.release, storage, limit=args.limit)
     if args.json:
         print(json.dumps(worst, ensure_ascii=False, indent=2))
         return 0

@@ -56,7 +56,7 @@ def _run(args: argparse.Namespace) -> int:
     verdict = "Sound" if report.is_sound else "NOT sound"
     print(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
     if report.extra:
-        print(f"Added by people, not checked: {', '.join(report.extra)}.")
+        print(f"Added beside it, not checked: {', '.join(report.extra)}.")
     return 0 if report.is_sound else 1
 
 
@@ -64,8 +64,8 @@ COMMAND = Command(
     name="verify",
     summary="recompute everything that a release claims",
     description="Recomputes hashes, counts, schemas and laws of a release of any kind from its files alone. Exit\n"
-    "code 1 when anything is not as the manifest says. A README.md, LICENSE, CITATION.cff, croissant.json or\n"
-    ".gitattributes that was added at the top is named, and no fault.",
+    "code 1 when anything is not as the manifest says. What kbsource publish and people\n"
+    "add at the top, like README.md, LICENSE and croissant.json, is named, and no fault.",
     examples=(
         "kbsource verify releases/enwiki-20261001",
         "kbsource verify --json releases/enwiki-20261001",

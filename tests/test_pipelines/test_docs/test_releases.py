@@ -9,14 +9,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kbsource.files import LocalStorage
 from kbsource.release.layout import table_of
 from kbsource.release.writer import is_id
 from mapping.kinds import KINDS, OWN_TABLES
+from mapping.publish.folder import publish
 from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini
 from tests.support.demo_datasets import map_demo
 from tests.support.entities import make
+from tests.support.published import check_published
 from tests.support.verified import verified
 
 FOLDERS = (
@@ -148,3 +151,11 @@ def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture
         assert said in " ".join(capsys.readouterr().out.split())
     assert main(["show", str(demo / "passages"), "--json"]) == 0
     assert capsys.readouterr().out == (demo / "passages" / "manifest.json").read_text()
+
+
+def test_every_kind_is_published_and_every_tool_reads_it(demo: Path, tmp_path: Path) -> None:
+    for name in FOLDERS:
+        folder = tmp_path / name
+        publish(str(demo / name), str(folder), KINDS, LocalStorage(), licence="CC-BY-SA-4.0")
+        assert verified(folder).is_sound
+        check_published(folder, tmp_path / "cache")

@@ -13,8 +13,10 @@ from kbsource.wikitext.functions.times.calendar_forms import Date, date_forms, r
 
 _CODE = re.compile(r'"[^"]*"|\\.|x[nNrg]|.', re.DOTALL)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_LONGEST = 120  # characters; no date with its steps is longer
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
+_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|z)?\s*$")  # of a day or an hour, and the t between them
 _STEP = re.compile(
     r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
 )
@@ -55,6 +57,8 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
 
     ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``now``, ``@0``; empty for the time of the revision.
     """
+    if len(written) > _LONGEST:
+        return None
     text = written.casefold().strip()
     if unix := _UNIX.fullmatch(text):
         moment = _EPOCH + datetime.timedelta(seconds=int(unix[1]))
@@ -64,7 +68,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
     steps = _STEP.findall(text)
     text = _STEP.sub("", text)
     hours = _HOURS.search(text)
-    text = _HOURS.sub("", text).replace("utc", "").strip(" ,tz")
+    text = _ZONE.sub("", _HOURS.sub("", text)).strip(" ,")
     if text in _TODAY or not text:
         if page.date is None:
             return None

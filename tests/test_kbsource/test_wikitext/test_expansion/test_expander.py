@@ -199,8 +199,9 @@ def test_modules_are_run(definition: str, expected: str) -> None:
 
 MARKUP = """{{A| {{B| {{C}} {{A}} }} {{{1}}} {{{1|x}}} {{{ | = [[ ]] [[a|b]] {| |} |- '' ''' * # : ; == {{#if:
     {{#switch: {{!}} {{PAGENAME}} <noinclude> </noinclude> <includeonly> </includeonly> <onlyinclude> </onlyinclude>
-    <nowiki> </nowiki> <!-- --> <ref> </ref> <div> <div class=navbox> </div> <table class=infobox> </table> [[Category:x]]
-    word é <span style="display:none"> </span> {{Infobox|a=b}} {{convert|5|km}} {{nowrap| &amp; { }""".split()
+    <nowiki> </nowiki> <!-- --> <ref> </ref> <div> <div class=navbox> </div> <table class=infobox> </table>
+    [[Category:x]] word é <span style="display:none"> </span> {{Infobox|a=b}} {{convert|5|km}} {{nowrap| &amp;
+    { }""".split()
 WIKITEXT = st.lists(st.sampled_from([*MARKUP, "\n", "\n", " "]), max_size=25).map("".join)
 
 

@@ -1,0 +1,210 @@
+"""The dataset card of a published release: metadata for a hub, then what a person should know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from mapping.publish.configs import Config, hub_values
+from mapping.publish.croissant import record_name
+from mapping.publish.rights import Right, hub_licences
+from mapping.publish.subject import Part, Subject
+from mapping.publish.table_docs import TABLE_HEADS, Known, column_rows, markdown_table
+
+_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
+_SUFFIXES = ("K", "K", "K", "M", "M", "M", "B")
+
+
+def cell(text: str) -> str:
+    """Gives text that somebody else wrote as a table of Markdown takes it."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+
+
+def size_category(n_rows: int) -> str:
+    """Gives the hub's name of a size.
+
+    >>> size_category(66), size_category(10_000), size_category(7_000_000), size_category(2_000_000_000)
+    ('n<1K', '10K<n<100K', '1M<n<10M', 'n>1B')
+    """
+    names = [f"{limit // 1000 ** (1 + 'KMB'.index(unit))}{unit}" for limit, unit in zip(_SIZES, _SUFFIXES, strict=True)]
+    place = sum(n_rows >= limit for limit in _SIZES)
+    if place == 0:
+        return f"n<{names[0]}"
+    return f"n>{names[-1]}" if place == len(_SIZES) else f"{names[place - 1]}<n<{names[place]}"
+
+
+def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> str:
+    """Gives the file ``README.md``."""
+    metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
+    known: Known = {}
+    sections = {
+        "What it is": _what(subject, rights),
+        "How to load it": _loading(subject, configs),
+        "Tables and files": "\n\n".join(_tables(configs, known)),
+        "Counts": "\n\n".join(_counts(subject)),
+        "How it was made": "\n\n".join(_made(subject)),
+        "Limitations": "\n".join(f"- {limit}" for limit in (*subject.about.limits, *_empty_notes(configs)))
+        or "None known.",
+        "Licence": "\n".join(f"- {right.what}: {right.shown}. {right.note}".rstrip() for right in rights)
+        + "\n\nSee [LICENSE](LICENSE) and [ATTRIBUTION.md](ATTRIBUTION.md).",
+        "Citation": "[CITATION.cff](CITATION.cff) has it in a form for programs.",
+    }
+    body = "\n\n".join(f"## {head}\n\n{text}" for head, text in sections.items())
+    return f"---\n{metadata}---\n\n# {subject.title}\n\n{body}\n"
+
+
+def _metadata(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> dict[str, Any]:
+    licences = hub_licences(rights)
+    values: dict[str, Any] = {"pretty_name": subject.title}
+    if subject.languages:
+        values["language"] = subject.languages
+    values["license"] = licences if len(licences) > 1 else licences[0]
+    if licences == ["other"]:
+        values |= {"license_name": "several", "license_link": "LICENSE"}
+    if configs:
+        values["size_categories"] = [size_category(configs[0].total)]
+    if subject.about.tasks:
+        values["task_categories"] = list(subject.about.tasks)
+    values["tags"] = [*subject.about.tags, "kbsource", "croissant"]
+    if configs:
+        values["configs"] = hub_values(configs)
+    return values
+
+
+def _what(subject: Subject, rights: tuple[Right, ...]) -> str:
+    facts = [("release", f"`{subject.whole.manifest.sha256}`"), ("format", f"`{subject.whole.manifest.format}`")]
+    if subject.wiki:
+        facts.append(("wiki", f"{subject.wiki}{f', <{subject.host}>' if subject.host else ''}"))
+    if subject.snapshot_day:
+        facts.append(("snapshot", subject.snapshot_day))
+    if subject.languages:
+        facts.append(("languages", ", ".join(subject.languages)))
+    facts.append(("licences", ", ".join(dict.fromkeys(right.shown for right in rights))))
+    return f"{subject.about.summary}\n\n{markdown_table(('', ''), facts)}"
+
+
+def _loading(subject: Subject, configs: Sequence[Config]) -> str:
+    where = subject.repo_id or "FOLDER"
+    lines: list[str] = []
+    if configs:
+        main = configs[0]
+        split = next((split for split in main.splits if main.n_rows(split)), next(iter(main.splits)))
+        lines += [
+            "from datasets import load_dataset",
+            f'rows = load_dataset("{where}", "{main.name}", split="{split}")',
+        ]
+        file = main.splits[split][0].file
+        place = file if main.table is None else file.rpartition("/")[0]
+        pattern = file if main.table is None else f"{place}/*.parquet"
+        lines += [
+            "",
+            "import duckdb, mlcroissant, pandas, polars  # inside of the folder; each alone will do",
+            f"duckdb.sql(\"select * from '{pattern}'\")",
+            f'polars.scan_parquet("{pattern}")',
+            f'pandas.read_parquet("{place}")',
+            f'spark.read.parquet("{place}")',
+            f'mlcroissant.Dataset("croissant.json").records("{record_name(main, split)}")',
+        ]
+    if "pages" in subject.whole.manifest.tables:
+        lines += [
+            "",
+            "from kbsource.lookup import KnowledgeSource",
+            'page = KnowledgeSource.open("FOLDER").by_title("Alan Turing")',
+        ]
+    parts = ["```python\n" + "\n".join(lines) + "\n```"] if lines else []
+    if any(config.table is None for config in configs):
+        parts.append(
+            "`hub/` has the records of the release's files of lines once more as Parquet, since `datasets` loads all "
+            "of a folder in one format. What has no type in common is JSON text there. kbsource does not read it."
+        )
+    parts.append(
+        "`kbsource verify FOLDER` recomputes every hash and every law of the release; the files of this folder beside "
+        "those of the release are named and no fault."
+    )
+    return "\n\n".join(parts)
+
+
+def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
+    rows = [
+        (f"`{config.name}`", split, f"{config.n_rows(split):,}", str(len(entries)))
+        for config in configs
+        for split, entries in config.splits.items()
+    ]
+    yield markdown_table(("configuration", "split", "rows", "files"), rows)
+    shown: set[tuple[str, ...]] = set()
+    for config in configs:
+        if config.table is None or config.schema is None or (config.table, *config.schema.names) in shown:
+            continue
+        shown.add((config.table, *config.schema.names))
+        columns = list(column_rows(config.schema, known, config.table))
+        head = TABLE_HEADS.get(config.table, "")
+        yield f"### {config.table}\n\n{head}\n\n{markdown_table(('column', 'type', 'meaning'), columns)}"
+
+
+def _counts(subject: Subject) -> Iterator[str]:
+    """Gives what was read and what became of it, by release."""
+    laws = [(f"`{part.folder}`" if part.folder else "all", law) for part in subject.parts if (law := law_of(part))]
+    if laws:
+        yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
+    counts = subject.whole.values.get("counts")
+    plain = [] if laws or not isinstance(counts, Mapping) else list(_flat(counts))
+    if plain:
+        yield markdown_table(("count", "n"), plain)
+    sizes = {}
+    for part in subject.parts:
+        for entry in part.entries():
+            sizes[entry.file] = entry.bytes
+    yield f"{len(sizes):,} files, {sum(sizes.values()):,} bytes; `manifest.json` has the sha256 of each."
+
+
+def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in counts.items():
+        if isinstance(value, Mapping) and not path:
+            yield from _flat(value, f"{name}, ")
+        elif isinstance(value, int):
+            yield f"{path}{name}", f"{value:,}"
+
+
+def law_of(part: Part) -> str:
+    """Gives what was read as the sum of what became of it: ``103 pages read = 66 articles + …``; empty without one."""
+    counts = part.values.get("totals") or part.values.get("records")
+    if not isinstance(counts, Mapping):
+        return ""
+    numbers = {name: sum(n.values()) if isinstance(n, Mapping) else n for name, n in counts.items()}
+    read = next((name for name in numbers if name == "read" or name.endswith("_read")), None)
+    if read is None:
+        return ""
+    terms = " + ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in numbers.items() if name != read)
+    return f"{numbers[read]:,} {read.replace('_', ' ')} = {terms}"
+
+
+def _made(subject: Subject) -> Iterator[str]:
+    code = subject.whole.values.get("code") or {}
+    version = f" {code['kbsource']} (source sha256 `{code['sha256']}`)" if {"kbsource", "sha256"} <= code.keys() else ""
+    yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."
+    if options := subject.whole.values.get("options"):
+        shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True).replace("`", "'")
+        yield f"Options that decide the bytes:\n\n```json\n{shown}\n```"
+    if len(subject.parts) > 1:
+        yield "The options of each part are in its `manifest.json`."
+    inputs = []
+    for part in subject.parts:
+        where = f"`{part.folder}`" if part.folder else "all"
+        inputs += [(where, f"`{cell(file.name)}`", f"{file.bytes:,}", f"`{file.sha256}`") for file in part.inputs()]
+        if part is subject.whole or part.sources() != subject.whole.sources():
+            inputs += [(where, f"manifest of: {name}", "", f"`{sha256}`") for name, sha256 in part.sources().items()]
+    if inputs:
+        yield "Inputs; a release stands here as its manifest:\n\n" + markdown_table(
+            ("part", "input", "bytes", "sha256"), inputs
+        )
+
+
+def _empty_notes(configs: Sequence[Config]) -> Iterator[str]:
+    if names := [f"`{config.name}`" for config in configs if config.total == 0]:
+        yield (
+            f"Without rows: {', '.join(names)}. `datasets` loads such tables with `streaming=True` only; every other "
+            "tool loads them as they are."
+        )

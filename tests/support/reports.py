@@ -1,0 +1,103 @@
+"""Small releases of rows written by hand, for reports; and what an HTML report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kbsource.files import LocalStorage
+from kbsource.release.kind import ListingKind
+from kbsource.release.manifest import InnerRelease
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_rows
+from mapping.decide.policy import Decision
+from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
+from mapping.schema import VERIFICATION
+from mapping.sources.reading.base import Split, Tally
+from mapping.write.kind import ALIGNMENT, write_report
+from mapping.write.report import AlignmentCounts, report_values, score_bin
+
+RELEASE = {"wiki": "enwiki", "dump_date": "20260101", "manifest_sha256": "0" * 64}
+JUDGED = pa.schema([*ALIGNMENT_ROWS, *VERIFICATION])
+
+
+def write_listing(
+    folder: Path,
+    kind: ListingKind,
+    tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]],
+    *,
+    report: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    parts: Sequence[InnerRelease] = (),
+) -> Path:
+    """Writes a finished release of some kind; what a row does not say is null. ``parts`` lie in it."""
+    output, storage = str(folder), LocalStorage()
+    kept = [part.folder for part in parts]
+    with ReleaseFolder(output, storage, kind=kind, kept=kept):
+        pass
+    files = [
+        write_rows(
+            ([row.get(name) for name in schema.names] for row in rows), table, schema, output=output, storage=storage
+        )
+        for table, (schema, rows) in tables.items()
+    ]
+    files.append(write_report(report, output=output, storage=storage))
+    commit(kind, kind.listing(files, facts), output, storage, kept=kept)
+    return folder
+
+
+def span_row(ordinal: int, score: float | None, **values: Any) -> dict[str, Any]:
+    """Gives a row of the table of alignments."""
+    return {
+        "ordinal": ordinal, "example_id": f"r{ordinal}", "output": 0, "evidence": 0, "file": "f", "line": 1,
+        "page_kind": "title", "page_value": "Brack", "evidence_text": "It has 5 isles.", "outcome": "near",
+        "page_id": 1, "title": "Brack", "hops": 0, "score": score, "text": "It has 6 isles.", "is_written": True,
+        **values,
+    }  # fmt: skip
+
+
+def write_alignment(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    schema: pa.Schema = ALIGNMENT_ROWS,
+    dataset: str = "fever",
+    split: Split = "dev",
+    **tables: tuple[pa.Schema, Iterable[Mapping[str, Any]]],
+) -> Path:
+    """Writes an alignment of records of one evidence each."""
+    counts = AlignmentCounts()
+    for row in rows:
+        counts.add_record(Decision(None, ()), [], threshold=0.5)
+        counts.evidences[row["outcome"]] += 1
+        if row["score"] is not None:
+            counts.scores[score_bin(row["score"])] += 1
+    tally = Tally(records=len(rows), examples=len(rows), evidences=len(rows))
+    report = report_values(tally, counts, dataset=dataset, split=split)
+    facts = {"dataset": dataset, "split": split, "release": RELEASE, "options": {"threshold": 0.5}}
+    return write_listing(folder, ALIGNMENT, {"alignments": (schema, rows), **tables}, report=report, facts=facts)
+
+
+class Shown(HTMLParser):
+    """What a page shows: its texts, and its tags with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    @property
+    def text(self) -> str:
+        """All of it, blanks as one."""
+        return " ".join("".join(self.texts).split())

@@ -1,0 +1,92 @@
+"""Which licence a release is under, by its manifest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.release.kind import Kind
+from mapping.kinds import KINDS
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.publish.card import cell
+from mapping.publish.citation import citation_text
+from mapping.publish.rights import LICENCES, attribution_text, hub_licences, licence_text, rights_of
+from mapping.publish.subject import Part, Subject, about, toml_facts
+from mapping.sources import DATASETS
+from mapping.write.kind import ALIGNMENT
+
+
+def _subject(kind: Kind[Any], facts: dict[str, Any], **given: Any) -> Subject:
+    return Subject(parts=(Part("", kind, kind.manifest.from_json({"format": kind.format, **facts}, "here")),), **given)
+
+
+def _release(wiki: str, date: str | None) -> dict[str, Any]:
+    return {"release": {"wiki": wiki, "dump_date": date, "manifest_sha256": "0" * 64}}
+
+
+@pytest.mark.parametrize(
+    ("wiki", "date", "licence"),
+    [
+        ("enwiki", "20260101", "CC-BY-SA-4.0"),
+        ("zh_yuewiki", "20230607", "CC-BY-SA-4.0"),
+        ("enwiki", "20230601", "CC-BY-SA-3.0"),
+        ("enwiki", "20190801", "CC-BY-SA-3.0"),
+    ],
+)
+def test_text_of_wikipedia_is_under_the_licence_of_its_day(wiki: str, date: str, licence: str) -> None:
+    subject = _subject(PASSAGES_CORPUS, _release(wiki, date))
+    assert [right.licence for right in rights_of(subject)] == [licence]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (_release("miniwiki", "20260101"), "wiki miniwiki: no Wikipedia"),
+        (_release("enwiktionary", "20260101"), "wiki enwiktionary: no Wikipedia"),
+        (_release("enwiki", None), "its manifest names no dump with a date"),
+        ({}, "its manifest names no dump with a date"),
+    ],
+)
+def test_where_the_licence_is_not_known_it_must_be_given(facts: dict[str, Any], said: str) -> None:
+    with pytest.raises(SetupError, match=said):
+        rights_of(_subject(PASSAGES_CORPUS, facts))
+    given = rights_of(_subject(PASSAGES_CORPUS, facts, licence="CC-BY-4.0"))
+    assert [right.licence for right in given] == ["CC-BY-4.0"]
+
+
+def test_a_data_set_keeps_its_own_licence() -> None:
+    facts = {**_release("enwiki", "20260101"), "dataset": "hotpotqa", "split": "dev"}
+    subject = _subject(ALIGNMENT, facts)
+    rights = rights_of(subject)
+    assert hub_licences(rights) == ["cc-by-sa-4.0"]
+    text, citation = attribution_text(subject, rights), citation_text(subject, rights)
+    assert "records of HotpotQA: by the authors of HotpotQA" in text
+    assert "<https://en.wikipedia.org/?curid=N>" in text
+    assert "license: CC-BY-SA-4.0" in citation
+    assert "title: HotpotQA" in citation
+
+
+def test_what_may_not_be_passed_on_is_said() -> None:
+    facts = {**_release("enwiki", "20260101"), "dataset": "aidayago2", "split": "dev"}
+    subject = _subject(ALIGNMENT, facts)
+    rights = rights_of(subject)
+    assert hub_licences(rights) == ["cc-by-sa-4.0", "cc-by-sa-3.0"]
+    assert "Reuters" in licence_text(subject, rights)
+    unknown = rights_of(_subject(ALIGNMENT, {**facts, "dataset": "triviaqa"}))
+    assert hub_licences(unknown) == ["other"]
+
+
+def test_what_a_manifest_says_is_no_markup() -> None:
+    subject = _subject(PASSAGES_CORPUS, _release("en<b>`|\nwiki", "2026<i>0101"), licence="CC-BY-4.0")
+    assert (subject.wiki, subject.snapshot, subject.version) == ("enbwiki", None, "1.0.0")
+    assert cell("a|b`c\n<d>") == "a\\|b'c &lt;d>"
+
+
+def test_every_kind_is_described_and_every_data_set_has_its_rights() -> None:
+    known = toml_facts("licences.toml")
+    assert set(known["dataset"]) == set(DATASETS) - {"jsonl"}
+    assert {facts["licence"] for facts in known["dataset"].values() if "licence" in facts} <= set(LICENCES)
+    assert {kind.format.rpartition("-")[0] for kind in KINDS} == set(toml_facts("kinds.toml"))
+    assert all(about(kind).title and about(kind).holds for kind in KINDS)
