@@ -135,6 +135,12 @@ def test_what_a_module_sees(lua: str, expected: str) -> None:
     assert said(lua) == expected
 
 
+def test_without_the_extra_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    page = parsed("({{Zzz run}})", {"M": "return {f = function() return 1 end}"}, {"Zzz run": "{{#invoke:M|f}}"})
+    assert page.templates[0].outcome == "unknown"
+
+
 def test_bytecode_is_no_module() -> None:
     page = parsed("({{Zzz run}})", {"M": "\x1bLua"}, {"Zzz run": "{{#invoke:M|f}}"})
     assert page.templates[0].outcome == "unknown"
