@@ -49,7 +49,14 @@ def write_dumps(folder: Path) -> str:
         page_xml(100 + n, f"{LOCAL_NAMES[10]}:{name}", text, ns=10, redirect=target)
         for n, (name, (text, target)) in enumerate(TEMPLATES.items())
     ]
-    templates.append(page_xml(200, f"{LOCAL_NAMES[828]}:Numbers", "return {sum = function(frame) return frame.args[1] + frame.args[2] end}", ns=828))
+    templates.append(
+        page_xml(
+            200,
+            f"{LOCAL_NAMES[828]}:Numbers",
+            "return {sum = function(frame) return frame.args[1] + frame.args[2] end}",
+            ns=828,
+        )
+    )
     for number, pages in enumerate((articles, templates), 1):
         path = folder / f"ltgwiki-20260101-pages-articles{number}.xml"
         path.write_bytes(dump_xml(pages, header=_HEADER))

@@ -47,6 +47,9 @@ class Modules(Protocol):
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """Gives the compiled module of a name in normal form, and what is wrong where there is none."""
 
+    def library(self, name: str) -> bytes | None:
+        """Gives a compiled part of the library."""
+
 
 class Host:
     """Answers the questions of one run of a module.
@@ -222,6 +225,7 @@ _QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
     "preprocess": Host._preprocess,
     "expand": Host._expand,
     "module": Host._module,
+    "library": lambda host, name: host._modules.library(name),
     "namespaces": Host._namespaces,
     "namespace": Host._namespace,
     "title": Host._title,

@@ -15,9 +15,10 @@ MAX_MEMORY = 24 << 20
 """Bytes that a module may take; what MediaWiki allows is twice as much, for all modules of a page together."""
 MAX_NESTED = 10
 """Modules at work, each called by wikitext of the one before."""
-_UNITS_A_RUN = 50  # of making a state and loading the library
+_UNITS_A_RUN = 250  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
-_LIBRARY = ("sandbox", "matcher", "patterns", "ustring", "language", "text", "html", "pages", "frame")
+_LIBRARY = ("sandbox", "patterns", "frame", "matcher", "ustring", "language", "text", "html", "pages")
+_LOADED_AT_ONCE = _LIBRARY[:3]  # the others when they are asked for
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
@@ -56,9 +57,9 @@ class LuaModules:
         self._n_bytes = 0
         self._n_running = 0
         folder = resources.files("kbsource.wikitext.lua").joinpath("library")
-        self._library = [
-            self._compile(folder.joinpath(f"{name}.lua").read_text("utf-8"), f"={name}")[0] for name in _LIBRARY
-        ]
+        self._library = {
+            name: self._compile(folder.joinpath(f"{name}.lua").read_text("utf-8"), f"={name}")[0] for name in _LIBRARY
+        }
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """Gives the compiled module of a name in normal form, and what is wrong where there is none."""
@@ -75,6 +76,10 @@ class LuaModules:
                 self._n_bytes = len(found[0] or b"")
             self._compiled[name] = found
         return found
+
+    def library(self, name: str) -> bytes | None:
+        """Gives a compiled part of the library."""
+        return self._library[name]
 
     def __call__(self, module: str, function: str, frame: Frame) -> str | None:
         """Gives the wikitext that a function of a module returns; None where it fails."""
@@ -115,8 +120,8 @@ class LuaModules:
     def _start(self, host: Host) -> Any:
         state = _new_state()
         load, kit = state.eval(_LOAD), state.table()
-        for compiled in self._library:
-            run = load(compiled, kit, host)
+        for name in _LOADED_AT_ONCE:
+            run = load(self._library[name], kit, host)
         return run
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
+from pipelines.cli import main
 from pipelines.commands.build import summary_text
 from tests.support import defined_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
@@ -39,6 +41,7 @@ def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(buil
         ("Juosataisa", "expanded", 1, 0),
         ("Loop", "unknown", 1, 0),
         ("Nowhere", "unknown", 1, 0),
+        ("Sum", "unknown", 1, 0),  # what it invokes is not run
         ("Taiss:Zeime-de", "expanded", 1, 8),
         ("Twice", "expanded", 1, 8),
         ("Zeime de", "expanded", 1, 8),
@@ -64,6 +67,16 @@ def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:
     assert paragraphs(tmp_path / "release")["Counted"] == "It has 5 gates."
     assert {row["name"]: row["outcome"] for row in rows(tmp_path / "release", "templates")}["Sum"] == "invoked"
     assert summary.manifest.options["templates"] == "lua"
+
+
+def test_modules_are_not_run_without_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "lupa", None)
+    dump, output = defined_wiki.write_dumps(tmp_path), tmp_path / "release"
+    assert main(["build", "--dump", dump, "--output", str(output), "--templates", "lua"]) == 2
+    assert "pip install 'kbsource[lua]'" in capsys.readouterr().err
+    assert not output.exists()
 
 
 def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:

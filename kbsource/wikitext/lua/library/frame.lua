@@ -2,9 +2,43 @@
 local kit = ...
 local ask, charge = kit.ask, kit.charge
 
-mw = { ustring = kit.ustring, text = kit.text, uri = kit.uri, html = kit.html, title = kit.title, site = kit.site, language = kit.language,
-    message = kit.message, wikibase = kit.wikibase, ext = {} }
-mw.getContentLanguage, mw.getLanguage = kit.language.getContentLanguage, kit.language.new
+-- Parts of the library are loaded when they are first asked for: most modules need few.
+local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
+    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'text', html = 'html', title = 'pages', site = 'pages',
+    wikibase = 'pages', language = 'language', message = 'language', messages = 'language' }
+local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true }
+local load, setfenv, rawget, rawset = kit.load, kit.setfenv, rawget, rawset
+local untouched = {} -- the globals as they are before a module can change them
+for name, value in next, _G do
+    if type(value) == 'table' then
+        local copy = {}
+        for key, inside in next, value do
+            copy[key] = inside
+        end
+        value = copy
+    end
+    untouched[name] = value
+end
+setmetatable(kit, {
+    __index = function(_, name)
+        if home[name] then
+            local part = load(ask('library', home[name]))
+            setfenv(part, untouched)
+            part(kit)
+            return rawget(kit, name)
+        end
+    end,
+})
+mw = setmetatable({ ext = {} }, {
+    __index = function(t, name)
+        if open[name] then
+            rawset(t, name, kit[name])
+            return rawget(t, name)
+        end
+    end,
+})
+function mw.getContentLanguage() return kit.language.new() end
+function mw.getLanguage(code) return kit.language.new(code) end
 
 local function nothing() end
 mw.log, mw.logObject, mw.addWarning, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing, nothing
@@ -184,7 +218,7 @@ mw.ext.ParserFunctions = {
 }
 
 -- Modules.
-local libraries = { ustring = kit.ustring }
+local libraries = {}
 local util = {}
 libraries.libraryUtil = util
 function util.checkType(name, number, value, expected, is_optional)
@@ -218,7 +252,6 @@ function util.makeCheckSelfFunction(library, name, self_object, described)
     end
 end
 
-local load = kit.load
 local function chunk_of(name)
     local compiled, problem = ask('module', name)
     if not compiled then
@@ -231,6 +264,8 @@ local loaded = {}
 function require(name)
     if name == 'strict' then
         return true
+    elseif name == 'ustring' then
+        return kit.ustring
     elseif libraries[name] then
         return libraries[name]
     end

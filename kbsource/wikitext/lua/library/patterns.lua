@@ -2,7 +2,7 @@
 --
 -- C's matcher is faster than ours: it takes the patterns whose worst case is small.
 local kit = ...
-local charge, points_of, codes_of, compile, run = kit.charge, kit.points_of, kit.codes_of, kit.compile, kit.run
+local charge = kit.charge
 local sub, len, find_c, match_c, gmatch_c, gsub_c = string.sub, string.len, string.find, string.match, string.gmatch, string.gsub
 local type, error, select, tostring, tonumber, unpack, concat = type, error, select, tostring, tonumber, unpack, table.concat
 local floor, huge, min = math.floor, math.huge, math.min
@@ -35,13 +35,13 @@ end
 
 -- Makes find, match, gmatch and gsub: of bytes, or of code points.
 local function make(is_unicode)
-    local classes = is_unicode and kit.classes_of_points or kit.classes_of_bytes
     local programs = {}
     local function program_of(p, anchors)
         local key = (anchors and '^' or ' ') .. p
         local program = programs[key]
         if not program then
-            program = compile((is_unicode and points_of or codes_of)(p), classes, anchors)
+            program = is_unicode and kit.compile(kit.points_of(p), kit.classes_of_points, anchors)
+                or kit.compile(kit.codes_of(p), kit.classes_of_bytes, anchors)
             programs[key] = program
         end
         return program
@@ -60,9 +60,9 @@ local function make(is_unicode)
     local function subject(s)
         charge(floor(len(s) / 8))
         if is_unicode then
-            return points_of(s)
+            return kit.points_of(s)
         end
-        return codes_of(s)
+        return kit.codes_of(s)
     end
     local function piece(s, places, from, to)
         if places then
@@ -88,6 +88,7 @@ local function make(is_unicode)
         return init < 1 and 1 or init
     end
     local function search(program, a, n, init, starts, ends)
+        local run = kit.run
         for i = init, program.anchored and init or n + 1 do
             local finish = run(program, a, n, i, 1, starts, ends)
             if finish then
@@ -115,8 +116,8 @@ local function make(is_unicode)
             if not from then
                 return nil
             end
-            local before = select(2, points_of(sub(s, 1, from - 1)))
-            return before + 1, before + select(2, points_of(p))
+            local before = select(2, kit.points_of(sub(s, 1, from - 1)))
+            return before + 1, before + select(2, kit.points_of(p))
         end
         if is_fast(s, p) then
             return find_c(s, p, init)
@@ -221,7 +222,7 @@ local function make(is_unicode)
         local starts, ends = {}, {}
         local out, i, count = {}, 1, 0
         while count < limit do
-            local finish = run(program, a, n, i, 1, starts, ends)
+            local finish = kit.run(program, a, n, i, 1, starts, ends)
             if finish then
                 count = count + 1
                 local whole = piece(s, places, i, finish)
