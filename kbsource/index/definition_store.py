@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.identity import title_hash
-from kbsource.index.title_index import MappedStrings, numbers, open_mapped, title_keys, write_index_file
+from kbsource.index.mapped_files import MappedStrings, numbers, open_mapped, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 

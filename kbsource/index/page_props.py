@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.errors import SetupError
-from kbsource.index.title_index import numbers, open_mapped, write_index_file
+from kbsource.index.mapped_files import numbers, open_mapped, write_index_file
 from kbsource.runtime.sorted_runs import SortedRuns
 
 FILE = "page_props.arrow"

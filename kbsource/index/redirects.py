@@ -13,7 +13,8 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA, read_index_file
+from kbsource.index.mapped_files import read_index_file
+from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA
 from kbsource.languages import language
 from kbsource.records import RedirectRow
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
+from kbsource.index.mapped_files import read_index_file, title_keys, write_index_file
 from kbsource.index.title_index import (
     ARTICLE,
     ARTICLES_FILE,
@@ -31,9 +32,6 @@ from kbsource.index.title_index import (
     STATUSES,
     TITLES_FILE,
     TITLES_SCHEMA,
-    read_index_file,
-    title_keys,
-    write_index_file,
 )
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
 

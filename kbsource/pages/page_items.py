@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
 from kbsource.files import Storage
+from kbsource.index.mapped_files import read_index_file, write_index_file
 from kbsource.index.page_props import CLAIMS
-from kbsource.index.title_index import TitleIndex, read_index_file, write_index_file
+from kbsource.index.title_index import TitleIndex
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import write_small_table
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kbsource.errors import RecordError
-from kbsource.index.title_index import numbers
+from kbsource.index.mapped_files import numbers
 from kbsource.records import (
     Anchor,
     Cell,

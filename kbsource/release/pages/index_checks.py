@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kbsource.index.title_index import ARTICLE, ARTICLES_FILE, STATUSES, TITLES_FILE, TitleIndex, title_keys
+from kbsource.index.mapped_files import title_keys
+from kbsource.index.title_index import ARTICLE, ARTICLES_FILE, STATUSES, TITLES_FILE, TitleIndex
 from kbsource.release.layout import index_path
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from kbsource.files import Storage, base_name, join
-from kbsource.index.title_index import numbers, open_mapped
+from kbsource.index.mapped_files import numbers, open_mapped
 from kbsource.release.layout import INDEX
 from kbsource.release.manifest import Manifest
 

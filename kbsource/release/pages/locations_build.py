@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
 from kbsource.files import CHUNK_BYTES, Storage, join
-from kbsource.index.title_index import BATCH_ROWS, write_index_file
+from kbsource.index.mapped_files import write_index_file
+from kbsource.index.title_index import BATCH_ROWS
 from kbsource.release.layout import index_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import Storage, join, storage_or_local
-from kbsource.index.title_index import numbers
+from kbsource.index.mapped_files import numbers
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.reader import opened_table
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
+from kbsource.index.mapped_files import read_index_file
 from kbsource.index.page_props import PageProps, QidConflict, build_page_props
-from kbsource.index.title_index import read_index_file
 
 
 def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:

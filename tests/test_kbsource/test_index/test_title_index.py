@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import kbsource.index.title_index
 from kbsource.errors import SetupError
 from kbsource.identity import title_hash
-from kbsource.index.title_index import Resolution, TitleIndex, numbers, title_keys
+from kbsource.index.mapped_files import numbers, title_keys
+from kbsource.index.title_index import Resolution, TitleIndex
 from kbsource.index.title_index_build import (
     TitleIndexReport,
     build_title_index,

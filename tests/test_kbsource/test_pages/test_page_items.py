@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.files import LocalStorage
+from kbsource.index.mapped_files import write_index_file
 from kbsource.index.page_props import CLAIMS
-from kbsource.index.title_index import write_index_file
 from kbsource.pages.page_items import write_page_items
 from kbsource.release.pages.locations import PAGES_SCHEMA
 from kbsource.wikidata.reader import WikidataTables
