@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import re
 import shutil
@@ -115,6 +116,7 @@ def build_site(output: Path, *, demo: Path | None = None) -> None:
     from mkdocs.config import load_config
     from pymdownx.slugs import slugify
 
+    logging.getLogger("mkdocs").setLevel(logging.WARNING)  # which are what fails it, whatever the root's level
     with tempfile.TemporaryDirectory() as scratch:
         staged = Path(scratch)
         if demo is not None:

@@ -20,6 +20,8 @@ _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "t
 _SPLIT = re.compile(r"(?:^|(?<=[-_/]))(train|dev|validation|test)(_without_\w+?)?(?:$|(?=[-_/]))")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _LINES = (".jsonl", ".csv", ".tsv")
+_HEADS = frozenset({b"id\ttext\ttitle", b"query-id\tcorpus-id\tscore"})
+"""First lines of the tables with tabs that name their columns; KILT's, ColBERT's and maps of titles do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Config:
 def configs_of(subject: Subject, path: str, storage: Storage) -> list[Config]:
     """Gives everything that can be loaded, what is loaded where nothing is named first.
 
-    Files of lines without a line are left out: nothing tells what is in them.
+    Files of lines without a line, and tables with tabs that do not name their columns, are left out: nothing tells
+    what is in them.
 
     Args:
         subject: what is published.
@@ -68,7 +71,7 @@ def configs_of(subject: Subject, path: str, storage: Storage) -> list[Config]:
     """
     found: dict[str, Config] = {}
     for part in subject.parts:
-        for config, split, entries in (*_tables(part, path, storage), *_lines(part)):
+        for config, split, entries in (*_tables(part, path, storage), *_lines(part, path, storage)):
             found.setdefault(config.name, config).splits.setdefault(split, []).extend(entries)
     main = subject.about.main
     return sorted(found.values(), key=lambda config: (not _is_named(config, main), config.total == 0))
@@ -97,11 +100,19 @@ def _tables(part: Part, path: str, storage: Storage) -> Iterator[tuple[Config, s
         yield Config(_prefixed(part, table), table, schema), _split_of(part), located
 
 
-def _lines(part: Part) -> Iterator[tuple[Config, str, list[FileEntry]]]:
+def _lines(part: Part, path: str, storage: Storage) -> Iterator[tuple[Config, str, list[FileEntry]]]:
     for entry in part.manifest.files:
-        if entry.bytes and entry.file.endswith(_LINES):
+        if entry.bytes and entry.file.endswith(_LINES) and _has_columns(join(path, part.located(entry).file), storage):
             name, split = named_lines(entry.file)
             yield Config(_prefixed(part, name), None, None), split or _split_of(part), [part.located(entry)]
+
+
+def _has_columns(path: str, storage: Storage) -> bool:
+    """Says whether a file of lines tells what its columns are."""
+    if not path.endswith(".tsv"):
+        return True
+    with storage.open_read(path) as file:
+        return file.read(max(map(len, _HEADS)) + 1).partition(b"\n")[0] in _HEADS
 
 
 def named_lines(file: str) -> tuple[str, str | None]:

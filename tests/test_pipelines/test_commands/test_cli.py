@@ -59,7 +59,8 @@ def test_help_of_every_command_has_examples(name: str, capsys: pytest.CaptureFix
         main([name, "--help"])
 
     assert caught.value.code == 0
-    assert f"examples:\n  kbsource {name} " in capsys.readouterr().out
+    _, _, examples = capsys.readouterr().out.partition("examples:\n")
+    assert f"kbsource {name}" in examples
 
 
 @pytest.mark.parametrize(

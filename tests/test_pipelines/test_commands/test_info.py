@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ def test_a_release_of_pages_says_what_it_is(release: Path, capsys: pytest.Captur
     text = capsys.readouterr().out
 
     said = " ".join(text.split())
+    assert re.search(r" 66 [0-9.]+ kB 1 pages/ 20 [0-9.]+ kB 1 redirects/", said)
     for part in (
         "kind release of pages",
         "wiki miniwiki",
@@ -22,8 +24,6 @@ def test_a_release_of_pages_says_what_it_is(release: Path, capsys: pytest.Captur
         "languages en",
         "made by kbsource build (kbsource ",
         "counts pages read 103 articles 66 redirects 20 other namespaces 15",
-        "66 88.",
-        "1 pages/ 20 ",
         "miniwiki-20260101-pages-articles-multistream.xml.bz2",
         f"kbsource show {release} TITLE",
     ):
