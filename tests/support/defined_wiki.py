@@ -41,6 +41,9 @@ TEMPLATES: dict[str, tuple[str, str | None]] = {
 }
 """Wikitext of the templates by name, and where they redirect to."""
 
+MODULES = {"Numbers": "return {sum = function(frame) return frame.args[1] + frame.args[2] end}"}
+"""Source of the modules by name."""
+
 
 def write_dumps(folder: Path) -> str:
     """Writes the files, articles first, and gives the pattern of their names."""
@@ -49,14 +52,10 @@ def write_dumps(folder: Path) -> str:
         page_xml(100 + n, f"{LOCAL_NAMES[10]}:{name}", text, ns=10, redirect=target)
         for n, (name, (text, target)) in enumerate(TEMPLATES.items())
     ]
-    templates.append(
-        page_xml(
-            200,
-            f"{LOCAL_NAMES[828]}:Numbers",
-            "return {sum = function(frame) return frame.args[1] + frame.args[2] end}",
-            ns=828,
-        )
-    )
+    templates += [
+        page_xml(200 + n, f"{LOCAL_NAMES[828]}:{name}", source, ns=828)
+        for n, (name, source) in enumerate(MODULES.items())
+    ]
     for number, pages in enumerate((articles, templates), 1):
         path = folder / f"ltgwiki-20260101-pages-articles{number}.xml"
         path.write_bytes(dump_xml(pages, header=_HEADER))

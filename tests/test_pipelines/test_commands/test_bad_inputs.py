@@ -74,7 +74,9 @@ BAD: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+@pytest.mark.parametrize(
+    "name", [command.name for command in COMMANDS if command.name != "demo"]
+)  # which needs nothing
 def test_a_command_without_arguments_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         code = main([name])

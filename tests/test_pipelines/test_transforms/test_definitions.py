@@ -28,7 +28,7 @@ def test_templates_of_all_ranges_are_in_one_store(tmp_path: Path, is_stored: boo
     found = DefinitionStore(str(tmp_path / "store"), read.site)
 
     assert found.source("Twice") == found.source("Zeime-de") == defined_wiki.TEMPLATES["Zeime-de"][0]
-    assert (found.source("Loop"), found.module("Numbers")) == (None, "return {}")
+    assert (found.source("Loop"), found.module("Numbers")) == (None, defined_wiki.MODULES["Numbers"])
     assert len(found) == len(defined_wiki.TEMPLATES)
 
 
