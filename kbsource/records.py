@@ -196,6 +196,7 @@ class Page:
     elements: tuple[Element, ...]
     anchors: tuple[Anchor, ...]
     categories: tuple[str, ...]
+    template_categories: tuple[str, ...]
     redirects: tuple[str, ...]
     tables: tuple[Table, ...]
     infoboxes: tuple[Infobox, ...]

@@ -117,6 +117,9 @@ PAGES = pa.schema(
         field("elements", pa.list_(ELEMENT), "title, headings, paragraphs and list items in order"),
         field("anchors", pa.list_(ANCHOR), "internal links, ordered by element and start"),
         field("categories", pa.list_(pa.string()), "category names without prefix, in order of first use"),
+        field(
+            "template_categories", pa.list_(pa.string()), "those of them that only templates give, in the same order"
+        ),
         field("redirects", pa.list_(pa.string()), "titles that lead here, sorted"),
         field("tables", pa.list_(TABLE), "tables in order"),
         field("infoboxes", pa.list_(INFOBOX), "infoboxes in order"),

@@ -157,6 +157,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
         elements=text.elements,
         anchors=tuple(anchors),
         categories=text.categories,
+        template_categories=text.template_categories,
         redirects=resolver.redirects_to(page_id),
         tables=tuple(table(one) for one in text.tables),
         infoboxes=tuple(infobox(one) for one in text.infoboxes),

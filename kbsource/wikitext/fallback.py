@@ -43,6 +43,7 @@ def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
         elements=tuple(elements),
         anchors=(),
         categories=(),
+        template_categories=(),
         tables=(),
         infoboxes=(),
         templates=(),

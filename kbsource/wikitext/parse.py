@@ -54,6 +54,7 @@ class ParsedText:
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...]
     categories: tuple[str, ...]
+    template_categories: tuple[str, ...]
     tables: tuple[ParsedTable, ...]
     infoboxes: tuple[ParsedInfobox, ...]
     templates: tuple[TemplateUse, ...]
@@ -132,7 +133,8 @@ class WikitextParser:
         return ParsedText(
             elements=tuple(blocks.elements),
             anchors=tuple(blocks.anchors),
-            categories=tuple(dict.fromkeys(walked.categories)),
+            categories=tuple(walked.categories),
+            template_categories=tuple(name for name, is_made in walked.categories.items() if is_made),
             tables=tables,
             infoboxes=infoboxes,
             templates=tuple(

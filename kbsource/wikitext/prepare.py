@@ -196,7 +196,8 @@ class PagePreparation:
         """Gives what a template shows by its definition; None where there is none, or nothing comes of it."""
         if self._expansion is None or ("\n==" in inner and _HEADING_IN_TEMPLATE.search(inner)):
             return None
-        outcome, text, is_infobox = self._expansion.expand(inner, name)
+        outcome, text, is_infobox, n_modules = self._expansion.expand(inner, name)
+        self.losses["module"] += n_modules
         if outcome == "unknown":
             return None
         if outcome == "bound":

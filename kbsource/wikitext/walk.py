@@ -22,11 +22,11 @@ A bare tuple: there are more of them than of anything else.
 
 class Walked(NamedTuple):
     """Plain text (newlines kept, literal characters as what they stand for) with its links in order, and the
-    categories met."""
+    categories met: whether only templates put the page there, by name."""
 
     text: str
     links: list[Link]
-    categories: list[str]
+    categories: dict[str, bool]
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
@@ -73,7 +73,7 @@ class Walker:
         self._length = 0
         self._ends_in_space = False
         self._links: list[Link] = []
-        self._categories: list[str] = []
+        self._categories: dict[str, bool] = {}
 
     def walk(self, cut: CutText) -> Walked:
         """Gives the text that the pieces show; every link of the pieces is complete."""
@@ -112,7 +112,7 @@ class Walker:
                 kind = target[0]
                 if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
                     after_link = False
-                    self._hide(target)
+                    self._hide(target, is_made=is_made)
                     continue
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
@@ -187,9 +187,10 @@ class Walker:
             missing -= len(piece)
         return "".join(reversed(pieces))
 
-    def _hide(self, target: Target) -> None:
+    def _hide(self, target: Target, *, is_made: bool) -> None:
         if target.kind == "category":
-            self._categories.append(target.title.partition(":")[2])
+            name = target.title.partition(":")[2]
+            self._categories[name] = is_made and self._categories.get(name, True)
         else:
             self._losses[target.kind] += 1
 
@@ -238,7 +239,7 @@ class Walker:
         written = written.removeprefix(TEMPLATE_LINK)
         target = self._parse(unliteral(written))
         if target.kind in _HIDDEN:
-            self._hide(target)
+            self._hide(target, is_made=is_made)
             return False
         start = self._length
         if link.text is None:

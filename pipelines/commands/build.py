@@ -87,12 +87,16 @@ def summary_text(summary: BuildSummary) -> str:
     if n_definitions := findings.get("template_definitions"):
         rows += [("template definitions", n_definitions)]
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
+    n_modules = findings.get("loss_module", 0)
+    rows += [("calls of Lua modules without a result", n_modules)] if n_modules else []
     missing = summary.titles_not_found
     remarks = (
         [f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}"] if missing else []
     )
     if manifest.options["templates"] == "definitions" and not n_definitions:
         remarks.append("The dump defines no templates (namespace 10): those that no rule knows show nothing.")
+    if n_modules and manifest.options["templates"] == "definitions":
+        remarks.append("Definitions call Lua modules, which --templates lua runs.")
     remark = "\n".join(remarks) or None
     return release_text(rows, manifest.tables, output=summary.output, seconds=summary.seconds, remark=remark)
 

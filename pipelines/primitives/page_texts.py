@@ -92,6 +92,7 @@ class PageTexts:
                 elements=texts,
                 anchors=links,
                 categories=empty,
+                template_categories=empty,
                 redirects=empty,
                 tables=empty,
                 infoboxes=empty,

@@ -75,6 +75,7 @@ def hostile_page(
         elements=tuple(elements),
         anchors=(_anchored(title, title, TARGET_ID if number % 2 else None),),
         categories=(title, _IMAGE),
+        template_categories=(_IMAGE,),
         redirects=(),
         tables=(Table(2, title, (title, _SCRIPT), ((cell, cell),)), *tables),
         infoboxes=(

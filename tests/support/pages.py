@@ -130,6 +130,7 @@ def _page(number: int, n_pages: int, rng: random.Random, stock: list[str], n_par
         elements=tuple(elements),
         anchors=tuple(anchors),
         categories=(f"Category {number % 97}", "All articles"),
+        template_categories=("All articles",),
         redirects=(),
         tables=(Table(1, "A caption", ("Year", "Event"), ((cell, cell), (cell, cell))),),
         infoboxes=(Infobox(1, "Infobox person", (InfoboxField("name", title, ()),)),),
@@ -199,6 +200,7 @@ def pages(draw: st.DrawFn) -> Page:
     places = st.integers(0, len(elements) - 1)
     rows = st.lists(st.lists(_cells(), max_size=2).map(tuple), max_size=2).map(tuple)
     names = st.lists(_texts(8), max_size=3).map(tuple)
+    categories = draw(names)
     return Page(
         page_id=draw(_ids),
         title=title,
@@ -210,7 +212,8 @@ def pages(draw: st.DrawFn) -> Page:
         url=draw(_texts()),
         elements=tuple(elements),
         anchors=tuple(anchors),
-        categories=draw(names),
+        categories=categories,
+        template_categories=categories[draw(st.integers(0, 3)) :],
         redirects=draw(names),
         tables=tuple(draw(st.lists(st.builds(Table, places, _maybe_text, names, rows), max_size=2))),
         infoboxes=tuple(

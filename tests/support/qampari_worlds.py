@@ -157,6 +157,7 @@ def _page(item_id: str, title: str, paragraphs: Sequence[str]) -> Page:
         elements=tuple(elements),
         anchors=tuple(anchors),
         categories=empty,
+        template_categories=empty,
         redirects=empty,
         tables=empty,
         infoboxes=empty,

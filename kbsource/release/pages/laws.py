@@ -19,7 +19,8 @@ def check_page(page: Page) -> None:
 
     Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
     ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
-    and infoboxes name an element; links in cells and infobox values lie within their text.
+    and infoboxes name an element; links in cells and infobox values lie within their text; categories that templates
+    give are among the categories.
 
     Raises:
         RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
@@ -46,6 +47,8 @@ def check_page(page: Page) -> None:
             raise RecordError("page_law", f"element {number} is a second title")
         if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
             raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
+    if not set(page.template_categories) <= set(page.categories):
+        raise RecordError("page_law", "a category of a template is no category of the page")
     _check_anchors(page, texts)
     for table in page.tables:
         _check_place(table.element, "table", len(texts))

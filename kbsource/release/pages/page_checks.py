@@ -52,6 +52,7 @@ def check_pages(batch: pa.RecordBatch, index: TitleIndex | None, fault: Fault) -
     texts = elements.items.field("text")
     _check_elements(elements, texts, page_ids, fault)
     _check_controls(batch, texts, elements.parent, page_ids, fault)
+    _check_categories(batch, page_ids, fault)
     n_anchors = _check_anchors(_lists(batch["anchors"]), elements, texts, page_ids, fault)
     links = [_lists(batch["anchors"]).items]
     for name, path in (("tables", ("rows", "", "")), ("infoboxes", ("fields", ""))):
@@ -126,6 +127,17 @@ def _check_controls(batch: pa.RecordBatch, texts: pa.Array, parent: Ints, page_i
     for strings, pages, what in found:
         broken = pc.match_substring_regex(strings, CONTROLS.pattern).fill_null(False).to_numpy(zero_copy_only=False)
         _report(broken, page_ids[pages], fault, "page_law", f"a control character in {what}")
+
+
+def _check_categories(batch: pa.RecordBatch, page_ids: Ints, fault: Fault) -> None:
+    every, made = (_lists(batch[name]) for name in ("categories", "template_categories"))
+    keys, known = (
+        pc.binary_join_element_wise(pa.array(names.parent).cast(pa.string()), names.items, "\n")
+        for names in (made, every)
+    )
+    is_known = pc.is_in(keys, value_set=known).to_numpy(zero_copy_only=False)
+    what = "a category of a template is no category of the page"
+    _report(~is_known, page_ids[made.parent], fault, "page_law", what)
 
 
 def _check_anchors(anchors: _Lists, elements: _Lists, texts: pa.Array, page_ids: Ints, fault: Fault) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from kbsource.wikitext.expansion.tree import Parameter, Text, Use
 from kbsource.wikitext.markers import CUT, TEMPLATE_LINK
 
 _KINDS = ("hidden", "maintenance", "aside", "infobox")  # where several fit, the first counts
@@ -23,6 +24,7 @@ _NO_CONTENT = frozenset({"br", "hr", "img", "wbr", "link", "meta", "col", "input
 _CATEGORY = re.compile(rf"\[\[{TEMPLATE_LINK}?\s*([^\[\]|:\n]{{1,100}}):[^\[\]\n]*\]\]")
 _TAG = re.compile(r"<[^<>\n]*>")
 _LONGEST_HATNOTE = 1000
+_NODE = "\x00"  # stands for what is no text, in no source
 
 
 class _Signs(NamedTuple):
@@ -35,6 +37,8 @@ class _Signs(NamedTuple):
 
 class _Box(NamedTuple):
     start: int
+    inner_start: int
+    inner_end: int
     end: int
     kind: str
 
@@ -77,16 +81,66 @@ def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, froz
         return text, frozenset()
     out: list[str] = []
     position = 0
-    for start, end, _ in boxes:
-        out += [text[position:start], CUT]
-        out += [link[0] for link in _CATEGORY.finditer(text, start, end) if is_category(link[1])]
-        position = end
+    for box in boxes:
+        out += [text[position : box.start], CUT]
+        out += [link[0] for link in _CATEGORY.finditer(text, box.start, box.end) if is_category(link[1])]
+        position = box.end
     out.append(text[position:])
     text = "".join(out)
     kinds = frozenset(box.kind for box in boxes)
     if "maintenance" in kinds:
         text = _CATEGORY.sub(lambda link: CUT if is_category(link[1]) else link[0], text)
     return text, kinds
+
+
+def without_insides(tree: Text, is_category: Callable[[str], bool], n_levels: int = 20) -> Text:
+    """Gives a definition whose boxes are empty, so that nothing is worked out for what nobody sees of them.
+
+    What its uses show is the same. Boxes that are no maintenance keep their categories, and those of them keep all
+    that hold braces, from which categories may come.
+
+    Args:
+        tree: the definition.
+        is_category: see ``read_boxes``.
+        n_levels: braces within braces so deep are looked into.
+    """
+    if not n_levels:
+        return tree
+    nodes = [node if isinstance(node, str) else _with_empty_boxes(node, is_category, n_levels - 1) for node in tree]
+    text = "".join(node if isinstance(node, str) else _NODE for node in nodes)
+    if not _TELLING.search(text):
+        return tuple(nodes)
+    others = iter(node for node in nodes if not isinstance(node, str))
+    out: list[str | Use | Parameter] = []
+    position = 0
+    for box in _find_boxes(text):
+        inside = text[box.inner_start : box.inner_end]
+        if box.kind != "maintenance" and _NODE in inside:
+            continue
+        out += _filled(text[position : box.inner_start], others)
+        if box.kind != "maintenance":
+            out += [link[0] for link in _CATEGORY.finditer(inside) if is_category(link[1])]
+        for _ in range(inside.count(_NODE)):
+            next(others)
+        position = box.inner_end
+    return (*out, *_filled(text[position:], others))
+
+
+def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
+    if isinstance(node, Parameter):
+        return node if node.default is None else node._replace(default=without_insides(node.default, *args))
+    return node._replace(parts=tuple((name, without_insides(value, *args)) for name, value in node.parts))
+
+
+def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:
+    """Gives a text with its nodes back in their places."""
+    first, *rest = text.split(_NODE)
+    if first:
+        yield first
+    for piece in rest:
+        yield next(nodes)
+        if piece:
+            yield piece
 
 
 def _is_hatnote(text: str) -> bool:
@@ -100,7 +154,7 @@ def _is_hatnote(text: str) -> bool:
 def _find_boxes(text: str) -> list[_Box]:
     """Gives the outermost boxes that are closed, in order."""
     found: list[_Box] = []
-    stack: list[tuple[str, int, str]] = []  # name of the tag, where it begins, kind of box or ""
+    stack: list[tuple[str, int, int, str]] = []  # name of the tag, where it begins and ends, kind of box or ""
     opened = [Counter[str]()]  # open tags by name, outside of tables and in each table within the one before
     for match in _PIECE.finditer(text):
         name = (match[2] or "{|").lower()
@@ -113,7 +167,7 @@ def _find_boxes(text: str) -> list[_Box]:
             elif not opened[-1][name]:
                 continue
             while True:
-                last, start, kind = stack.pop()
+                last, start, inner_start, kind = stack.pop()
                 if last == name:
                     break
                 opened[-1][last] -= attributes is not None
@@ -121,10 +175,10 @@ def _find_boxes(text: str) -> list[_Box]:
             if kind:
                 while found and found[-1].start >= start:
                     found.pop()
-                found.append(_Box(start, match.end(), kind))
+                found.append(_Box(start, inner_start, match.start(), match.end(), kind))
         elif name not in _NO_CONTENT and not attributes.endswith("/"):
             start = match.start() + (match[0][:1] == "\n")
-            stack.append((name, start, _kind_of(attributes) if attributes else ""))
+            stack.append((name, start, match.end(), _kind_of(attributes) if attributes else ""))
             if match[2]:
                 opened[-1][name] += 1
             else:

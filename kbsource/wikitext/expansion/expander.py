@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import split_namespace
-from kbsource.wikitext.expansion.boxes import read_boxes
+from kbsource.wikitext.expansion.boxes import read_boxes, without_insides
 from kbsource.wikitext.expansion.budget import MAX_PIECES, Cost
 from kbsource.wikitext.expansion.definitions import BoundError, Definitions, Invoke
 from kbsource.wikitext.expansion.frames import Engine, TemplateFrame, Wiki
@@ -35,15 +35,17 @@ class Expanded(NamedTuple):
             there is no definition or it shows nothing but what nobody knows: then the text is empty.
         wikitext: what stands in its place, with nothing in it but what a reader reads in running text or in tables.
         is_infobox: its box is an infobox.
+        n_modules: calls of Lua modules in it that were not run, or failed.
     """
 
     outcome: str
     wikitext: str = ""
     is_infobox: bool = False
+    n_modules: int = 0
 
 
 _Value = TypeVar("_Value")
-_UNKNOWN, _BOUND = Expanded("unknown"), Expanded("bound")
+_BOUND = Expanded("bound")
 
 
 class _Memory(Generic[_Value]):
@@ -113,7 +115,8 @@ class Expander:
             source = self._definitions.source(name)
             text = None if source is None else transcluded(source, self._site.lang)
             n_pieces = 0 if text is None else count_pieces(text)
-            tree = None if text is None or n_pieces > MAX_PIECES else read_tree(text)
+            is_there = text is not None and n_pieces <= MAX_PIECES
+            tree = without_insides(read_tree(text), self.is_category) if text is not None and is_there else None
             found = (tree, n_pieces)
             self._trees.add(name, found, len(text or "") + _CHARS_A_PIECE * n_pieces)
         return found
@@ -166,10 +169,11 @@ class PageExpander:
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self._expander.is_category)
         if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
-            return _UNKNOWN
+            return Expanded("unknown", n_modules=engine.n_modules)
         if text.startswith(_LINE_STARTS):
             text = LINE + text
-        return Expanded("invoked" if engine.is_invoked else "expanded", text, "infobox" in kinds)
+        outcome = "invoked" if engine.is_invoked else "expanded"
+        return Expanded(outcome, text, "infobox" in kinds, engine.n_modules)
 
 
 def _plain(text: str) -> str:

@@ -77,9 +77,10 @@ class Engine:
         depth: texts at work, each within the one before.
         is_invoked: a module has run since the last ``start``.
         is_partial: likewise, something was left out that nobody knows.
+        n_modules: likewise, calls of modules that were not run, or failed.
     """
 
-    __slots__ = ("cost", "depth", "is_invoked", "is_partial", "page", "wiki")
+    __slots__ = ("cost", "depth", "is_invoked", "is_partial", "n_modules", "page", "wiki")
 
     def __init__(self, wiki: Wiki, page: PageFacts) -> None:
         self.wiki = wiki
@@ -89,7 +90,7 @@ class Engine:
 
     def start(self) -> None:
         """Begins a use that stands on the page itself."""
-        self.depth = 0
+        self.depth = self.n_modules = 0
         self.page.is_asked = self.is_invoked = self.is_partial = False
 
     def unknown(self) -> str:
@@ -262,15 +263,18 @@ class TemplateFrame:
         return engine.by_rule(wiki.find_rule(name), Template(name, values, {}))
 
     def _invoke(self, module: str, parts: Parts) -> str:
-        invoke = self.engine.wiki.invoke
+        engine = self.engine
+        invoke = engine.wiki.invoke
         if invoke is None or not parts:
-            return self.engine.unknown()
+            engine.n_modules += 1
+            return engine.unknown()
         frame: Frame = self._with(parts[1:], f"Module:{module}", self.names, parent=self)
         text = invoke(module, nth(parts, 0, self.read), frame)
         if text is None:
-            return self.engine.unknown()
-        self.engine.is_invoked = True
-        return self.engine.cost.give(text)
+            engine.n_modules += 1
+            return engine.unknown()
+        engine.is_invoked = True
+        return engine.cost.give(text)
 
 
 Argument = str | tuple[Text, TemplateFrame, bool]

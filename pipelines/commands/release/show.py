@@ -205,7 +205,12 @@ def _facts(page: Page, found: Found) -> list[Row]:
         rows.insert(0, ("found as", f"{found.asked}, over {found.hops} redirect{'s' if found.hops > 1 else ''}"))
     if page.is_disambiguation:
         rows.append(("disambiguation", "yes"))
-    for name, values in (("categories", page.categories), ("redirects", page.redirects)):
+    lists = (
+        ("categories", page.categories),
+        ("of them by templates", page.template_categories),
+        ("redirects", page.redirects),
+    )
+    for name, values in lists:
         if values:
             rows.append((name, textwrap.shorten("; ".join(values), text_width() - _LABEL)))
     if page.losses:

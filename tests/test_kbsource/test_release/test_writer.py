@@ -94,6 +94,7 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
     ("page_law", lambda page: _text(page, "two\nlines")),
     ("page_law", lambda page: _text(page, "a \x07 bell")),
     ("page_law", lambda page: replace(page, categories=("a\x02b",))),
+    ("page_law", lambda page: replace(page, template_categories=("None of its own",))),
     ("page_law", lambda page: replace(page, templates=(TemplateUse("a\x03", "unknown", 1),))),
     ("page_law", lambda page: replace(page, infoboxes=(Infobox(0, "I", (InfoboxField("n\x04", "v", ()),)),))),
     ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("\x06", False, 1, 1, ()),),)),))),

@@ -62,8 +62,14 @@ def test_every_runner_and_order_of_work_gives_the_same_bytes(built: Path, tmp_pa
 
 
 def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:
-    summary = build_mini(tmp_path / "release", dump=defined_wiki.write_dumps(tmp_path), templates="lua", **PLAIN)
+    dump = defined_wiki.write_dumps(tmp_path)
+    not_run = build_mini(tmp_path / "without", dump=dump, **PLAIN)
+    summary = build_mini(tmp_path / "release", dump=dump, templates="lua", **PLAIN)
 
+    assert not_run.manifest.findings["loss_module"] == 1
+    assert "Definitions call Lua modules, which --templates lua runs." in summary_text(not_run)
+    assert "loss_module" not in summary.manifest.findings
+    assert "Lua" not in summary_text(summary)
     assert paragraphs(tmp_path / "release")["Counted"] == "It has 5 gates."
     assert {row["name"]: row["outcome"] for row in rows(tmp_path / "release", "templates")}["Sum"] == "invoked"
     assert summary.manifest.options["templates"] == "lua"

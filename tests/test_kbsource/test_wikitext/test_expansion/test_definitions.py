@@ -10,6 +10,7 @@ import pytest
 
 from kbsource.records import Element
 from kbsource.site import Site
+from kbsource.wikitext.expansion import expander
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from tests.support.definitions import Dictionary
 
@@ -33,7 +34,7 @@ def facts(parsed: ParsedText) -> dict[str, list[str]]:
         assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
     return {
         "links": [f"{anchor.text} -> {anchor.target.title}{'*' * anchor.is_made}" for anchor in parsed.anchors],
-        "categories": list(parsed.categories),
+        "categories": [f"{name}{'*' * (name in parsed.template_categories)}" for name in parsed.categories],
         "tables": ["/".join(";".join(cell.content.text for cell in row) for row in t.rows) for t in parsed.tables],
         "infoboxes": [
             " ".join((box.name, *(f"{name}={value.text}" for name, value in box.fields))) for box in parsed.infoboxes
@@ -54,3 +55,15 @@ def test_golden(case: tuple[str, str, dict[str, Any]]) -> None:
     found = facts(parsed)
     for name, value in (rest[0] if rest else {}).items():
         assert found[name] == value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:50])
+def test_nothing_shown_depends_on_what_boxes_hold(
+    case: tuple[str, str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expander, "without_insides", lambda tree, is_category: tree)
+    full = WikitextParser(
+        Site(lang="ltg"), definitions=Dictionary(DEFINITIONS), exists=frozenset({"Riga"}).__contains__
+    )
+    facts_of = {"title": "Test page", "timestamp": "2016-02-19T12:00:00Z"}
+    assert full.parse(case[0], **facts_of) == PARSER.parse(case[0], **facts_of)

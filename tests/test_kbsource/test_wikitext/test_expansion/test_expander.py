@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.site import Site
+from kbsource.wikitext.expansion import expander
 from kbsource.wikitext.expansion.budget import MAX_CHARS, MAX_LOOK_UPS, MAX_WORK
 from kbsource.wikitext.expansion.definitions import Frame, Invoke
 from kbsource.wikitext.expansion.expander import Expander
 from kbsource.wikitext.functions.arguments import PageFacts
-from kbsource.wikitext.markers import ANY_CONTROL
+from kbsource.wikitext.markers import ANY_CONTROL, CUT
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.templates import find_rule
 from tests.support.definitions import Dictionary
@@ -125,6 +126,37 @@ def test_equal_uses_are_worked_out_once() -> None:
     assert definitions.asked == ["A", "B"]
 
 
+BOXES = {
+    "Note": '<div class="ambox" style="{{Ask}}">{{Ask}} [[Category:Kept by nobody]]</div>[[Category:Likewise]]',
+    "Table": '{| class="metadata"\n| {{Ask}}\n|}\n',
+    "Links": '{{#if:x|<div class="navbox">[[A]] [[Category:Towns]]</div>{{{1}}}}}',
+    "Others": '<div class="navbox">{{Tagged}}</div>{{{1}}}',
+    "Tagged": "[[Category:Towns]]",
+    "Halves": '{{#if:x|<div class="ambox">}}{{{1}}}{{#if:x|</div>}} seen',
+    "Ask": "{{PAGENAME}}",
+}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_what_stands_in_boxes_is_not_worked_out_and_nothing_else_changes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = f"One {{{{{name}|two}}}} three."
+    emptied = parser(BOXES).parse(page, title="T")
+    monkeypatch.setattr(expander, "without_insides", lambda tree, is_category: tree)
+    assert emptied == parser(BOXES).parse(page, title="T")
+
+
+def test_a_box_costs_the_same_whatever_it_holds() -> None:
+    costs = []
+    for inside in ("", "x{{Ask}}{{{1}}}{{Ask}}y"):
+        definitions = {"Note": f'{{{{#if:x|<div class="ambox">{inside}</div>}}}}', "Ask": "{{PAGENAME}}" * 99}
+        page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
+        assert page.expand("Note|a", "Note").wikitext.strip(CUT) == ""
+        costs.append(page.cost.work)
+    assert costs[0] == costs[1]
+
+
 def test_what_is_remembered_costs_as_if_it_were_new() -> None:
     definitions = {"A": "{{B}}" * 500, "B": "{{C}}" * 100, "C": ""}
     page = "".join(f"{{{{A|{number}}}}}" for number in range(6))
@@ -139,6 +171,14 @@ def test_visible_characters_are_counted_where_a_use_stands_in_no_other() -> None
     shown = parser({"A": "two [[a|words]]", "B": "", "C": "<div class=navbox>no</div>"})
     parsed = shown.parse("{{A}} {{nowrap|{{A}}}} {{B}} {{C}}", title="T")
     assert parsed.shown == {("A", "expanded"): 8, ("Nowrap", "rendered"): 8}
+
+
+def test_calls_of_modules_that_are_not_run_are_counted_each_time() -> None:
+    definitions = {"A": "{{#invoke:M|f}} and {{#invoke:M|g}}", "B": '<div class="navbox">{{{1|{{#invoke:M|f}}}}}</div>'}
+    uses = "{{A}} {{A}} {{#invoke:M|f}} {{B}}"
+    assert dict(parser(definitions).parse(uses, title="T").losses) == {"module": 6}
+    fails = parser(definitions, invoke=lambda module, function, frame: "x" if function == "f" else None)
+    assert dict(fails.parse(uses, title="T").losses) == {"module": 2}
 
 
 def test_names_may_have_the_prefix_of_the_wiki() -> None:
