@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kbsource.wikitext.functions.measures.numbers import plain_minus
 
@@ -16,6 +16,9 @@ _YEAR = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+")
 _ISO = re.compile(r"(-?\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?", re.DOTALL)
+# What a language without a form of its own has.
+_NAMED = {"form": "{day} {month} {year}", "month_form": "{month} {year}", "age": " ({age})", "aged": " ({age})"}
+_NUMBERS = {**_NAMED, "form": "{year}-{number:02d}-{day:0>2}", "month_form": "{year}-{number:02d}"}
 _SLASHES = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{3,4})")
 
 
@@ -29,10 +32,18 @@ class Date(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateForms:
-    """The words of one language; see rules/dates.toml."""
+    """The words of one language; see rules/dates.toml and rules/calendar_names.toml.
+
+    Attributes:
+        months, alone, short: names of the months within a date, by themselves, and cut; none where they are not known.
+        days, short_days: of the days of the week from Sunday on, likewise.
+    """
 
     months: tuple[str, ...]
     alone: tuple[str, ...]
+    short: tuple[str, ...]
+    days: tuple[str, ...]
+    short_days: tuple[str, ...]
     form: str
     month_form: str
     year_form: str
@@ -43,17 +54,30 @@ class DateForms:
 
 
 @cache
+def _calendars() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Gives forms of dates by language, and names of months and days."""
+    folder = resources.files("kbsource.wikitext")
+    forms, names = (
+        tomllib.loads(folder.joinpath(f"rules/{name}.toml").read_text("utf-8")) for name in ("dates", "calendar_names")
+    )
+    return forms, names
+
+
+@cache
 def date_forms(lang: str) -> DateForms:
-    """Gives the words of a language; English ones with the day first where the language has no data."""
-    text = resources.files("kbsource.wikitext").joinpath("rules/dates.toml").read_text("utf-8")
-    data = tomllib.loads(text)
-    entry = data.get(lang) or data.get(lang.split("-", 1)[0])
-    if entry is None:
-        entry = data["en"] if lang == "simple" else {**data["en"], "form": "{day} {month} {year}"}
-    months = tuple(entry["months"])
+    """Gives the words of a language; where it has no data dates are written in numbers."""
+    base = "en" if lang == "simple" else lang.split("-", 1)[0]
+    forms, names = (data.get(lang) or data.get(base) or {} for data in _calendars())
+    entry = {**(_NAMED if names else _NUMBERS), **names, **forms}
+    months = tuple(entry.get("months", ()))
+    alone = tuple(entry.get("alone", months))
+    days = tuple(entry.get("days", ()))
     return DateForms(
         months=months,
-        alone=tuple(entry.get("alone", months)),
+        alone=alone,
+        short=tuple(entry.get("short", alone)),
+        days=days,
+        short_days=tuple(entry.get("short_days", days)),
         form=entry["form"],
         month_form=entry["month_form"],
         year_form=entry.get("year_form", "{year}"),
@@ -126,11 +150,12 @@ def write_date(date: Date, lang: str, *, is_day_first: bool = False) -> str:
     if not date.month:
         return forms.year_form.format(year=year)
     if not date.day:
-        month = forms.alone[date.month - 1]
+        month = forms.alone[date.month - 1] if forms.alone else ""
         return forms.month_form.format(month=month, number=date.month, year=year)
     day = forms.first_day if date.day == 1 else str(date.day)
     form = "{day} {month} {year}" if is_day_first and lang == "en" else forms.form
-    return form.format(day=day, month=forms.months[date.month - 1], number=date.month, year=year)
+    month = forms.months[date.month - 1] if forms.months else ""
+    return form.format(day=day, month=month, number=date.month, year=year)
 
 
 def write_age(age: str, lang: str, *, is_dead: bool = False) -> str:

@@ -14,12 +14,19 @@ from kbsource.wikitext.functions.times.calendar_forms import Date, date_forms, r
 _CODE = re.compile(r'"[^"]*"|\\.|x[nNrg]|.', re.DOTALL)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LONGEST = 120  # characters; no date with its steps is longer
-_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
 _ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|z)?\s*$")  # of a day or an hour, and the t between them
 _STEP = re.compile(
     r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
 )
+_FORMATS = {
+    "month_name": "F",
+    "month_genitive": "xg",
+    "month_abbreviation": "M",
+    "weekday": "w",
+    "day_name": "l",
+    "week": "W",
+}
 _TODAY = {"now": 0, "today": 0, "midnight": 0, "tomorrow": 1, "yesterday": -1}
 _UNIX = re.compile(r"@(-?\d{1,11})")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)")
@@ -41,7 +48,7 @@ def time(template: Template, page: PageFacts) -> str:
     codes = _codes(date, moment, page)
     pieces: list[str] = []
     for code in _CODE.findall(values[0] if values else ""):
-        if len(code) > 1:  # of those with x all that is used asks for plain numbers and other cases
+        if len(code) > 1 and code not in codes:  # of those with x the others ask for plain numbers
             pieces.append(code.strip('"').removeprefix("\\") if code[0] != "x" else "")
         elif code not in codes:
             pieces.append(code)
@@ -108,9 +115,7 @@ def _step(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime
 def _codes(date: Date, moment: datetime.datetime, page: PageFacts) -> dict[str, str | int | None]:
     """Gives what the letters of a format stand for; None for what is not known of the date."""
     forms = date_forms(page.lang)
-    month = forms.months[date.month - 1] if date.month else None
     weekday = moment.isoweekday() % 7 if date.day else None
-    day_name = None if weekday is None else _DAYS[weekday]
     iso_year, iso_week, _ = moment.isocalendar()
     is_leap = date.year % 4 == 0 and (date.year % 100 != 0 or date.year % 400 == 0)
     next_month = (moment.replace(day=28) + datetime.timedelta(days=4)).replace(day=1)
@@ -121,12 +126,13 @@ def _codes(date: Date, moment: datetime.datetime, page: PageFacts) -> dict[str, 
         "y": f"{date.year % 100:02d}",
         "n": date.month or None,
         "m": f"{date.month:02d}" if date.month else None,
-        "F": month,
-        "M": month[:3] if month else None,
+        "F": _name(forms.alone, date.month - 1),
+        "M": _name(forms.short, date.month - 1),
+        "xg": _name(forms.months, date.month - 1),
         "j": date.day or None,
         "d": f"{date.day:02d}" if date.day else None,
-        "D": day_name[:3] if day_name else None,
-        "l": day_name,
+        "D": None if weekday is None else _name(forms.short_days, weekday),
+        "l": None if weekday is None else _name(forms.days, weekday),
         "w": weekday,
         "N": None if weekday is None else weekday or 7,
         "z": moment.timetuple().tm_yday - 1 if date.day else None,
@@ -148,19 +154,24 @@ def _codes(date: Date, moment: datetime.datetime, page: PageFacts) -> dict[str, 
     }
 
 
+def _name(names: tuple[str, ...], number: int) -> str | None:
+    return names[number] if names and number >= 0 else None
+
+
 def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
-    """Gives a part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``."""
+    """Gives a part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``.
+
+    Of a month whose name is not known it is the number.
+    """
     now = page.date
     if now is None:
         return ""
     year, month, day = now
-    if part == "month_name":
-        return date_forms(page.lang).alone[month - 1] if 1 <= month <= 12 else ""
-    if part == "month_abbreviation":
-        return date_forms(page.lang).months[month - 1][:3] if 1 <= month <= 12 else ""
-    if part == "weekday":
+    if part in _FORMATS:
         found = read_moment("", page)
-        return str(found[1].isoweekday() % 7) if found else ""
+        codes = _codes(*found, page) if found else {}
+        value = codes.get(_FORMATS[part])
+        return str((month if part.startswith("month") else "") if value is None else value)
     values = {
         "year": str(year),
         "day": str(day),

@@ -248,7 +248,8 @@ def sortable_date(template: Template, page: PageFacts) -> str:
         return argument(template, 1)
     form = template.named.get("format", "").lower()
     if found.month and not found.day and form in ("md", "dm"):
-        return date_forms(page.lang).months[found.month - 1]
+        months = date_forms(page.lang).months
+        return months[found.month - 1] if months else str(found.month)
     return write_date(found, page.lang, is_day_first=form in ("dmy", "dm"))
 
 
