@@ -16,6 +16,8 @@ import pyarrow as pa
 from kbsource.files import Storage
 from kbsource.runtime.chunks import Report, Stored, read_stored, write_chunk
 
+MOST_GROUPS = 256
+"""Groups of rows that are worked on together; a chunk has a piece of each."""
 PIECE_ROWS = 1 << 14
 """Rows of a batch in a file by groups: what is held of each chunk while a group is merged."""
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from kbsource.files import join
 from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.runtime.regroup import MOST_GROUPS
 from mapping.amber.records import Collection
 from mapping.qampari.facts.names import ItemPages
 from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.group_map import MOST_GROUPS
 from pipelines.stores.storage import storage_for
 
 Numbers = npt.NDArray[np.int64]

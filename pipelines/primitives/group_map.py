@@ -17,14 +17,13 @@ import pyarrow as pa
 from kbsource.errors import named_faults
 from kbsource.files import atomic_write, join
 from kbsource.runtime.chunks import Key, Stored, chunk_path, read_stored, rows_batch
-from kbsource.runtime.regroup import merge_group
+from kbsource.runtime.regroup import MOST_GROUPS, merge_group
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.stores.storage import storage_for
 
 ROWS_AT_ONCE = 1024
 COLUMN_ROWS_AT_ONCE = 1 << 16
 COUNTS = "counts"
-MOST_GROUPS = 256
 GROUP_ROWS = 1 << 19
 Pieces = tuple[Stored, ...]
 

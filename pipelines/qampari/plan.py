@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from kbsource.files import join
 from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.runtime.regroup import MOST_GROUPS
 from mapping.qampari.facts.evidence import Candidate
 from mapping.qampari.facts.names import ItemPages
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers
 from mapping.qampari.relations import Relations
 from mapping.qampari.schema import QUERIES, QUESTIONS
 from pipelines.options.qampari import QampariOptions
-from pipelines.primitives.group_map import MOST_GROUPS
 from pipelines.stores.storage import storage_for
 
 _BUCKET_PAGES = 256

@@ -24,7 +24,7 @@ from pipelines.primitives.regroup import Regroup
 from pipelines.qampari import compositions, intersections, lists, simple
 from pipelines.qampari.classes import FindClasses, read_types
 from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
-from pipelines.qampari.lists import ReadLists
+from pipelines.qampari.list_reading import ReadLists
 from pipelines.qampari.lookups import RankQueries
 from pipelines.qampari.names import NameItems
 from pipelines.qampari.plan import (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +127,20 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     check({}, [chunk(0, 1)], made=[(0, [2])], rejected=[])
 
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "kbsource.pages.page_chunks",
+        "mapping.passages.corpus",
+        "pipelines.alignment.release_pages",
+        "pipelines.jobs.wikidata_files",
+        "pipelines.primitives.guarded_chunk",
+        "pipelines.qampari.list_reading",
+        "pipelines.qampari.search",
+    ],
+)
+def test_what_guarded_processes_load_is_without_beam_which_would_cost_each_two_seconds(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
