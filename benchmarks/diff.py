@@ -74,7 +74,7 @@ class MadeUp:
             "2019-07-19T20:25:53Z",
             "https://e.org",
         )
-        return Page(*facts, elements, (), (), (), (), (), (), (), "ok")
+        return Page(*facts, elements, (), (), (), (), (), (), (), (), "ok")
 
     def _texts(self, number: int) -> Iterator[str]:
         for paragraph in range(3):

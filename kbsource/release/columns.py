@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbsource.errors import RecordError
+from kbsource.errors import DataError, RecordError
 from kbsource.index.mapped_files import numbers
 from kbsource.records import (
     Anchor,
@@ -107,7 +107,20 @@ def pages_to_batch(pages: Iterable[Page]) -> pa.RecordBatch:
 
 
 def batch_to_pages(batch: pa.RecordBatch) -> list[Page]:
-    """Gives back the pages of ``pages_to_batch``."""
-    columns = [decode(batch[field.name], field.type) for field in PAGES]
+    """Gives back the pages of ``pages_to_batch``.
+
+    Raises:
+        DataError: the columns are others.
+    """
+    try:
+        columns = [decode(batch[field.name], field.type) for field in PAGES]
+    except (KeyError, ValueError) as error:
+        if batch.schema.equals(PAGES):
+            raise
+        missing = [name for name in PAGES.names if name not in batch.schema.names]
+        raise DataError(
+            f"the pages have not the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
+            "build the release again, or read it with the version that its manifest names"
+        ) from error
     columns[_TIMESTAMP] = list(map(timestamp_text, columns[_TIMESTAMP]))
     return [Page(*values) for values in zip(*columns, strict=True)]

@@ -36,7 +36,7 @@ class WorldPage:
             elements.append(Element(kind, 2 if kind == "heading" else 0, None, "", section, heading))
         url = f"https://en.wikipedia.org/w/index.php?oldid={self.page_id}"
         facts = (self.page_id, self.title, self.qid, self.is_disambiguation, 7, None, "2019-07-19T20:25:53Z", url)
-        return Page(*facts, tuple(elements), (), (), (), (), (), (), (), "ok")
+        return Page(*facts, tuple(elements), (), (), (), (), (), (), (), (), "ok")
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.errors import RecordError
+from kbsource.errors import DataError, RecordError
 from kbsource.files import LocalStorage, sha256_of
 from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, InfoboxField, Page, Table, TemplateUse
 from kbsource.release.columns import (
@@ -37,6 +37,13 @@ def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     batch.validate(full=True)
     assert batch_to_pages(batch) == some
     assert batch_to_pages(batch.slice(1)) == some[1:]
+
+
+@pytest.mark.parametrize("name", ["template_categories", "anchors"])
+def test_pages_of_another_version_are_named_for_such(name: str) -> None:
+    batch = pages_to_batch([PAGE]).drop_columns([name])
+    with pytest.raises(DataError, match=rf"columns of this version of kbsource \({name}\)"):
+        batch_to_pages(batch)
 
 
 @settings(max_examples=examples(40))

@@ -116,7 +116,7 @@ def test_a_sentence_stands_behind_its_title_which_ends_once() -> None:
     texts = ("It is a city.", "It has two rivers.")
     elements = tuple(Element("paragraph", 0, None, "", (), one) for one in texts)
     empty: tuple[()] = ()
-    page = Page(1, "Arlin, A.C.", None, False, 1, None, "", "", elements, *(empty,) * 7, "ok")  # type: ignore[arg-type]
+    page = Page(1, "Arlin, A.C.", None, False, 1, None, "", "", elements, *(empty,) * 8, "ok")  # type: ignore[arg-type]
 
     found = list(questions(page, None, Hypothesis("It has rivers.", "claim"), elements=(0, 1), n_sentences=9))
 
