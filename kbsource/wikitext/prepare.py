@@ -167,6 +167,10 @@ class PagePreparation:
         if is_listed and (work := citations.whole(template)):
             self.templates[template.name, "rendered"] += 1
             return _as_argument(work) if depth else work
+        if self._expansion is not None and self._renderer.yields(template.name):
+            expanded = self._expand(inner, template.name, depth, has_rule=True)
+            if expanded is not None:
+                return expanded
         rendering = self._renderer.render(template)
         if rendering.outcome == "infobox":
             if _HEADING_IN_TEMPLATE.search(inner):
@@ -192,11 +196,14 @@ class PagePreparation:
             text = f"\n\n{text}\n\n"
         return _as_argument(text) if depth else text
 
-    def _expand(self, inner: str, name: str, depth: int) -> str | None:
-        """Gives what a template shows by its definition; None where there is none, or nothing comes of it."""
+    def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
+        """Gives what a template shows by its definition; None where there is none, nothing comes of it, or it hits a
+        limit and there is a rule."""
         if self._expansion is None or ("\n==" in inner and _HEADING_IN_TEMPLATE.search(inner)):
             return None
         outcome, text, is_infobox, n_modules = self._expansion.expand(inner, name)
+        if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
+            return None
         self.losses["module"] += n_modules
         if outcome == "unknown":
             return None

@@ -127,7 +127,7 @@ class TemplateRenderer:
         """Makes a renderer.
 
         Args:
-            lang: language code of the wiki; one without rules of its own has the English ones.
+            lang: language code of the wiki; one without rules of its own has those of English that hold elsewhere.
             page_title: title of the page, for ``{{PAGENAME}}``.
             timestamp: ISO time of the revision, which is "now" for ``{{age}}``, ``{{CURRENTYEAR}}`` and their kin.
         """
@@ -138,6 +138,10 @@ class TemplateRenderer:
     def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
         """Gives a renderer for another page of the same wiki."""
         return TemplateRenderer(self.page.lang, page_title=page_title, timestamp=timestamp)
+
+    def yields(self, name: str) -> bool:
+        """Says whether the wiki's own definition of a template comes before its rule."""
+        return self._find(name).yields
 
     def render(self, template: Template) -> Rendering:
         """Gives what stands for the use; never fails on wrong or missing arguments."""

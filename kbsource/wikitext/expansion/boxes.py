@@ -129,7 +129,13 @@ def without_insides(tree: Text, is_category: Callable[[str], bool], n_levels: in
 def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
     if isinstance(node, Parameter):
         return node if node.default is None else node._replace(default=without_insides(node.default, *args))
-    return node._replace(parts=tuple((name, without_insides(value, *args)) for name, value in node.parts))
+    is_choice = bool(node.head) and str(node.head[0]).lstrip().startswith("#if")
+    parts: list[tuple[Text | None, Text]] = []
+    for name, value in node.parts:
+        is_apart = name is not None and not is_choice  # an equals sign of an attribute parts nothing
+        text: Text = value if name is None or is_apart else (*name, "=", *value)
+        parts.append((name if is_apart else None, without_insides(text, *args)))
+    return node._replace(parts=tuple(parts))
 
 
 def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:

@@ -155,7 +155,7 @@ class PageExpander:
             parts = [
                 (None if name is None else (_plain(name),), (_plain(value),)) for name, value in split_arguments(inner)
             ]
-            text = TemplateFrame(engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True))
+            text = TemplateFrame(engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
         except BoundError:
             return _BOUND
         expanded = self._seen(text)

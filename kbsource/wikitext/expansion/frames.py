@@ -203,8 +203,8 @@ class TemplateFrame:
             return self.engine.cost.give(value)
         return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
-    def use(self, node: Use) -> str:
-        """Gives what stands for one use."""
+    def use(self, node: Use, *, is_by_rule: bool = True) -> str:
+        """Gives what stands for one use, by a rule where there is one and it may be."""
         engine, wiki = self.engine, self.engine.wiki
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
@@ -215,18 +215,33 @@ class TemplateFrame:
         if not name or head.lstrip().startswith(":"):
             return engine.unknown()
         rule = wiki.find_rule(name)
-        if rule.outcome != "unknown":
+        text = None
+        if rule.outcome == "unknown" or not is_by_rule:
+            text = self._defined(node, name)
+        elif rule.yields and name not in self.names:
+            partial, n_modules = engine.is_partial, engine.n_modules
+            text = self._defined(node, name)
+            if not any(map(str.isalnum, text)):
+                text, engine.is_partial, engine.n_modules = None, partial, n_modules
+        if text is None:
             given = self._with(node.parts, "", ()).arguments if rule.function else {}
             text = engine.by_rule(rule, _template(name, given))
-        else:
-            tree, n_pieces = wiki.find_tree(name)
-            if name in self.names or n_pieces > MAX_PIECES:
-                raise BoundError("loop" if name in self.names else "pieces")
-            if tree is None:
-                return engine.unknown()
-            engine.cost.spend(n_pieces // PIECES_A_UNIT)
-            text = engine.cost.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
+
+    def _defined(self, node: Use, name: str) -> str:
+        """Gives what a template's definition makes of a use.
+
+        Raises:
+            BoundError: it goes round in a loop, or the page has spent all that it may.
+        """
+        engine = self.engine
+        tree, n_pieces = engine.wiki.find_tree(name)
+        if name in self.names or n_pieces > MAX_PIECES:
+            raise BoundError("loop" if name in self.names else "pieces")
+        if tree is None:
+            return engine.unknown()
+        engine.cost.spend(n_pieces // PIECES_A_UNIT)
+        return engine.cost.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
 
     def _with(
         self, parts: Parts, title: str, names: tuple[str, ...], parent: TemplateFrame | None = None

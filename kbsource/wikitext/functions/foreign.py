@@ -27,10 +27,10 @@ _NON_LATIN = frozenset(
 
 @cache
 def language_names(lang: str) -> dict[str, str]:
-    """Gives language names by code, in the given language where there is data, else in English."""
+    """Gives names of languages by code in the given language; none where there are no data."""
     text = resources.files("kbsource.wikitext").joinpath("rules/language_names.toml").read_text("utf-8")
     data: dict[str, dict[str, str]] = tomllib.loads(text)
-    return {**data["en"], **data[lang]} if lang in data and lang != "en" else data["en"]
+    return data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
 
 
 def lang(template: Template, page: PageFacts, *, position: int = 2) -> str:
@@ -131,14 +131,25 @@ def native_name(template: Template, page: PageFacts) -> str:
 def language_tag(template: Template, page: PageFacts, *, code: str) -> str:
     """Gives the name of a language in brackets, as ``{{in lang|fr}}`` and ``{{fr icon}}`` do."""
     codes = filled(template) if code == "" else [code]
-    names = [language_names(page.lang).get(one.lower(), one) for one in codes]
+    names = [language_names(page.lang).get(one.lower()) or autonym(one) for one in codes]
     return f"(in {' and '.join(names)})" if page.lang in ("en", "simple") else f"({', '.join(names)})"
 
 
 def language_name(template: Template, page: PageFacts) -> str:
-    """Gives the name of a language by its code: ``{{#language:fr|en}}``, ``{{ISO 639 name|fr}}``."""
-    code = argument(template, 1)
-    return language_names(page.lang).get(code.lower(), code)
+    """Gives the name of a language by its code: ``{{ISO 639 name|fr}}``, in the page's language."""
+    code = argument(template, 1).lower()
+    return language_names(page.lang).get(code) or autonym(code)
+
+
+def name_in(template: Template, page: PageFacts) -> str:
+    """Gives ``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
+    code = argument(template, 1).lower()
+    return language_names(argument(template, 2).lower()).get(code) or autonym(code)
+
+
+def autonym(code: str) -> str:
+    """Gives the name of a language in itself; its code where that is not known."""
+    return language_names("autonyms").get(code, code)
 
 
 def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> str:

@@ -59,12 +59,14 @@ class TemplateRule(NamedTuple):
         function: gives the wikitext, of an infobox what it shows in the running text besides; None for nothing.
         parameters: keyword arguments of the function.
         is_block: the result stands on lines of its own.
+        yields: the wiki's own definition, where it says something, comes before the rule.
     """
 
     outcome: str
     function: Function | None
     parameters: dict[str, Any]
     is_block: bool
+    yields: bool = False
 
 
 DROPPED = TemplateRule("dropped", None, {}, False)
@@ -178,20 +180,25 @@ def rule_book(lang: str) -> RuleBook:
         _add(book, english, canonical)
     else:
         _add(book, own, canonical)
-        _add(book, english, canonical, shown=frozenset(_read("international")["names"]))
+        _add(book, english, canonical, borrowed=_read("international"))
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
         if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
             continue
-        book.by_name.setdefault(code, TemplateRule("rendered", places.country_by_name, {}, False))
+        rule = TemplateRule("rendered", places.country_by_name, {}, False, lang not in ("en", "simple"))
+        book.by_name.setdefault(code, rule)
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     book.suffixes.extend((suffix, INFOBOX) for suffix in language(lang).infobox_suffixes)
     return book
 
 
 def _add(
-    book: RuleBook, data: dict[str, Any], canonical: dict[str, TemplateRule], *, shown: frozenset[str] | None = None
+    book: RuleBook,
+    data: dict[str, Any],
+    canonical: dict[str, TemplateRule],
+    *,
+    borrowed: dict[str, list[str]] | None = None,
 ) -> None:
     """Adds the rules of one file; names that are there already keep their rule.
 
@@ -199,9 +206,11 @@ def _add(
         book: takes them.
         data: of the file.
         canonical: the English rules by their names, which aliases are of.
-        shown: names that may show something, where not all do; of what shows nothing those count that are long enough
-            to be no other language's.
+        borrowed: international.toml, where the rules are of another language: the names that may show something; of
+            what shows nothing those count that are long enough to be no other language's.
     """
+    shown = None if borrowed is None else frozenset(borrowed["names"])
+    worded = frozenset(borrowed["worded"]) if borrowed else frozenset()
     found: list[tuple[str, TemplateRule]] = []
     for entry in data.get("rule", ()):
         rule = _rule(entry)
@@ -216,9 +225,14 @@ def _add(
         book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
         book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
     for name, rule in found:
-        if shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
+        if name in worded:
+            rule = rule._replace(yields=True)
+        elif shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
             continue
         book.by_name.setdefault(name, rule)
         if len(name) >= _SHORTEST_FOLDED:
             book.folded.setdefault(name.casefold(), rule)
-    book.patterns.extend((re.compile(entry["match"]), _rule(entry)) for entry in data.get("pattern", ()))
+    book.patterns.extend(
+        (re.compile(entry["match"]), _rule(entry)._replace(yields=borrowed is not None))
+        for entry in data.get("pattern", ())
+    )

@@ -198,7 +198,8 @@ class Host:
         return conditions.plural(Template("plural:", (number, *forms), {}), PageFacts(lang)) or ""
 
     def _language_name(self, code: Value, inside: str) -> str | None:
-        return foreign.language_names(inside or self._site.lang).get(str(code).lower())
+        name = str(code).lower()
+        return foreign.language_names(inside).get(name) or foreign.language_names("autonyms").get(name)
 
     def _decode(self, text: str, is_any: Value) -> str:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE

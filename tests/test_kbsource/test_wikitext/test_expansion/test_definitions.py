@@ -39,6 +39,7 @@ def facts(parsed: ParsedText) -> dict[str, list[str]]:
         "infoboxes": [
             " ".join((box.name, *(f"{name}={value.text}" for name, value in box.fields))) for box in parsed.infoboxes
         ],
+        "losses": [kind for kind, _ in parsed.losses],
         "outcomes": [f"{use.name} {use.outcome}" for use in parsed.templates],
     }
 

@@ -127,7 +127,7 @@ def test_equal_uses_are_worked_out_once() -> None:
 
 
 BOXES = {
-    "Note": '<div class="ambox" style="{{Ask}}">{{Ask}} [[Category:Kept by nobody]]</div>[[Category:Likewise]]',
+    "Box": '<div class="ambox" style="{{Ask}}">{{Ask}} [[Category:Kept by nobody]]</div>[[Category:Likewise]]',
     "Table": '{| class="metadata"\n| {{Ask}}\n|}\n',
     "Links": '{{#if:x|<div class="navbox">[[A]] [[Category:Towns]]</div>{{{1}}}}}',
     "Others": '<div class="navbox">{{Tagged}}</div>{{{1}}}',
@@ -150,9 +150,9 @@ def test_what_stands_in_boxes_is_not_worked_out_and_nothing_else_changes(
 def test_a_box_costs_the_same_whatever_it_holds() -> None:
     costs = []
     for inside in ("", "x{{Ask}}{{{1}}}{{Ask}}y"):
-        definitions = {"Note": f'{{{{#if:x|<div class="ambox">{inside}</div>}}}}', "Ask": "{{PAGENAME}}" * 99}
+        definitions = {"Box": f'{{{{#if:x|<div class="ambox">{inside}</div>}}}}', "Ask": "{{PAGENAME}}" * 99}
         page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
-        assert page.expand("Note|a", "Note").wikitext.strip(CUT) == ""
+        assert page.expand("Box|a", "Box").wikitext.strip(CUT) == ""
         costs.append(page.cost.work)
     assert costs[0] == costs[1]
 
