@@ -88,11 +88,7 @@ class LocalStorage:
         self.maps_tables = maps_tables
 
     def open_read(self, path: str) -> BinaryIO:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise SetupError(f"{path} is a folder; name a file.")
-        if stat.S_ISFIFO(mode):  # to open it could take for ever, and it can be read once only
-            raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
+        check_regular(path)
         return open(path, "rb")
 
     def open_ranges(self, path: str) -> BinaryIO:
@@ -123,6 +119,20 @@ class LocalStorage:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             os.remove(path)
+
+
+def check_regular(path: str) -> None:
+    """Raises where a path cannot be read as a file; every file is asked before it is opened or mapped.
+
+    Raises:
+        SetupError: it is a folder, or a pipe: to open that could take for ever, and it can be read once only.
+        FileNotFoundError: there is none.
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise SetupError(f"{path} is a folder; name a file.")
+    if stat.S_ISFIFO(mode):
+        raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
 
 
 def is_local(path: str) -> bool:

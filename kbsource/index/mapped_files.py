@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from kbsource.errors import SetupError
+from kbsource.files import check_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,9 +93,10 @@ def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:
     """Opens a memory-mapped Arrow file and checks that it is what its name says.
 
     Raises:
-        SetupError: the file is missing, damaged, or of another format or version.
+        SetupError: the file is missing, a pipe, damaged, or of another format or version.
     """
     try:
+        check_regular(path)
         reader = pa.ipc.open_file(pa.memory_map(path, "rb"))
     except (OSError, pa.ArrowInvalid) as error:
         raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.files import LocalStorage, ReadableStorage, Storage, join
+from kbsource.files import LocalStorage, ReadableStorage, Storage, check_regular, join
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -31,6 +31,7 @@ def open_table(path: str, storage: Storage) -> pq.ParquetFile:
     ``close(force=True)`` closes it.
     """
     if isinstance(storage, LocalStorage) and storage.maps_tables:
+        check_regular(path)
         return parquet_file(path, memory_map=True)
     return parquet_file(storage.open_ranges(path), pre_buffer=True)
 

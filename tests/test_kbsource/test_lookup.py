@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -182,6 +183,23 @@ def test_a_damaged_file_is_said_in_words(folder: Path, tmp_path: Path) -> None:
             source.by_id(PAGES[1].page_id)
         with pytest.raises(DataError, match="kbsource verify"):
             list(source)
+
+
+@pytest.mark.parametrize("name", ["index/articles", "index/pages", "index/qids", "index/titles", "pages/pages"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(folder: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(folder, tmp_path / "release")
+    file = min((tmp_path / "release").glob(f"{name}*"))
+    file.unlink()
+    os.mkfifo(file)
+
+    def look() -> None:
+        with KnowledgeSource.open(tmp_path / "release") as source:
+            source.by_qid("Q5000")
+            source.by_title("First")
+            source.by_id(PAGES[0].page_id)
+
+    with pytest.raises(SetupError, match=f"{file.name} is a pipe"):
+        look()
 
 
 def test_in_says_whether_a_page_is_there(source: KnowledgeSource) -> None:
