@@ -115,9 +115,9 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
     Raises:
         SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
     """
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from pipelines.runners.job_options import JobOptions  # takes Beam, and a second
 
-    options = PipelineOptions(list(flags))
+    options = JobOptions(list(flags))
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 from kbsource.errors import SetupError
@@ -315,6 +317,19 @@ def test_a_flag_that_nobody_knows_is_an_error(flag: str, message: str) -> None:
     quiet_beam()
     with pytest.raises(SetupError, match=message):
         pipeline_options(["--runner=FnApiRunner", flag])
+
+
+def test_copies_of_options_have_views_of_their_own() -> None:
+    options = pipeline_options(["--runner=FnApiRunner", "--job_name=wiki", "--impersonate_service_account=x"])
+    view = options.view_as(GoogleCloudOptions)
+    assert options.view_as(GoogleCloudOptions) is view
+    copied = copy.deepcopy(options)
+    copied.view_as(GoogleCloudOptions).job_name = "copied"
+    assert copied.get_all_options()["job_name"] == "copied"
+    assert copied.view_as(GoogleCloudOptions).impersonate_service_account is None  # as Beam has it
+    view.job_name = "changed"
+    assert options.get_all_options()["job_name"] == "changed"
+    assert options.get_all_options()["impersonate_service_account"] == "x"
 
 
 def test_the_document_shows_flags_that_kbsource_and_beam_know() -> None:
