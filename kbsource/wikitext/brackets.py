@@ -27,6 +27,9 @@ _BRACKET = re.compile(
     r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three, or a single one
     r"|\[\[(?P<stray>)"  # an opener that can open nothing
 )
+# What follows the address of an external link with plain links in its label. It ends at the first bracket that is none
+# of theirs, so that no part of a text is looked at for two openers.
+_LABEL_WITH_LINKS = re.compile(r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+\]")
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
@@ -126,8 +129,6 @@ class _Brackets:
         self._pieces: list[tuple[str, str, str | None, str]] = []
         self._position = 0  # end of the last piece
         self._stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
-        self._closers = _Next(text, "]]]")
-        self._newlines = _Next(text, "\n")
 
     def pass_links(self, at: int, gaps: list[str], targets: list[str], labels: list[str | None]) -> int:
         """Passes plain links, each after its gap, from ``at`` on; gives where the last one ends.
@@ -174,10 +175,10 @@ class _Brackets:
                     add((text[self._position : start], "", None, text[start:end]))
                     self._position = end
             elif kind == "external_opener":
-                closer = self._closers.after(end)
-                if closer < self._newlines.after(end):
-                    edits.append(_Edit(start, end, "", False))  # an internal link in the label: the address goes
-                    edits.append(_Edit(closer + 2, closer + 3, "", False))
+                if label := _LABEL_WITH_LINKS.match(text, end):
+                    edits.append(_Edit(start, end, "", False))  # the address goes
+                    stop = TRAIL_STOP if text[label.end() - 2] == "]" else ""
+                    edits.append(_Edit(label.end() - 1, label.end(), stop, False))
                 else:
                     edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
             elif kind == "single":
@@ -191,24 +192,6 @@ class _Brackets:
         for opener, after in self._stack:
             _unlink(self._text, self._edits, opener, after)
         return CutText(self._pieces, self._text[self._position :]), self._edits
-
-
-class _Next:
-    """Finds the next occurrence of a string; looks at every part of the text once."""
-
-    def __init__(self, text: str, wanted: str) -> None:
-        self._text = text
-        self._wanted = wanted
-        self._from = self._at = -1
-
-    def after(self, position: int) -> int:
-        """Gives its place at or after ``position``, or the length of the text; positions only grow."""
-        if not self._from <= position <= self._at:
-            self._from = position
-            self._at = self._text.find(self._wanted, position)
-            if self._at < 0:
-                self._at = len(self._text)
-        return self._at
 
 
 def _spans_blocks(text: str, opener: int, after: int, closer: int) -> bool:

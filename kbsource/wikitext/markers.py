@@ -31,6 +31,7 @@ LITERAL = str.maketrans(_TEXT, _CONTROLS)
 """Text -> characters that no later step takes for markup."""
 
 LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
+APOSTROPHE = LITERAL_OF["'"]
 
 ANY_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))

@@ -190,6 +190,8 @@ class PagePreparation:
             return CUT
         if "[[" in text and text.count("[[") > inner.count("[["):
             text = mark_links(text, inner)
+        if "'" in text and template.name[0] != "#":
+            text = _apart(text)
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(text)
         if rendering.is_block:
@@ -293,6 +295,12 @@ class PagePreparation:
             return True
         names = self._facts.disambiguation_templates
         return any(name in names for name, _ in self.templates)
+
+
+def _apart(text: str) -> str:
+    """Gives what a rule shows so that apostrophes at its ends join none beside it: a template's are inside of a tag."""
+    before = CUT if text[0] == "'" else ""
+    return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
 
 
 def _own_line(place: re.Match[str]) -> str:

@@ -43,7 +43,8 @@ class Rendering(NamedTuple):
 
     Attributes:
         outcome: ``rendered``, ``dropped`` (known to say nothing of value), ``unknown`` or ``infobox``.
-        wikitext: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered.
+        wikitext: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An
+            apostrophe that the rule writes is a literal character of ``markers``.
         is_block: the wikitext must stand on lines of its own.
     """
 

@@ -27,6 +27,24 @@ def several(template: Template, page: PageFacts) -> str | None:
     return _with_year(_in_a_row(list(filter(None, names)), "and"), ", ".join(filter(None, years)), _place(template))
 
 
+def supreme_court(template: Template, page: PageFacts) -> str | None:
+    """Gives ``Roe v. Wade, 410 U.S. 113 (1973)``. Source: https://en.wikipedia.org/wiki/Template:Ussc"""
+    values = filled(template)
+    name = argument(template, 0, "name", "litigants")
+    if not name and values and not values[0][:1].isdecimal():
+        name = values.pop(0)
+    places = [argument(template, 0, key) for key in ("volume", "page", "pin", "year")]
+    if values:
+        volume, *pages = values
+        year = pages.pop() if len(pages) > 1 and len(pages[-1]) == 4 else ""
+        places = [volume, ", ".join(pages), "", year]
+    volume, opening, pin, year = places
+    if not (volume and opening):
+        return name or None
+    case = f"{volume} U.S. {opening}{f', {pin}' if pin else ''}{f' ({year})' if year else ''}"
+    return f"''{name}'', {case}" if name else case
+
+
 def whole(template: Template) -> str:
     """Gives a work as a bibliography does: ``Smith, John (2001). Title. Publisher.``; empty where nothing is named."""
     persons: list[str] = []

@@ -17,6 +17,7 @@ from kbsource.wikitext.functions.arguments import (
     shown,
     stripped,
 )
+from kbsource.wikitext.markers import APOSTROPHE
 
 _NON_LATIN = frozenset(
     """ab ady am ar arc arz as av awa az-cyrl ba be bg bn bo ce ckb cop cv dv dz el fa gez got grc gu he hi hy hyw ii
@@ -44,7 +45,7 @@ def lang(template: Template, page: PageFacts, *, position: int = 2) -> str:
     text = _italic(text, code, template, page) if page.lang == "en" else text
     if translit:
         text += f", ''{translit}''"
-    return f"{text}, '{meaning}'" if meaning else text
+    return f"{text}, {APOSTROPHE}{meaning}{APOSTROPHE}" if meaning else text
 
 
 def _italic(text: str, code: str, template: Template, page: PageFacts) -> str:

@@ -315,7 +315,7 @@ def marriage(template: Template, page: PageFacts) -> str:
 def decade(template: Template, page: PageFacts) -> str:
     """Gives a link to a decade: ``[[1990s]]``."""
     value = argument(template, 1)
-    return link(f"{value}s" if value.isdecimal() else value)
+    return link(f"{value[:-1]}0s" if value.isdecimal() else value)
 
 
 def linked_words(template: Template, page: PageFacts) -> str:

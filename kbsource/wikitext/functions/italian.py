@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, is_true, link, padded
 from kbsource.wikitext.functions.measures.numbers import NBSP, parse_number, raise_text
 from kbsource.wikitext.functions.places import country_name
+from kbsource.wikitext.markers import APOSTROPHE
 
 Value = Callable[..., str]
 _VOWELS = "aeiouàèéìòù"
@@ -69,9 +70,9 @@ def _stop(value: Value, sentence: str) -> str:
 
 
 def _article(word: str, *, is_woman: bool) -> str:
-    first = word.lstrip("[").rpartition("|")[2].lower()
+    first = word.lstrip("['").rpartition("|")[2].lower()
     if is_woman:
-        return "un'" if first[:1] in _VOWELS else "una "
+        return f"un{APOSTROPHE}" if first[:1] in _VOWELS else "una "
     is_hard = first.startswith(_UNO) or (first[:1] == "s" and first[1:2] not in _VOWELS)
     return "uno " if is_hard else "un "
 

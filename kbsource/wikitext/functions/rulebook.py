@@ -31,7 +31,9 @@ from kbsource.wikitext.functions import (
 from kbsource.wikitext.functions.arguments import Function
 from kbsource.wikitext.functions.measures import convert, quantities, science
 from kbsource.wikitext.functions.times import clock, dates
+from kbsource.wikitext.markers import APOSTROPHE
 
+_LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
 _MODULES: dict[str, ModuleType] = {
     "blocks": blocks,
     "citations": citations,
@@ -145,10 +147,15 @@ def _rule(entry: dict[str, Any]) -> TemplateRule:
     function = getattr(_MODULES.get(module), name, None)
     if function is None:
         raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
-    parameters = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in entry.get("with", {}).items()
-    }
+    parameters = {key: _parameter(value) for key, value in entry.get("with", {}).items()}
     return TemplateRule(outcome, function, parameters, entry.get("block", False))
+
+
+def _parameter(value: Any) -> Any:
+    """Gives a parameter as functions take it; an apostrophe alone is text and joins no quotes beside it."""
+    if isinstance(value, list):
+        return tuple(value)
+    return _LONE_APOSTROPHE.sub(APOSTROPHE, value) if isinstance(value, str) else value
 
 
 @cache

@@ -13,6 +13,7 @@ from kbsource.errors import SetupError
 from kbsource.wikitext.functions import rulebook
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.functions.rulebook import magic, rule_book
+from kbsource.wikitext.markers import unliteral
 from kbsource.wikitext.templates import Rendering, TemplateRenderer, normalise_template_name, split_template
 from tests.support.examples import examples
 
@@ -37,13 +38,13 @@ def _golden_cases() -> list[tuple[str, str, Rendering]]:
 
 
 def _render(lang: str, wikitext: str) -> Rendering:
-    """Renders the one use in a wikitext; what stands around it stays."""
+    """Renders the one use in a wikitext; what stands around it stays, literal characters become what they stand for."""
     match = _USE.search(wikitext)
     assert match is not None
     template = split_template(match.group(1), lang)
     assert template is not None
     outcome, text, is_block = RENDERERS[lang].render(template)
-    around = wikitext[: match.start()] + text + wikitext[match.end() :]
+    around = wikitext[: match.start()] + unliteral(text) + wikitext[match.end() :]
     return Rendering(outcome, around if text else "", is_block)
 
 

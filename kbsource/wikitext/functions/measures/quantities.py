@@ -208,6 +208,31 @@ def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = 
     return f"{text}{gap}{symbol}" if after else f"{symbol}{gap}{text}"
 
 
+_SCALES = {
+    "k": "thousand",
+    "l": "lakh",
+    "m": "million",
+    "c": "crore",
+    "b": "billion",
+    "t": "trillion",
+    "lc": "lakh crore",
+}
+
+
+def scaled_currency(template: Template, page: PageFacts, *, symbol: str) -> str:
+    """Gives ``₹5 crore`` of ``{{INRConvert|5|c}}``; what it is in dollars of that day would need rates."""
+    scale = _SCALES.get(argument(template, 2).lower(), "")
+    amount = currency(template, page, symbol=symbol)
+    return f"{amount}{NBSP}{scale}" if scale else amount
+
+
+def old_pounds(template: Template, page: PageFacts) -> str:
+    """Gives ``£5 3s 2d`` of ``{{£sd|l=5|s=3|d=2}}``. Source: https://en.wikipedia.org/wiki/Template:%C2%A3sd"""
+    signs = {"l": ("£", ""), "s": ("", "s"), "d": ("", "d")}
+    values = ((template.named.get(key, ""), *around) for key, around in signs.items())
+    return NBSP.join(f"{before}{value}{after}" for value, before, after in values if value) or shown(template)
+
+
 _SIGNS = {
     "USD": "US$",
     "US": "US$",
@@ -245,17 +270,6 @@ def money(template: Template, page: PageFacts) -> str:
     number = parse_number(amount, page.lang)
     sign = _SIGNS.get(code.upper(), code)
     return f"{sign}{' ' if sign.isalpha() and len(sign) > 2 else ''}{number.shown if number is not None else amount}"
-
-
-def inflated(template: Template, page: PageFacts, *, amount: int = 2) -> str:
-    """Gives the amount that ``{{inflation|US|800|1861}}`` starts from: today's value would need index tables."""
-    return plain_number(template, page, position=amount) or shown(template)
-
-
-def inflated_year(template: Template, page: PageFacts) -> str:
-    """Gives the year that ``{{inflation year}}`` stands for as far as the revision tells it."""
-    now = page.date
-    return str(now[0]) if now is not None else ""
 
 
 def price(template: Template, page: PageFacts) -> str:
