@@ -118,9 +118,9 @@ def counted(template: Template, page: PageFacts, *, text: str = NBSP) -> str:
     return text * min(int(count), 100) if count.isdecimal() else text
 
 
-def raised(template: Template, page: PageFacts) -> str:
-    """Gives the argument in superscript characters where there are such, else as it is."""
-    return raise_text(argument(template, 1, "sup"))
+def raised(template: Template, page: PageFacts, *, default: str = "") -> str:
+    """Gives the argument in superscript characters where there are such, else as it is; the default without one."""
+    return raise_text(argument(template, 1, "sup")) or default
 
 
 def base_with_scripts(template: Template, page: PageFacts) -> str:

@@ -32,8 +32,8 @@ def country_name(code: str, lang: str) -> str:
 
 
 def country_codes() -> frozenset[str]:
-    """Gives the three-letter codes that are names of flag templates: ``GBR``."""
-    return frozenset(code for code in _countries()[0] if len(code) >= 3)
+    """Gives the three-letter codes that are names of flag templates: ``GBR``; ``EUR`` is the currency more often."""
+    return frozenset(code for code in _countries()[0] if len(code) >= 3) - {"EUR"}
 
 
 def _country(code: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, shown, stripped
+from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
 from kbsource.wikitext.functions.foreign import language_names
 from kbsource.wikitext.functions.measures.numbers import NBSP, format_number, parse_number
 
@@ -47,6 +47,17 @@ def century(template: Template, page: PageFacts, *, before: str = "", after: str
     value = argument(template, 1)
     text = f"{before}{value}{after}"
     return link(text) if linked and value else text if value else ""
+
+
+def spanish_century(template: Template, page: PageFacts) -> str:
+    """Gives ``siglo V a. C.`` of ``{{siglo|V|a|s}}``, the number alone of ``{{siglo|XX}}``.
+
+    Source: https://es.wikipedia.org/wiki/Plantilla:Siglo
+    """
+    number, side, word = padded(template, 3)[:3]
+    word = {"s": "siglo", "ss": "siglos"}.get(word.lower(), "")
+    side = {"a": f"a.{NBSP}C.", "d": f"d.{NBSP}C."}.get(side.lower(), "")
+    return NBSP.join(filter(None, (word, number, side))) if number else ""
 
 
 def hours(template: Template, page: PageFacts) -> str:
@@ -125,11 +136,11 @@ def elevation(template: Template, page: PageFacts) -> str:
     values = filled(template)
     if not values:
         return ""
-    level = values[1].partition("-")[0].upper() if len(values) > 1 else ""
-    words = {"DE": " ü. NHN", "AT": " ü. A.", "CH": " ü. M.", "IT": " s.l.m."}
+    level = values[1].upper() if len(values) > 1 else ""
+    words = {"DE": " ü. NHN", "DE-NN": " ü. NN", "DE-HN": " ü. HN", "AT": " ü. A.", "CH": " ü. M.", "IT": " s.l.m."}
     number = parse_number(values[0], page.lang)
     text = number.shown if number is not None and len(values[0]) > 4 else values[0]
-    return f"{text}{NBSP}m{words.get(level, '')}"
+    return f"{text}{NBSP}m{words.get(level) or words.get(level.partition('-')[0], '')}"
 
 
 def arabic_with_transcription(template: Template, page: PageFacts) -> str:

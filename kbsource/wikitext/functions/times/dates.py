@@ -155,10 +155,10 @@ def birth_year_and_age(template: Template, page: PageFacts) -> str:
     return write_date(born, page.lang) + write_age(age_between(born, Date(*page.date)), page.lang)
 
 
-def age(template: Template, page: PageFacts, *, order: str = "ymd") -> str:
+def age(template: Template, page: PageFacts, *, order: str = "ymd", after: str = "") -> str:
     """Gives full years from one date to another, or to the revision."""
     start, end = _two_dates(template, page, order)
-    return age_between(start, end) if start is not None and end is not None else ""
+    return age_between(start, end) + after if start is not None and end is not None else ""
 
 
 def _two_dates(template: Template, page: PageFacts, order: str) -> tuple[Date | None, Date | None]:
@@ -253,10 +253,10 @@ def sortable_date(template: Template, page: PageFacts) -> str:
     return write_date(found, page.lang, is_day_first=form in ("dmy", "dm"))
 
 
-def old_style_date(template: Template, page: PageFacts) -> str:
+def old_style_date(template: Template, page: PageFacts, *, form: str = "{new} [O.S. {old}] {year}") -> str:
     """Gives ``3 May [O.S. 22 April] 1469``."""
-    values = padded(template, 3)
-    return f"{values[0]} [O.S. {values[2]}] {values[1]}".strip() if values[2] else f"{values[0]} {values[1]}".strip()
+    new, year, old = padded(template, 3)[:3]
+    return form.format(new=new, old=old, year=year).strip() if old else f"{new} {year}".strip()
 
 
 def old_style_date_with_year(template: Template, page: PageFacts) -> str:
