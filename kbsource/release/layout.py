@@ -20,6 +20,8 @@ from kbsource.files import Storage, base_name, is_local, join
 
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
+MARKS = (BUILDING, f"{BUILDING}.tmp")
+"""What shows that a run is at work: the mark, and in a bucket the renewed one until it takes its place."""
 STAGING = "_staging"
 INDEX = "index"
 EXTRA = frozenset(

@@ -19,7 +19,17 @@ from kbsource.files import Storage, atomic_write, is_local, join
 from kbsource.identity import stable_sha256
 from kbsource.release.intact import file_fault
 from kbsource.release.kind import Kind, M
-from kbsource.release.layout import BUILDING, EXTRA, MANIFEST, STAGING, check_output, foreign_file, is_in, stored_files
+from kbsource.release.layout import (
+    BUILDING,
+    EXTRA,
+    MANIFEST,
+    MARKS,
+    STAGING,
+    check_output,
+    foreign_file,
+    is_in,
+    stored_files,
+)
 from kbsource.release.manifest import code_facts
 
 BEAT_S = 15.0
@@ -31,7 +41,7 @@ _NOTE = "written while a job runs; without a manifest.json this folder is not fi
 
 
 def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: Collection[str] = ()) -> None:
-    """Checks what was written against the manifest, writes the manifest, and removes mark and staging.
+    """Checks what was written against the manifest, writes the manifest, and removes marks and staging.
 
     Killed before the manifest has its name, there is no release; killed after it, there is a whole one.
 
@@ -49,7 +59,7 @@ def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: C
         raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
     found = set(stored_files(output, storage)) - {entry.file for entry in entries}
-    if extra := sorted(file for file in found if not is_in(file, (MANIFEST, BUILDING, STAGING, *EXTRA, *kept))):
+    if extra := sorted(file for file in found if not is_in(file, (MANIFEST, *MARKS, STAGING, *EXTRA, *kept))):
         raise SetupError(f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); make it again.")
     for entry in entries:
         if (fault := file_fault(output, entry, storage, hashes=False)) is not None:
@@ -57,7 +67,7 @@ def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: C
             raise SetupError(f"{output}: {entry.file} {said}; make it again.")
     with atomic_write(storage, join(output, MANIFEST)) as file:
         file.write(manifest.to_bytes())
-    for name in (STAGING, BUILDING):
+    for name in (STAGING, *MARKS):
         storage.delete_tree(join(output, name))
 
 
@@ -136,7 +146,7 @@ class ReleaseFolder:
             self._lock.flush()
         else:
             self._heart = _Heart(self._mark, mark, self._storage)
-        if odd := [file for file in self._files() if not is_in(file, (*self._owned, BUILDING, STAGING))]:
+        if odd := [file for file in self._files() if not is_in(file, (*self._owned, *MARKS, STAGING))]:
             raise foreign_file(self.folder, odd[0])
 
     def _files(self) -> list[str]:

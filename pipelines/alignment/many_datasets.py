@@ -21,7 +21,7 @@ import orjson
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Storage, join, read_json
 from kbsource.release.intact import file_fault
-from kbsource.release.layout import BUILDING, EXTRA, MANIFEST, STAGING, stored_files
+from kbsource.release.layout import EXTRA, MANIFEST, MARKS, STAGING, stored_files
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.writer import write_lines
@@ -122,7 +122,7 @@ def check_all(
 
 def _odd_files(planned: Sequence[Planned], output: str, storage: Storage) -> list[str]:
     """Gives a fault for a file in the folder of all that belongs to none of the alignments."""
-    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, BUILDING)
+    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
     folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
     odd = [file for file in stored_files(output, storage) if file not in own and not file.startswith(folders)]
     return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []

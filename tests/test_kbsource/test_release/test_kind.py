@@ -11,7 +11,7 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from kbsource.files import LocalStorage
 from kbsource.release.kind import ListingKind
-from kbsource.release.layout import EXTRA, shard_path
+from kbsource.release.layout import BUILDING, EXTRA, shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.verify import Checking, VerifyReport, verify
@@ -123,6 +123,19 @@ def test_statistics_that_would_hide_rows_are_found(tmp_path: Path) -> None:
         ]
         commit(HERD, HERD.listing(entries, {}), str(folder), STORAGE)
     assert broken(folder) == {(TABLE, "statistics")}
+
+
+def test_a_mark_that_is_just_renewed_is_no_obstacle_and_does_not_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "herd"
+    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
+        entries = [
+            write_rows(ROWS, "goats", GOATS, output=str(folder), storage=STORAGE),
+            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
+        ]
+        (folder / f"{BUILDING}.tmp").touch()
+        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(ROWS)}}), str(folder), STORAGE)
+    assert not broken(folder)
+    assert not list(folder.glob(f"{BUILDING}*"))
 
 
 def test_a_table_of_another_kind_is_found(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import DataError, SetupError
+from kbsource.release.layout import MARKS
 from pipelines.cli import main
 from pipelines.jobs.build import BuildSummary
 from tests.support.alignments import evidence, record, write_records
@@ -158,6 +159,15 @@ def test_what_is_finished_is_never_changed(
         map_demo(release, output, config=config)
 
     assert contents(output) == before
+
+
+def test_marks_of_a_run_that_died_are_no_obstacle(release: Path, config: Path, once: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    for mark in MARKS:
+        (output / mark).touch()
+    map_demo(release, output, config=config)
+    assert contents(output) == contents(once)
 
 
 def test_the_command_shows_the_table_and_then_that_all_was_kept(
