@@ -91,7 +91,7 @@ def check_output(output: str, storage: Storage, *, kept: Collection[str] = ()) -
     files = [file for file in stored_files(output, storage) if not is_in(file, kept)]
     if MANIFEST in files:
         raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
-    if files and BUILDING not in files:
+    if files and not any(mark in files for mark in MARKS):
         raise foreign_file(output, files[0])
 
 

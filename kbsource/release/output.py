@@ -67,8 +67,10 @@ def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: C
             raise SetupError(f"{output}: {entry.file} {said}; make it again.")
     with atomic_write(storage, join(output, MANIFEST)) as file:
         file.write(manifest.to_bytes())
-    for name in (STAGING, *MARKS):
-        storage.delete_tree(join(output, name))
+    storage.delete_tree(join(output, STAGING))
+    with suppress(OSError):  # while a mark is renewed it may go under one's hands; ReleaseFolder removes what stays
+        for mark in MARKS:
+            storage.delete_tree(join(output, mark))
 
 
 class ReleaseFolder:
@@ -120,7 +122,7 @@ class ReleaseFolder:
         check_output(self.folder, self._storage, kept=self._kept)
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)
-        elif self._storage.exists(self._mark):
+        elif any(self._storage.exists(join(self.folder, mark)) for mark in MARKS):
             _wait_for_silence(self._mark, self.folder, self._storage)
         try:
             check_output(self.folder, self._storage, kept=self._kept)  # it may have been finished meanwhile
@@ -131,7 +133,8 @@ class ReleaseFolder:
         return self
 
     def _take_over(self) -> None:
-        before = _read_mark(self._mark, self._storage).get("job")
+        marks = [_read_mark(join(self.folder, mark), self._storage) for mark in MARKS]
+        before = next((mark["job"] for mark in marks if mark.get("job") is not None), None)
         self.is_resumed = before is not None and before == self._job
         found = self._files()
         left = [file for file in found if file.endswith(_UNFINISHED)]
@@ -160,8 +163,9 @@ class ReleaseFolder:
     def _unlock(self) -> None:
         if self._heart is not None:
             self._heart.stop()
-            if self._storage.exists(join(self.folder, MANIFEST)):  # a beat may have crossed with the commit
-                self._storage.delete_tree(self._mark)
+        if self._storage.exists(join(self.folder, MANIFEST)):  # a beat may have crossed with the commit
+            for mark in MARKS:
+                self._storage.delete_tree(join(self.folder, mark))
         if self._lock is not None:
             self._lock.close()
 

@@ -95,6 +95,20 @@ def test_in_a_bucket_a_mark_that_is_renewed_locks(tmp_path: Path, monkeypatch: p
         assert out.is_resumed
 
 
+def test_in_a_bucket_a_run_that_died_while_it_renewed_its_mark_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "is_local", lambda _: False)
+    monkeypatch.setattr(outputs, "SILENCE_S", 0.01)
+    with output(tmp_path):
+        pass
+    (tmp_path / "BUILDING").rename(tmp_path / "BUILDING.tmp")  # a bucket renames by removing the target first
+
+    with output(tmp_path) as out:
+        assert out.is_resumed
+        assert files(tmp_path) == ["BUILDING"]
+
+
 def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared_by_path(tmp_path: Path) -> None:
     for name in ("nq/dev", "nq/test"):
         (tmp_path / name).mkdir(parents=True)
