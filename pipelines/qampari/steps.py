@@ -21,7 +21,6 @@ from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part,
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.lookup import WriteItemSet, read_item_set
 from pipelines.primitives.regroup import Regroup
-from pipelines.qampari import compositions, intersections, lists, simple
 from pipelines.qampari.classes import FindClasses, read_types
 from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
 from pipelines.qampari.list_reading import ReadLists
@@ -41,6 +40,7 @@ from pipelines.qampari.plan import (
     Plan,
     groups_by_query,
 )
+from pipelines.qampari.queries import compositions, intersections, lists, simple
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import ReadStatements
 

@@ -173,7 +173,7 @@ COMMAND = Command(
     description="Takes the mini-wiki that comes with the package through the commands, each printed as one would\n"
     "type it: tables of Wikidata, a release, page views, the datasets of KILT aligned to it, AmbER sets, QAMPARI,\n"
     "passages, entity-linking data. It takes a minute or two. Steps whose extra is not installed are left out.",
-    examples=("kbsource demo", "kbsource demo --output /tmp/mini"),
+    examples=("kbsource demo", "kbsource demo --output mini"),
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -26,8 +26,8 @@ from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_fa
 from pipelines.qampari.lookups import proof_texts, read_ranks
 from pipelines.qampari.names import item_names
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
+from pipelines.qampari.queries.simple import list_rows, number_lists
 from pipelines.qampari.questions import write_composition, write_query
-from pipelines.qampari.simple import list_rows, number_lists
 
 KIND = 3
 """Of considered queries, in the order of the table."""
