@@ -29,8 +29,8 @@ from mapping.qampari.relations import Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
 from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by, groups_for
 from pipelines.primitives.regroup import GroupsOf, Regroup
-from pipelines.qampari import intersections, simple
 from pipelines.qampari.plan import groups_by_query
+from pipelines.qampari.queries import intersections, simple
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.read_table import CHUNK_ROWS

@@ -16,7 +16,8 @@ from mapping.qampari.relations import load_relations
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.primitives import group_map
-from pipelines.qampari import facts, plan, simple
+from pipelines.qampari import facts, plan
+from pipelines.qampari.queries import simple
 from pipelines.transforms import read_table
 from tests.support.builds import contents, rows
 from tests.support.entities import snak

@@ -25,7 +25,8 @@ from pipelines.cli import main
 from pipelines.commands.qampari.construct import funnel_lines, summary_text
 from pipelines.jobs.qampari import QampariSummary
 from pipelines.options.qampari import QampariOptions
-from pipelines.qampari import facts, finish, simple
+from pipelines.qampari import facts, finish
+from pipelines.qampari.queries import simple
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.entities import make
