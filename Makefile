@@ -2,19 +2,23 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz spark-test nli-environment nli-test check bench docs site clean
+.PHONY: help demo test test-all fuzz spark-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_VENV := .venv-demo
+DEMO_STAMP := $(DEMO_VENV)/.installed
 NLI_STAMP := $(VENV)/.installed-nli
 DEMO_OUT := demo-out
+comma := ,
 # Outside the checkout: a new checkout need not fetch 500 MB again.
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
 
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
-	@echo "make test        the whole test suite"
+	@echo "make test        the tests between two edits: every law, every job once"
+	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
@@ -24,8 +28,8 @@ help:
 	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
-# The environment is made anew when the dependencies change.
-$(STAMP): pyproject.toml constraints.txt
+# An environment is made anew when the dependencies change.
+define environment
 	@python=$$(for name in python3.11 python3.12 python3.13 python3 python; do \
 	    if command -v $$name > /dev/null && $$name -c \
 	        'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
@@ -33,16 +37,27 @@ $(STAMP): pyproject.toml constraints.txt
 	if [ -z "$$python" ]; then \
 	    echo "kbsource needs Python 3.11, 3.12 or 3.13 with its venv module, and none is on the PATH." >&2; \
 	    echo "Install one (Debian and Ubuntu: apt install python3 python3-venv) and try again." >&2; exit 1; fi; \
-	echo "making the environment in $(VENV)/ with $$python"; \
-	rm -rf $(VENV); "$$python" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+	echo "making the environment in $(1)/ with $$python"; \
+	rm -rf $(1); "$$python" -m venv $(1)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(2)]'
+	@touch $(1)/.installed
+endef
 
-demo: $(STAMP)
+$(STAMP): pyproject.toml constraints.txt
+	$(call environment,$(VENV),dev)
+
+# What the demo needs, and no more.
+$(DEMO_STAMP): pyproject.toml constraints.txt
+	$(call environment,$(DEMO_VENV),align$(comma)inspect)
+
+demo: $(DEMO_STAMP)
 	rm -rf $(DEMO_OUT)
-	$(BIN)/kbsource demo --output $(DEMO_OUT)
+	$(DEMO_VENV)/bin/kbsource demo --output $(DEMO_OUT)
 
 test: $(STAMP)
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-all: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
 # A failure prints the blob that repeats it: @reproduce_failure(...) above the test.
@@ -81,6 +96,6 @@ site: $(STAMP)
 	$(BIN)/python docs/build_site.py site --demo $(DEMO_OUT)
 
 clean:
-	rm -rf $(VENV) $(DEMO_OUT) site .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) site .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

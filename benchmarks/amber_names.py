@@ -16,12 +16,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from kbsource.runtime.chunks import Key
+from kbsource.runtime.chunks import ChunkKey
 from mapping.amber.records import AmberOptions
 from pipelines.amber.entities import name_rows
-from pipelines.amber.steps import FindNames
-from pipelines.primitives.gather import Gather
+from pipelines.jobs.amber import FindNames
 from pipelines.primitives.group_map import COUNTS, groups_for
+from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.presets import beam_flags
 from pipelines.runners.running import new_pipeline, run_pipeline
 
@@ -40,7 +40,7 @@ class _Make(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         self._hot = hot
 
-    def process(self, chunk: int) -> Iterator[tuple[Key, pa.RecordBatch]]:
+    def process(self, chunk: int) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
         rng = np.random.default_rng(chunk)
         items = chunk * _ROWS + np.repeat(np.arange(_ROWS), _ALIASES)
         numbers = np.where(rng.random(len(items)) < 0.5, rng.integers(0, 300_000, len(items)), 1_000_000 + items)
@@ -51,7 +51,7 @@ class _Make(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
         ]
         views = np.repeat(rng.integers(5, 1_000_000, _ROWS), _ALIASES)
         members = np.repeat(rng.integers(0, 4, _ROWS), _ALIASES)
-        yield Key(0, chunk), name_rows(items, views, members, pa.array(texts))
+        yield ChunkKey(0, chunk), name_rows(items, views, members, pa.array(texts))
 
 
 def measure(n_entities: int, hot: float) -> dict[str, float]:
@@ -66,7 +66,7 @@ def measure(n_entities: int, hot: float) -> dict[str, float]:
             )
             if is_whole:
                 found = chunks | FindNames(folder, groups_for(3 * n_entities * _ALIASES), 2, AmberOptions())
-                _ = found[COUNTS] | Gather()
+                _ = found[COUNTS] | CollectSorted()
             run_pipeline(pipeline, "names")
             seconds[is_whole] = time.process_time() - started
         n_aliases = -(-n_entities // _ROWS) * _ROWS * _ALIASES

@@ -23,12 +23,11 @@ import numpy as np
 
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
-from kbsource.files import LocalStorage
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rows
+from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.passages.schema import PASSAGES
 
 N_PASSAGES, N_QUERIES = 1_000_000, 2_000
 N_WORDS, PASSAGE_WORDS, QUERY_WORDS, TOP = 300_000, 100, 10, 100
@@ -52,15 +51,14 @@ def made_up_texts(seed: int, n_words: int) -> Iterator[str]:
 
 def write_corpus(folder: Path, n_passages: int) -> None:
     """Writes a corpus of made-up passages, ten a page."""
-    storage = LocalStorage()
     facts = {"options": {}, "counts": {}, "lang": "en", "release": {"manifest_sha256": ""}}
     rows = (
         Passage(passage_id(row // 10, row % 10), row // 10, "", row % 10, PASSAGE_WORDS, text, (PassageSpan(1, 0, 1),))
         for row, text in enumerate(islice(made_up_texts(7, PASSAGE_WORDS), n_passages))
     )
-    with ReleaseFolder(str(folder), storage, kind=PASSAGES_CORPUS):
-        entry = write_rows(rows, "passages", PASSAGES, output=str(folder), storage=storage, group_rows=2_048)
-        commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder), storage)
+    with ReleaseFolder(str(folder), kind=PASSAGES_CORPUS):
+        entry = write_rows(rows, "passages", PASSAGES, output=str(folder), group_rows=2_048)
+        commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder))
 
 
 def make(folder: Path) -> dict[str, float]:
@@ -68,7 +66,7 @@ def make(folder: Path) -> dict[str, float]:
     from mapping.retrieval.index import make_index
 
     start = time.perf_counter()
-    make_index(str(folder / "corpus"), str(folder / "index"), LocalStorage())
+    make_index(str(folder / "corpus"), str(folder / "index"))
     n_bytes = sum(path.stat().st_size for path in (folder / "index").rglob("*"))
     return {
         "index_s": time.perf_counter() - start,
@@ -82,7 +80,7 @@ def search(folder: Path) -> dict[str, float]:
     """Searches the index in this process."""
     from mapping.retrieval.index import PassageIndex
 
-    index = PassageIndex(str(folder / "corpus"), str(folder / "index"), LocalStorage())
+    index = PassageIndex(str(folder / "corpus"), str(folder / "index"))
     queries = list(islice(made_up_texts(8, QUERY_WORDS), N_QUERIES))
     result = {}
     for name, with_texts in (("ranked", False), ("with_texts", True)):

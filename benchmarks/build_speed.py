@@ -55,7 +55,6 @@ def build(dump: MadeDump, *, output: Path, runner: tuple[str, ...], options: lis
         "-m",
         "pipelines.cli",
         "build",
-        "--dump",
         str(dump.path),
         "--output",
         str(output),

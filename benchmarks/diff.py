@@ -26,12 +26,12 @@ import pyarrow.compute as pc
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY
-from kbsource.diff.comparing import COMPARED_SCHEMA, STAGED
-from kbsource.diff.fingerprints import FINGERPRINTS, REDIRECTS
-from kbsource.diff.joins import COMPARED, PAGE_ROWS, REDIRECT_ROWS, TITLE_MAP, Joins
-from kbsource.diff.schema import TABLES
-from kbsource.files import LocalStorage
+from kbsource.columns import schema_of
+from kbsource.diff.kind import TABLES
+from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, Compared, batches
+from kbsource.diff.page_texts import FINGERPRINTS, REDIRECTS
 from kbsource.records import Element, Page
+from kbsource.release.sql import connected
 from kbsource.release.writer import TableFile, write_batches
 from tests.support.releases import TitleRow, redirect_to, write_release
 
@@ -198,31 +198,29 @@ def join(folder: Path, n_pages: int) -> None:
     """Does in this process the joins of two releases whose pages are not there, with the rows of all pages."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    storage = LocalStorage()
     world = MadeUp(n_pages)
-    with Joins(str(folder), memory_mb=1000, threads=2) as joins:
+    with connected(memory_mb=1000, threads=2, scratch=str(folder)) as db:
         for side in ("old", "new"):
             made = (
                 (f"{side}_pages", FINGERPRINTS, world.fingerprints(is_new=side == "new")),
                 (f"{side}_redirects", REDIRECTS, world.redirects(is_new=side == "new")),
             )
-            for name, schema, batches in made:
-                write_batches(batches, name, schema, output=str(folder), storage=storage, file=f"{name}.parquet")
-                joins.add(name, str(folder / f"{name}.parquet"))
-        joins.match()
+            for name, schema, rows in made:
+                write_batches(rows, name, schema, output=str(folder), file=f"{name}.parquet")
+                db.read_parquet(str(folder / f"{name}.parquet")).create_view(name)
+        for statement in MATCH:
+            db.execute(statement)
         n_compared = 0
-        with TableFile(str(folder), "kept.parquet", "kept", storage, schema=STAGED["kept"], is_plain=True) as kept:
-            for batch in joins.batches(COMPARED, COMPARED_SCHEMA):
+        with TableFile(str(folder), "kept.parquet", "kept", schema=STAGED["kept"], is_plain=True) as kept:
+            for batch in batches(db, COMPARED, schema_of(Compared)):
                 n_compared += len(batch)
                 own = batch.filter(pc.and_(batch["text_changed"], pc.is_valid(batch["old_page_id"])))["old_page_id"]
                 if len(own):
                     kept.write(pa.RecordBatch.from_arrays([own, own], schema=STAGED["kept"]))
-        joins.add("kept", str(folder / "kept.parquet"))
+        db.read_parquet(str(folder / "kept.parquet")).create_view("kept")
         for table, query in (("page_changes", PAGE_ROWS), ("redirect_changes", REDIRECT_ROWS)):
-            write_batches(
-                joins.batches(query, TABLES[table]), table, TABLES[table], output=str(folder), storage=storage
-            )
-        n_moves = sum(1 for _ in joins.rows(TITLE_MAP))
+            write_batches(batches(db, query, TABLES[table]), table, TABLES[table], output=str(folder))
+        n_moves = len(db.execute(TITLE_MAP).fetchall())
     print(json.dumps({"compared": n_compared, "moves": n_moves}))
 
 

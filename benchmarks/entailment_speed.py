@@ -23,13 +23,12 @@ from benchmarks.map_speed import real_release
 from benchmarks.slices import data_root
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.entail.backends import count_threads
-from mapping.entail.hypotheses import Hypothesis
-from mapping.entail.model import export_onnx, open_model
-from mapping.entail.premises import likely_sentences
+from mapping.entail.model import count_threads, export_onnx, open_model
 from mapping.entail.signal import BATCH_PAIRS, MAX_TOKENS, ModelOptions, Pair, Precision, Verdict
-from mapping.entail.verification import questions
-from mapping.records import Span
+from mapping.entail.verification import likely_sentences, questions
+from mapping.records import Alignment, PageKey, Span
+from mapping.search.page_search import PageSearch, SearchSettings
+from mapping.search.tokens import Tokeniser
 
 SEED = 20260101
 SHAPES: dict[str, dict[str, int]] = {
@@ -107,11 +106,12 @@ def make_pairs(pages: Mapping[str, Page], claims: Sequence[tuple[str, str]], kin
 
 
 def _asked(page: Page, claim: str, *, n_sentences: int) -> list[Pair]:
-    hypothesis, elements = Hypothesis(claim, "claim"), range(len(page.elements))
-    best = likely_sentences(page, claim, elements=elements, n_most=1)
+    search = PageSearch(page, Tokeniser("en"), SearchSettings(numbering="elements"))
+    best = likely_sentences(page, claim, elements=search.elements, n_most=1)
     span = Span(best[0].element, best[0].start_char, best[0].element, best[0].end_char, 0.0, "bleu") if best else None
-    asked = questions(page, span, hypothesis, elements=elements, n_sentences=n_sentences)
-    return [Pair(question.premise.text, question.hypothesis.text, question.premise.core) for question in asked]
+    wanted = Alignment(PageKey("title", page.title), claim, hypothesis=claim, span=span)
+    asked = questions(wanted, search, n_sentences=n_sentences)
+    return [Pair(question.premise, claim, (question.core_start, question.core_end)) for question in asked]
 
 
 def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> None:

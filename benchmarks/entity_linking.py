@@ -10,9 +10,10 @@ import argparse
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.map_speed import real_release
@@ -34,7 +35,7 @@ def measure(data: str | None = None, *, copies: tuple[int, ...] = COPIES) -> dic
         shutil.rmtree(output, ignore_errors=True)
         wanted = ["--train", "100000", "--dev", "1000", "--json"]
         log = kb.parent / "linking.log"
-        usage = kbsource(["entity-linking", "--kb", str(kb), "--output", str(output), *wanted], log)
+        usage = kbsource(["entity-linking", str(kb), "--output", str(output), *wanted], log)
         counts = json.loads((output / "manifest.json").read_text())["counts"]
         runs.append(
             {
@@ -81,11 +82,14 @@ def _copies(pages: list[Page], ids: dict[str, int], n_copies: int) -> Iterator[P
             n_chars = len(word)
             elements = (
                 page.elements[0],
-                *(element._replace(text=word + element.text) for element in page.elements[1:]),
+                *(replace(element, text=word + element.text) for element in page.elements[1:]),
             )
             anchors = tuple(
-                anchor._replace(
-                    start=anchor.start + n_chars, end=anchor.end + n_chars, target_page_id=ids[anchor.target_title]
+                replace(
+                    anchor,
+                    start=anchor.start + n_chars,
+                    end=anchor.end + n_chars,
+                    target_page_id=ids[anchor.target_title],
                 )
                 for anchor in page.anchors
                 if anchor.element

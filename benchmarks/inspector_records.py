@@ -55,12 +55,12 @@ def measure(*, n_records: int = N_RECORDS, n_views: int = N_VIEWS) -> dict[str, 
     """Makes the alignment if need be, and measures a server that was just started."""
     folder, chosen = cached_alignment(n_records), random.Random(0)
     numbers = [chosen.randrange(n_records) for _ in range(n_views)]
-    records = f"/r/{folder.name}/records"
+    records = f"/r/{folder.name}/tables/records"
     views = {
         "list, in order": [f"{records}?from={number}" for number in numbers],
-        "list, by BLEU": [f"{records}?sort=worst&outcome=written&from={number // 2}" for number in numbers],
+        "list, by BLEU": [f"{records}?sort=score&outcome=written&from={number // 2}" for number in numbers],
         "record": [f"{records}/{number}" for number in numbers],
-        "record, among those by BLEU": [f"{records}/{number}?sort=best" for number in numbers],
+        "record, among those by BLEU": [f"{records}/{number}?sort=-score" for number in numbers],
     }
     result: dict[str, Any] = {"machine": machine(), "records": n_records, "views": []}
     with tempfile.TemporaryDirectory() as cache, server(folder, cache) as (connection, pid):

@@ -13,7 +13,7 @@ from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import OTHERS, S1, Slice, data_root, read_slices
 from kbsource.pages.articles import PageParser
 from kbsource.wikitext.parse import ParsedText
-from mapping.reports.leaks import MARKUP, Leak
+from mapping.inspector.release_pages import MARKUP, Leak
 
 # What these tags hold is shown as written.
 LITERAL = re.compile(

@@ -10,10 +10,12 @@ import argparse
 import bz2
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
+
+from msgspec.structs import replace
 
 from benchmarks.slices import OTHERS, S1, data_root, read_slices
 from kbsource.records import RawPage

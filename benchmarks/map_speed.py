@@ -41,7 +41,7 @@ def real_release(data: str | None) -> Path:
         # Under its own name the slice says that it is one part of many.
         dump = WORK / "map-s1.xml.bz2"
         shutil.copyfile(data_root(data) / "dumps" / S1, dump)
-        command = [sys.executable, "-m", "pipelines.cli", "build", "--dump", str(dump), "--output", str(release)]
+        command = [sys.executable, "-m", "pipelines.cli", "build", str(dump), "--output", str(release)]
         log = WORK / "map-s1-build.log"
         usage = run([*command, "--max-rejects", "1", "--allow-truncated"], cwd=REPOSITORY, log=log)
         if usage.returncode:
@@ -120,7 +120,7 @@ def measure(
         write_evidences(release, source, n_evidences, longest=longest, missing=missing)
         output = WORK / "map" / f"aligned-{n_evidences}"
         shutil.rmtree(output, ignore_errors=True)
-        command = [sys.executable, "-m", "pipelines.cli", "map", "jsonl", "--kb", str(release), "--runner", "local"]
+        command = [sys.executable, "-m", "pipelines.cli", "map", "jsonl", str(release), "--runner", "local"]
         log = WORK / "map" / f"{n_evidences}.log"
         usage = run([*command, "--input", str(source), "--output", str(output)], cwd=REPOSITORY, log=log)
         if usage.returncode:

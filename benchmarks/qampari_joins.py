@@ -19,21 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.environment import machine, table, write_json
-from kbsource.runtime.chunks import Key
+from kbsource.runtime.chunks import ChunkKey
 from kbsource.runtime.regroup import whole_runs
-from mapping.qampari.facts import joins
-from mapping.qampari.facts.classes import ClassTypes
-from mapping.qampari.facts.statements import FACTS, sorted_facts
-from mapping.qampari.questions import QueryNumbers
-from mapping.qampari.relations import Relations, SimpleRelation
+from mapping.qampari import statements
+from mapping.qampari.classes import ClassTypes
+from mapping.qampari.questions import QueryNumbers, Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
+from mapping.qampari.statements import FACTS, sorted_facts
 from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by, groups_for
-from pipelines.primitives.regroup import GroupsOf, Regroup
+from pipelines.primitives.shuffle import GroupsOf, Regroup
+from pipelines.qampari import compositions, simple
 from pipelines.qampari.plan import groups_by_query
-from pipelines.qampari.queries import intersections, simple
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.transforms.read_table import CHUNK_ROWS
+from pipelines.transforms.tables import CHUNK_ROWS
 
 SIZES = (2_000_000, 20_000_000)
 _PROPERTIES = (19, 50, 57, 86, 161)
@@ -65,21 +64,21 @@ class _Facts(WorkerDoFn):
         super().__init__()
         self._n_facts = n_facts
 
-    def process(self, chunk: int) -> Iterator[tuple[Key, pa.RecordBatch]]:
+    def process(self, chunk: int) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
         batch = made_facts(chunk, self._n_facts).cast(FACTS)
-        yield Key(chunk, 0), sorted_facts(batch, MOST_SUBJECTS)
+        yield ChunkKey(chunk, 0), sorted_facts(batch, MOST_SUBJECTS)
 
 
 def _ask(work: GroupWork) -> None:
     numbers = QueryNumbers(())
     facts = whole_runs(work.rows("facts"), simple.FACT_ORDER[:2])
-    for query, subjects in joins.simple_answers(facts, _RELATIONS, _TYPES):
+    for query, subjects in statements.simple_answers(facts, _RELATIONS, _TYPES):
         n_answers = np.full(len(subjects), len(subjects))
         work.extend("answers", (np.full(len(subjects), numbers.number(query)), n_answers, subjects, subjects))
 
 
 def _intersect(work: GroupWork) -> None:
-    for _ in joins.intersections(whole_runs(work.rows("pairs"), intersections.PAIR_ORDER[:2])):
+    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.PAIR_ORDER[:2])):
         work.counts["intersections"] += 1
 
 
@@ -104,27 +103,27 @@ def measure(n_facts: int) -> dict[str, Any]:
         asked = {"facts": by_value} | "ask" >> GroupMap(
             _ask,
             str(folder / "asked"),
-            outputs={"answers": joins.ANSWERS},
+            outputs={"answers": statements.ANSWERS},
             orders={"facts": simple.FACT_ORDER},
         )
         answers = asked["answers"] | "by subject" >> Regroup(
             str(folder / "answers"),
             by("subject"),
-            order=intersections.ANSWER_ORDER,
+            order=compositions.ANSWER_ORDER,
         )
         paired = {"answers": answers} | "pair" >> GroupMap(
-            intersections.pair_queries,
+            compositions.pair_queries,
             str(folder / "paired"),
-            outputs={"pairs": joins.PAIRS},
-            orders={"answers": intersections.ANSWER_ORDER},
+            outputs={"pairs": statements.PAIRS},
+            orders={"answers": compositions.ANSWER_ORDER},
         )
         pairs = paired["pairs"] | "by first" >> Regroup(
             str(folder / "pairs"),
             by_first,
-            order=intersections.PAIR_ORDER,
+            order=compositions.PAIR_ORDER,
         )
         _ = {"pairs": pairs} | "intersect" >> GroupMap(
-            _intersect, str(folder / "settled"), outputs={}, orders={"pairs": intersections.PAIR_ORDER}
+            _intersect, str(folder / "settled"), outputs={}, orders={"pairs": compositions.PAIR_ORDER}
         )
         started, wall = time.process_time(), time.monotonic()
         run_pipeline(pipeline, "joins")

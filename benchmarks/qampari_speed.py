@@ -39,7 +39,7 @@ def measure(*, sizes: tuple[int, ...] = SIZES, options: tuple[str, ...] = ()) ->
         kb, wikidata = made_releases(folder, n_pages)
         output = folder / "questions"
         shutil.rmtree(output, ignore_errors=True)
-        command = ["qampari", "--kb", str(kb), "--wikidata", str(wikidata), "--output", str(output), "--model", "none"]
+        command = ["qampari", str(kb), str(wikidata), "--output", str(output), "--model", "none"]
         usage = kbsource([*command, *options], folder / "qampari.log")
         report = json.loads((output / "report.json").read_text("utf-8"))
         rows.append({"pages": n_pages, **_figures(report, usage), "release_sha256": release_digest(output)})

@@ -56,7 +56,7 @@ def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str |
 def build_one(given: dict[str, Any]) -> None:
     """Does one build and prints its wall time and the driver's CPU time; a cluster is started before and stopped after
     it."""
-    command = ["build", "--dump", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
+    command = ["build", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
     if given["runner"] == "spark":
         from tests.support.spark_cluster import SparkCluster
         from tests.support.spark_kit import kit_in

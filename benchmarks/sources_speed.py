@@ -21,9 +21,8 @@ from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY
 from benchmarks.synthetic import GENERATORS
 from benchmarks.synthetic.form import Synthetic
-from kbsource.files import LocalStorage
-from mapping.sources import SOURCES
-from mapping.sources.reading.base import Inputs, Tally
+from mapping.sources import all_sources
+from mapping.sources.source import Inputs
 
 SIZES_MB = (100, 1000)
 FLAT_MB = 12
@@ -79,12 +78,13 @@ def read(task: str) -> dict[str, Any]:
     """Reads a dataset to its end and gives counts and CPU time, imports left out."""
     value = json.loads(task)
     inputs = Inputs(tuple(value["records"]), tuple(value["references"]), scratch=value["scratch"])
-    source, storage, tally = SOURCES[value["dataset"]], LocalStorage(), Tally()
-    options = source.options(**value["options"])
-    source.check(inputs, value["split"], storage=storage, options=options)
+    kind = all_sources()[value["dataset"]]
+    source = kind(inputs, value["split"], kind.options_type(**value["options"]))
+    source.check()
     start = time.process_time()
-    for _ in source.read(inputs, value["split"], storage=storage, options=options, tally=tally):
+    for _ in source.read():
         pass
+    tally = source.tally
     return {
         "cpu_s": time.process_time() - start,
         "records": tally.records,

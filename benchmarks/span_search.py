@@ -26,8 +26,8 @@ from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import S1, data_root, read_slices
 from kbsource.pages.articles import PageParser
 from kbsource.records import Element
-from mapping.search.best_span import align_evidence
 from mapping.search.bleu import best_span
+from mapping.search.page_search import align_evidence
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 

@@ -19,10 +19,9 @@ import orjson
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY, data_root
-from kbsource.dump.digests import CheckedStorage, hash_file
-from kbsource.files import LocalStorage
+from kbsource.dump.digests import CheckedFiles, hash_file
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import Key, Work, chunk_path, write_chunk
+from kbsource.runtime.chunks import ChunkKey, Work, chunk_path, write_chunk
 from kbsource.runtime.guarded import spare_collector
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import plan_lines
@@ -93,14 +92,13 @@ def load(lines: list[bytes]) -> None:
 def parse(path: Path, output: Path) -> None:
     """Does what is done with the whole dump: hashes it, and makes Parquet files of the compressed bytes."""
     shutil.rmtree(output, ignore_errors=True)
-    storage, staging = LocalStorage(), str(output / "_staging")
-    hashed = {str(path): hash_file(str(path), storage)}
-    ranges = plan_lines([str(path)], storage, range_bytes=1 << 40)
+    staging = str(output / "_staging")
+    hashed = {str(path): hash_file(str(path))}
+    ranges = plan_lines([str(path)], range_bytes=1 << 40)
     reader = EntityReader(languages=("en",), sites=None, qualifiers=frozenset(NEEDED_QUALIFIERS))
-    source = CheckedStorage(storage, hashed)
-    files = PartFiles(ranges, reader, source=source, storage=storage, staging=staging)
-    work = Work(Key(0, 0), Beat.unshared())
-    write_chunk(files(iter(()), work), IDS, work.report, path=chunk_path(staging, work.key), storage=storage)
+    files = PartFiles(ranges, reader, files=CheckedFiles(hashed), staging=staging)
+    work = Work(ChunkKey(0, 0), Beat.unshared())
+    write_chunk(files(iter(()), work), IDS, work.report, path=chunk_path(staging, work.key))
 
 
 def measure(data: str | None, *, size_mb: int, sizes_mb: list[int], n_rounds: int) -> dict[str, Any]:
@@ -137,7 +135,7 @@ def measure(data: str | None, *, size_mb: int, sizes_mb: list[int], n_rounds: in
 def _memory(dump: Path, size_mb: int) -> dict[str, Any]:
     output = WORK / "wikidata" / "release"
     shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "-m", "pipelines.cli", "wikidata", "--dump", str(dump), "--output", str(output)]
+    command = [sys.executable, "-m", "pipelines.cli", "wikidata", str(dump), "--output", str(output)]
     log = WORK / "logs" / "wikidata.log"
     usage = run(command, cwd=REPOSITORY, log=log)
     if usage.returncode != 0:

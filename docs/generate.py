@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+from cyclopts import App
 
-from kbsource.diff.schema import TABLES as DIFF_TABLES
-from kbsource.pageviews.kind import PAGEVIEWS
-from kbsource.reasons import FALLBACKS, REASONS
-from kbsource.schema import OPTIONAL_TABLES, SCHEMA_VERSION, TABLES, WIKIDATA_TABLES
-from mapping.amber.schema import TABLES as AMBER_TABLES
-from mapping.entity_linking.schema import TABLES as LINKING_TABLES
-from mapping.passages.schema import TABLES as PASSAGES_TABLES
-from mapping.publish.table_docs import TABLE_HEADS, Known, column_rows, markdown_table
-from mapping.qampari.schema import TABLES as QAMPARI_TABLES
-from pipelines.cli import COMMANDS
-from pipelines.commands.flags.common import Command
-from pipelines.commands.flags.map_flags import takers
-from pipelines.stores.object_stores import FLAGS, SWITCHES
+from kbsource.columns import schema_of
+from kbsource.diff.kind import TABLES as DIFF_TABLES
+from kbsource.errors import FALLBACKS, REASONS
+from kbsource.pageviews import TitleViews
+from kbsource.release.pages.kind import OPTIONAL_TABLES, TABLES
+from kbsource.rows import SCHEMA_VERSION
+from kbsource.wikidata.records import WIKIDATA_TABLES
+from mapping.amber.release import TABLES as AMBER_TABLES
+from mapping.entity_linking.records import TABLES as LINKING_TABLES
+from mapping.options import DEFAULTS
+from mapping.passages.kind import TABLES as PASSAGES_TABLES
+from mapping.publish.card import Known, column_rows, markdown_table, table_head
+from mapping.qampari.kind import TABLES as QAMPARI_TABLES
+from pipelines.app import examples_of, make_app
+from pipelines.commands import GROUPS
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -35,7 +38,7 @@ def tables_page() -> str:
     def table(tables: Mapping[str, pa.Schema]) -> str:
         rows: list[tuple[str, ...]] = []
         for name, schema in tables.items():
-            rows += [(f"**{name}**", "", TABLE_HEADS[name]), *column_rows(schema, known, name)]
+            rows += [(f"**{name}**", "", table_head(name)), *column_rows(schema, known, name)]
         return markdown_table(("column", "type", "meaning"), rows)
 
     parts = [
@@ -50,7 +53,7 @@ def tables_page() -> str:
         table({name: schema for name, schema in WIKIDATA_TABLES.items() if name not in TABLES}),
         "# Tables of page views",
         "What `kbsource pageviews` makes. Its table `rejected` has the columns given above.",
-        table({"pageviews": PAGEVIEWS}),
+        table({"pageviews": schema_of(TitleViews)}),
         "# Tables of QAMPARI",
         "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
         table(QAMPARI_TABLES),
@@ -85,61 +88,41 @@ def tables_page() -> str:
 
 def commands_page() -> str:
     """Gives docs/commands.md."""
-    commands = commands_by_name()
-    of_command = {name: {one.dest: one for one in _arguments(command)} for name, command in commands.items()}
-    uses = Counter(_row(one) for arguments in of_command.values() for one in arguments.values() if one.option_strings)
-    shared = list(dict(row for row, n in reversed(uses.most_common()) if n > 1).items())  # of one name the most used
-    rows: list[tuple[str, str]] = []
-    for name, command in commands.items():
-        arguments = of_command[name].values()
-        also = ", ".join(f"`{one.option_strings[0]}`" for one in arguments if _row(one) in shared)
-        rows.append(
-            (f"**kbsource {name}**", command.summary + (f"; [shared](#shared-options): {also}" if also else ""))
-        )
-        rows += [row for row in map(_row, arguments) if row not in shared]
-    stores = ", ".join(f"`--{name}`" for name in (*FLAGS, *SWITCHES))
+    app = make_app()
     parts = [
         "# Commands",
         _wrapped(
-            "Written by `docs/generate.py`. [manual.md](manual.md#commands) says more of each command; "
-            "`kbsource COMMAND --help` shows examples too. Arguments with a star are needed. Flags of `map` for one "
-            "dataset are in [datasets.md](datasets.md) and [alignment.md](alignment.md#kilt-files)."
-        ),
-        markdown_table(("argument", "meaning"), rows),
-        "## Shared options",
-        markdown_table(("argument", "meaning"), shared),
-        "## Stores",
-        _wrapped(
-            f"Every command takes Beam's flags that say where a store is and who asks it: {stores}. "
-            "[running.md](running.md#buckets-and-hdfs) says more."
+            "Written by `docs/generate.py` from the functions and the options that the commands are; `kbsource COMMAND "
+            "--help` shows the same, and [manual.md](manual.md#commands) says more of each. What a command needs to "
+            "read stands behind its name, the release first; what it may use besides has an option; what it writes is "
+            "`--output`. Every command takes `--json`, for its summary as one JSON object, and `--storage KEY=VALUE`, "
+            "as often as needed: where a store is and who asks it, by the name of the environment's variable in small "
+            "letters (`--storage aws_endpoint_url=http://store:9000`). "
+            "[running.md](running.md#buckets-and-hdfs) says more. Jobs take options of Beam too."
         ),
     ]
+    for group, commands in GROUPS.items():
+        parts.append(f"## {group}")
+        for command in commands:
+            typed = app[command.name]
+            parts.append(_section(typed, command.name))
+            # What the datasets share; what is particular to one is in datasets.md.
+            names = ("jsonl", "all") if command.name == "map" else [name for name in typed if not name.startswith("-")]
+            parts += [_section(typed[name], f"{command.name} {name}") for name in names]
     return "\n\n".join(parts) + "\n"
 
 
-def commands_by_name() -> dict[str, Command]:
-    """Gives what can be typed behind ``kbsource``: of a group of commands its parts."""
-    found: dict[str, Command] = {}
-    for command in COMMANDS:
-        found |= {f"{command.name} {part.name}": part for part in command.parts} or {command.name: command}
-    return found
-
-
-def _arguments(command: Command) -> Iterator[argparse.Action]:
-    """Gives the arguments of a command, but for those that are of one dataset."""
-    parser = argparse.ArgumentParser(prog=f"kbsource {command.name}", add_help=False)
-    command.add_arguments(parser)
-    of_datasets = takers() if command.name == "map" else {}
-    return (one for one in parser._actions if of_datasets.keys().isdisjoint(one.option_strings))
-
-
-def _row(action: argparse.Action) -> tuple[str, str]:
-    mark = "\\*" if action.required else ""
-    name = ", ".join(f"`{option}`{mark}" for option in action.option_strings)
-    choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
-    value = action.metavar if isinstance(action.metavar, str) else choices
-    shown = f"{name} {value}" if name and action.nargs != 0 else name or f"`{value}`{mark}"
-    return shown, (action.help or "") % {"default": action.default}
+def _section(typed: App, name: str) -> str:
+    typed.default_parameter, typed.help_epilogue = DEFAULTS, None
+    text = typed.generate_docs(recursive=False, usage_name=f"kbsource {name}")
+    _, _, text = text.partition("\n")  # its heading
+    text = re.sub(r"(?m)^(kbsource [a-z -]*?) -m \w+", r"\1", text)  # how this program was started
+    text = re.sub(r"## Table of Contents\n\n(?:- .*\n)+\n", "", text)
+    text = re.sub(r"\[(`.*?`)\]\(#.*?\)", r"\1", text)
+    text = re.sub(r"\n {2,}(?=\S)", " ", text).replace("\n```console\n", "\n```\n").strip()
+    examples = examples_of(typed.default_command).partition("\n\n")[2]
+    shown = f"\n\n```\n{textwrap.dedent(examples)}\n```" if examples else ""
+    return f"### kbsource {name}\n\n{text}{shown}"
 
 
 def _wrapped(text: str) -> str:

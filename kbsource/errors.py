@@ -8,6 +8,51 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from traceback import walk_tb
 
+REASONS: dict[str, str] = {
+    "bad_text": "the text of the page is not Unicode (a lone surrogate)",
+    "bad_timestamp": "the revision's time is not one",
+    "content_model": "a page of the main namespace that is not wikitext; the detail names its model",
+    "damaged_block": "a block of a bzip2 file cannot be decoded; the pages that touch it are lost",
+    "damaged_gzip": "a gzip file cannot be decoded from here on",
+    "duplicate_entity": "another line has the entity in a newer revision, or had it first",
+    "duplicate_page_id": "the page id was there before, or comes again with a newer revision; the newest is kept",
+    "entity_crash": "reading the entity ended the process by a crash or its memory limit",
+    "entity_error": "reading the entity ended the process by an error",
+    "entity_redirect": "a merged entity that only names another one",
+    "invalid_characters": "characters that XML forbids",
+    "invalid_field": "an id, a namespace or a time that is not one, a field of an entity that has another form",
+    "invalid_title": "a page whose title is empty in normal form, or holds control characters",
+    "line_cut": "a line, of a Wikidata dump or of page views, is broken off by damage of the file",
+    "line_too_large": "a line, of a Wikidata dump or of page views, without an end in sight",
+    "malformed_json": "a line of a Wikidata dump that is not JSON, or not an object",
+    "malformed_line": "a line of page views that has none of the forms of such lines",
+    "malformed_statement": "an entity with a statement that lacks what every statement has",
+    "malformed_xml": "tags that do not match",
+    "missing_field": "a page without title, id or revision, an entity without id or type, a property without datatype",
+    "offset_law": "a span that does not hold what it claims",
+    "page_crash": "neither the parser nor the simplest extraction survived the page",
+    "page_cut": "the page has no end: the file, or a readable part of it, ends first",
+    "page_error": "the parser and the simplest extraction both failed on the page",
+    "page_law": "a page that is not built as pages are",
+    "page_timeout": "neither the parser nor the simplest extraction came to an end within the time for a page",
+    "page_too_large": "a page without an end in sight",
+    "text_deleted": "the text of the revision was hidden by the wiki",
+    "text_missing": "the dump holds no text for the revision",
+    "trailing_garbage": "bytes after the end of a compressed stream that are no further stream",
+    "truncated_dump": "the file breaks off before the end of the dump",
+    "xml_entity": "the page uses an entity or a document type, which are never expanded",
+}
+"""Reason -> meaning. Damage of a file counts as one page read and one rejected."""
+
+FALLBACKS: dict[str, str] = {
+    "ok": "parsed",
+    "fallback_error": "the parser raised an error; extracted in the simplest way",
+    "fallback_timeout": "the parser took longer than --page-timeout; extracted in the simplest way",
+    "fallback_crash": "the parser's process crashed or met its memory limit; extracted in the simplest way",
+}
+"""Value of ``parse_status`` -> meaning."""
+
+
 _AGAIN = "and run the same command again: what this run left behind is removed first."
 _REMEDIES = {
     errno.ENOSPC: f"The disk is full. Make room {_AGAIN}",
@@ -26,7 +71,7 @@ _OF_DATA, _OF_SETUP = "data", "set-up"
 # Arrow's functions that read, Reader.open and read_table among them.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
 # Functions that hand Arrow nothing but what they read: mapped files are looked into as they are used.
-_READERS = re.compile(r"(title_index|locations|pages_reader|suggest)\.py |release/columns\.py (batch_to_pages|decode)")
+_READERS = re.compile(r"(title_index|locations|pages/reading)\.py |kbsource/columns\.py (rows_of|_decode)")
 
 
 class SetupError(Exception):
@@ -41,21 +86,16 @@ class DataError(SetupError):
 
 
 class RecordError(Exception):
-    """One record can never work; the job goes on without it.
-
-    Attributes:
-        reason: slug from a closed set (lower case, underscores) that the counts are kept by.
-        detail: what exactly was seen, for a person.
-    """
+    """One record can never work; the job goes on without it."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason
-        self.detail = detail
+        self.reason = reason  #: slug from a closed set (lower case, underscores) that the counts are kept by
+        self.detail = detail  #: what exactly was seen, for a person
 
 
 def counted(n: int, things: str) -> str:
-    """Gives a number with what it is a number of, which is given in the plural.
+    """A number with what it is a number of, which is given in the plural.
 
     >>> counted(1, "pairs of classes"), counted(1, "entries"), counted(1200, "files")
     ('1 pair of classes', '1 entry', '1,200 files')
@@ -67,7 +107,7 @@ def counted(n: int, things: str) -> str:
 
 
 def fault_values(fault: SetupError) -> dict[str, str]:
-    """Gives a fault as JSON values, to be told by another process than the one that met it."""
+    """A fault as JSON values, to be told by another process than the one that met it."""
     return {"of": _OF_DATA if isinstance(fault, DataError) else _OF_SETUP, "message": str(fault)}
 
 
@@ -97,7 +137,7 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """Gives what is wrong with the machine, or with a table (a DataError), and how to mend it.
+    """What is wrong with the machine, or with a table (a DataError), and how to mend it.
 
     None for any other fault, one that may pass when tried again among them.
     """
@@ -110,7 +150,7 @@ def lasting_fault(error: Exception) -> SetupError | None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Says whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
+    """Whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
     if isinstance(error, OSError) and error.errno is not None:
         return False
     codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]

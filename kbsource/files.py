@@ -1,124 +1,325 @@
-"""Files through one small protocol, so that the same code reads a laptop's disk and a cloud bucket.
-
-``LocalStorage`` is the plain file system. ``pipelines.stores.storage`` has the same protocol on Beam's file systems.
-"""
+"""Files and folders, on a laptop's disk or in a cloud bucket, through one class: ``Folder``."""
 
 from __future__ import annotations
 
 import glob as globbing
 import hashlib
+import io
+import json
 import os
 import posixpath
+import re
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kbsource.errors import SetupError
 
+if TYPE_CHECKING:
+    from kbsource.stores import Store
+
 CHUNK_BYTES = 1 << 20
+_READ_BYTES = 4 << 20
+"""What a file in a store is read by, from its begin to its end."""
+_RANGE_BYTES = 1 << 16
+"""The same, for files that are read here and there."""
+_OPTIONS = "KBSOURCE_STORAGE"
+_WILDCARD = re.compile(r"[*?[]")
 
 
-class ReadableStorage(Protocol):
-    """What reading a file takes. Paths are strings with forward slashes."""
+def use_options(options: Mapping[str, str]) -> None:
+    """Sets options of stores for this process and those that it starts: every ``Folder.of`` has them from now on.
 
-    def open_read(self, path: str) -> BinaryIO:
-        """Gives the stored bytes as a seekable binary file; nothing is decompressed."""
-        ...
+    They are the variables of the environment in small letters, and go before these: ``aws_endpoint_url``.
 
-    def size(self, path: str) -> int:
-        """Gives the size in bytes."""
-        ...
+    Raises:
+        SetupError: no store has an option of that name.
+    """
+    if options:
+        from kbsource.stores import check_options
 
-    def exists(self, path: str) -> bool:
-        """Says whether a file or folder is there."""
-        ...
+        check_options(options)
+    os.environ[_OPTIONS] = json.dumps(options, sort_keys=True)
 
 
-class Storage(ReadableStorage, Protocol):
-    """What the build needs of a file system."""
+def options_in_use() -> dict[str, str]:
+    """The options that ``use_options`` set, here or in the process that started this one."""
+    return dict(json.loads(os.environ.get(_OPTIONS, "{}")))
 
-    def open_ranges(self, path: str) -> BinaryIO:
-        """Gives what ``open_read`` does, to be read here and there: little is read ahead of what is asked for."""
-        ...
 
-    def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
-        """Gives a local folder that holds these files of a folder, to be memory-mapped; not to be written to.
+@dataclass(frozen=True, order=True)
+class Folder:
+    """A folder, or a file, wherever it lies: a local path or a URL of ``s3``, ``gs``, ``az``, ``http(s)``, ``hdfs`` or
+    ``memory``, with what it takes to reach it. It may be pickled: it holds no connection.
+
+    Every method takes a name below the folder; without one the folder itself is meant, which then is a file:
+
+    >>> Folder.of("/releases") / "kb" / "pages"
+    Folder(url='/releases/kb/pages')
+
+    ``(kb / "manifest.json").read()`` is ``kb.read("manifest.json")``. ``Folder.of`` takes a string or a Folder, so that
+    functions which a user calls take either. A store is connected to, and asked whether it answers, when it is first
+    used; what fails then is a SetupError that names the remedy. Faults that pass are tried again by the store's client.
+    What is missing is a FileNotFoundError, any other fault an OSError.
+    """
+
+    url: str
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: Local tables that are read here and there are memory-mapped, which is fastest; else what was read of them does
+    #: not stay in this process's memory.
+    is_mapped: bool = field(default=True, repr=False)
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str] | Folder, options: Mapping[str, str] | None = None) -> Folder:
+        """The folder of a path, with these options of its store, else with those in use."""
+        if isinstance(path, Folder):
+            return path
+        url = os.fspath(path)
+        if is_local(url):
+            return cls(url.rstrip("/") or url)
+        from kbsource.stores import options_for
+
+        given = options_for(url, options_in_use() if options is None else options)
+        return cls(url.rstrip("/"), tuple(sorted(given.items())))
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __truediv__(self, name: str) -> Folder:
+        return replace(self, url=join(self.url, name)) if name else self
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return base_name(self.url)
+
+    @property
+    def parent(self) -> Folder:
+        """The folder in which it lies."""
+        return replace(self, url=posixpath.dirname(self.url))
+
+    @property
+    def is_local(self) -> bool:
+        """It lies in the local file system."""
+        return is_local(self.url)
+
+    def absolute(self) -> Folder:
+        """The same from the root, for workers that run in folders of their own."""
+        return replace(self, url=os.path.abspath(self.url)) if self.is_local else self
+
+    def _store(self, name: str) -> tuple[Store, str]:
+        from kbsource.stores import split, store_of
+
+        root, key = split(join(self.url, name) if name else self.url)
+        return store_of(root, self.options), key
+
+    def reached(self) -> Folder:
+        """The folder itself, once its store has answered: for what is not used before long work.
+
+        Raises:
+            SetupError: it does not answer, has no such bucket or refuses the keys.
+        """
+        if not self.is_local:
+            self._store("")
+        return self
+
+    def open(self, name: str = "") -> BinaryIO:
+        """The stored bytes as a seekable file, to be read from begin to end; nothing is decompressed.
+
+        Raises:
+            FileNotFoundError: there is none; a SetupError for a folder or a pipe.
+        """
+        if not self.is_local:
+            store, key = self._store(name)
+            return store.open(key, _READ_BYTES)
+        path = join(self.url, name) if name else self.url
+        check_regular(path)
+        return open(path, "rb")
+
+    def open_ranges(self, name: str = "") -> BinaryIO:
+        """The same to be read here and there: little is read ahead of what is asked for."""
+        if self.is_local:
+            return self.open(name)
+        store, key = self._store(name)
+        return store.open(key, _RANGE_BYTES)
+
+    def read(self, name: str = "") -> bytes:
+        """The content of a file."""
+        if not self.is_local:
+            store, key = self._store(name)
+            return store.read(key)[0]
+        with self.open(name) as file:
+            return file.read()
+
+    def size(self, name: str = "") -> int:
+        """The size of a file in bytes."""
+        if self.is_local:
+            return os.path.getsize(join(self.url, name) if name else self.url)
+        store, key = self._store(name)
+        return store.size(key)
+
+    def exists(self, name: str = "") -> bool:
+        """A file is there, or something in a folder of that name."""
+        if self.is_local:
+            return os.path.exists(join(self.url, name) if name else self.url)
+        store, key = self._store(name)
+        with suppress(FileNotFoundError):
+            store.size(key)
+            return True
+        return not self.url.startswith(("http://", "https://")) and next(store.list(key), None) is not None
+
+    def files(self, pattern: str = "**") -> list[str]:
+        """The names of the files below that match, sorted; ``*`` is within a folder, ``**/`` any folders, also none."""
+        fixed, wild = _split_pattern(pattern)
+        folder = self / fixed if fixed else self
+        if self.is_local:
+            prefix = folder.url.rstrip("/") + "/" if folder.url else ""
+            found = globbing.glob(globbing.escape(prefix) + wild, recursive=True)
+            names = [path.removeprefix(prefix) for path in found if os.path.isfile(path)]
+        else:
+            store, key = folder._store("")
+            prefix = f"{key}/" if key else ""
+            fits = _pattern(wild)
+            names = [name for one in store.list(key) if fits.fullmatch(name := one.removeprefix(prefix))]
+        return sorted(f"{fixed}/{name}" if fixed else name for name in names)
+
+    @contextmanager
+    def create(self, name: str = "") -> Iterator[BinaryIO]:
+        """A file to write to, which appears under its name, over an older one, once the context has ended well."""
+        if not self.is_local:
+            store, key = self._store(name)
+            with store.create(key) as file:
+                yield file
+            return
+        path = join(self.url, name) if name else self.url
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        temporary = f"{path}.tmp"
+        file = open(temporary, "wb")  # noqa: SIM115  # closed before it is renamed, whose faults are told too
+        try:
+            yield file
+            file.close()
+            os.replace(temporary, path)
+        except BaseException:
+            file.close()
+            with suppress(FileNotFoundError):
+                os.remove(temporary)
+            raise
+
+    def write(self, content: bytes, name: str = "") -> None:
+        """Writes a file, over an older one."""
+        with self.create(name) as file:
+            file.write(content)
+
+    def read_tagged(self, name: str = "") -> tuple[bytes, str]:
+        """The content of a file in a store with its tag, for ``replace``."""
+        store, key = self._store(name)
+        return store.read(key)
+
+    def write_new(self, content: bytes, name: str = "") -> str | None:
+        """Writes a file to a store where there is none, and its tag; None where there is one: of all who try at the
+        same time one succeeds."""
+        store, key = self._store(name)
+        return store.write_new(key, content)
+
+    def replace(self, content: bytes, tag: str, name: str = "") -> str | None:
+        """Writes over a file in a store that nobody has written since ``tag`` was read, and the new tag; None where
+        somebody has. (In HDFS, which has no such thing, two at the same moment may both succeed.)"""
+        store, key = self._store(name)
+        return store.replace(key, content, tag)
+
+    def move(self, name: str, target: Folder) -> None:
+        """Moves a file within the store, over another one."""
+        if self.is_local:
+            os.makedirs(os.path.dirname(target.url) or ".", exist_ok=True)
+            os.replace(join(self.url, name) if name else self.url, target.url)
+        else:
+            store, key = self._store(name)
+            store.move(key, target._store("")[1])
+
+    def delete(self, name: str = "") -> None:
+        """Removes a file, or a folder with all it holds; a missing one is no error."""
+        if not self.is_local:
+            store, key = self._store(name)
+            store.delete(key)
+            return
+        path = join(self.url, name) if name else self.url
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.remove(path)
+
+    def local_copy(self, names: Sequence[str], *, version: str = "") -> str:
+        """A local folder that holds these files of the folder, to be memory-mapped; not to be written to.
 
         A local folder is given as it is. What is copied belongs to this process, and to others of the machine that
         ask for the same, until they end.
 
         Args:
-            folder: where the files lie.
-            names: of the files in it.
             version: tells files from others that lay under the same names, like a hash out of their manifest.
 
         Raises:
             DataError: a file is missing.
         """
-        ...
+        if self.is_local:
+            return self.url
+        from kbsource.local_copies import local_copy
 
-    def open_write(self, path: str) -> BinaryIO:
-        """Gives a binary file for writing; parent folders are made."""
-        ...
+        return local_copy(self, names, version=version)
 
-    def glob(self, pattern: str) -> list[str]:
-        """Gives the files that match, sorted."""
-        ...
+    def sha256(self, name: str = "") -> str:
+        """The hex sha256 of a file."""
+        with self.open(name) as file:
+            digest = hashlib.file_digest(cast(io.BufferedReader, file), "sha256")
+        return digest.hexdigest()
 
-    def rename(self, source: str, target: str) -> None:
-        """Moves a file, replacing the target."""
-        ...
+    def write_json(self, value: object, name: str = "") -> None:
+        """Writes JSON with sorted keys."""
+        import orjson  # takes a while to load, and few readers need it
 
-    def delete_tree(self, path: str) -> None:
-        """Removes a file or folder with all it holds; a missing one is no error."""
-        ...
+        self.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), name)
+
+    def read_json(self, name: str = "") -> Any:
+        """The value of a JSON file."""
+        import orjson
+
+        return orjson.loads(self.read(name))
 
 
-class LocalStorage:
-    """The local file system.
+Files = Callable[[str], Folder]
+"""What gives the file of a path: ``Folder.of``, or one whose files are compared with their hashes."""
 
-    Args:
-        maps_tables: tables that are read here and there are memory-mapped, which is fastest; else what was read of
-            them does not stay in this process's memory.
+
+def glob(pattern: str) -> list[str]:
+    """The paths of the files that match a path or URL with wildcards, sorted."""
+    fixed, wild = _split_pattern(pattern)
+    if not wild:
+        return [pattern] if Folder.of(pattern).exists() else []
+    folder = Folder.of(fixed or ("/" if pattern.startswith("/") else ""))
+    return [join(folder.url, name) for name in folder.files(wild)]
+
+
+def _split_pattern(pattern: str) -> tuple[str, str]:
+    """The folders without wildcards at the head of a pattern, and the rest.
+
+    >>> _split_pattern("pages/pages-*.parquet"), _split_pattern("**"), _split_pattern("a/b")
+    (('pages', 'pages-*.parquet'), ('', '**'), ('a', 'b'))
     """
+    wildcard = _WILDCARD.search(pattern)
+    folder, _, rest = pattern[: wildcard.start() if wildcard else len(pattern)].rpartition("/")
+    return folder, rest + (pattern[wildcard.start() :] if wildcard else "")
 
-    def __init__(self, *, maps_tables: bool = True) -> None:
-        self.maps_tables = maps_tables
 
-    def open_read(self, path: str) -> BinaryIO:
-        check_regular(path)
-        return open(path, "rb")
-
-    def open_ranges(self, path: str) -> BinaryIO:
-        return self.open_read(path)
-
-    def local_copy(self, folder: str, names: Sequence[str], *, version: str = "") -> str:
-        return folder
-
-    def open_write(self, path: str) -> BinaryIO:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        return open(path, "wb")
-
-    def size(self, path: str) -> int:
-        return os.path.getsize(path)
-
-    def exists(self, path: str) -> bool:
-        return os.path.exists(path)
-
-    def glob(self, pattern: str) -> list[str]:
-        return sorted(p for p in globbing.glob(pattern, recursive=True) if os.path.isfile(p))
-
-    def rename(self, source: str, target: str) -> None:
-        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-        os.replace(source, target)
-
-    def delete_tree(self, path: str) -> None:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        elif os.path.lexists(path):
-            os.remove(path)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of ``glob`` as a regular expression over names below a folder."""
+    parts = []
+    for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]+\])", pattern):
+        fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part)
+        is_set = part.startswith("[") and part.endswith("]")
+        parts.append(fixed or (part.replace("[!", "[^") if is_set else re.escape(part)))
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def check_regular(path: str) -> None:
@@ -136,49 +337,23 @@ def check_regular(path: str) -> None:
 
 
 def is_local(path: str) -> bool:
-    """Says whether a path is one of the local file system: it has no ``scheme://``."""
+    """Whether a path is one of the local file system: it has no ``scheme://``."""
     return "://" not in path
 
 
-def storage_or_local(path: str, storage: Storage | None) -> Storage:
-    """Gives the storage of a path: the one that is given, else the local file system.
-
-    Raises:
-        SetupError: none is given and the path is remote.
-    """
-    if storage is None and not is_local(path):
-        raise SetupError(
-            f"{path}: a remote path, and no storage was given that reads it; see pipelines.stores.storage.storage_for."
-        )
-    return LocalStorage() if storage is None else storage
+def absolute(path: str) -> str:
+    """A local path from the root, for workers run in folders of their own; others as they are."""
+    return os.path.abspath(path) if is_local(path) else path
 
 
 def join(*parts: str) -> str:
-    """Gives the path with forward slashes, for local paths and bucket URLs alike."""
+    """The path with forward slashes, for local paths and bucket URLs alike."""
     return posixpath.join(*parts)
 
 
 def base_name(path: str) -> str:
-    """Gives the last part of a path."""
+    """The last part of a path."""
     return path.rstrip("/").rsplit("/", 1)[-1]
-
-
-@contextmanager
-def atomic_write(storage: Storage, path: str) -> Iterator[BinaryIO]:
-    """Opens ``path`` for writing under a temporary name and renames it once all was written.
-
-    When the body fails the temporary file is removed and ``path`` stays as it was.
-    """
-    temporary = f"{path}.tmp"
-    file = storage.open_write(temporary)
-    try:
-        yield file
-        file.close()
-        storage.rename(temporary, path)
-    except BaseException:
-        file.close()
-        storage.delete_tree(temporary)
-        raise
 
 
 class HashingWriter:
@@ -216,30 +391,5 @@ class HashingWriter:
         self.closed = True
 
     def hexdigest(self) -> str:
-        """Gives the sha256 of everything written so far."""
+        """The sha256 of everything written so far."""
         return self._sha256.hexdigest()
-
-
-def sha256_of(storage: Storage, path: str) -> str:
-    """Gives the hex sha256 of a stored file."""
-    digest = hashlib.sha256()
-    with storage.open_read(path) as file:
-        while block := file.read(CHUNK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def write_json(storage: Storage, path: str, value: object) -> None:
-    """Writes JSON with sorted keys under a temporary name."""
-    import orjson  # takes a while to load, and few readers need it
-
-    with atomic_write(storage, path) as file:
-        file.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
-
-
-def read_json(storage: Storage, path: str) -> Any:
-    """Reads a JSON file."""
-    import orjson
-
-    with storage.open_read(path) as file:
-        return orjson.loads(file.read())

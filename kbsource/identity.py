@@ -7,17 +7,17 @@ import uuid
 
 
 def title_hash(title: str) -> int:
-    """Gives the unsigned 64-bit key of a normalised title: the first 8 bytes (big endian) of its blake2b-8 digest."""
+    """The unsigned 64-bit key of a normalised title: the first 8 bytes (big endian) of its blake2b-8 digest."""
     return int.from_bytes(hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def stable_sha256(*parts: str) -> str:
-    """Gives the hex sha256 of the parts joined by U+001F, for ids, seeds and samples."""
+    """The hex sha256 of the parts joined by U+001F, for ids, seeds and samples."""
     return hashlib.sha256("\x1f".join(parts).encode("utf-8")).hexdigest()
 
 
 def stable_uuid(*parts: str) -> str:
-    """Gives a name-based UUID (version 5 in form) of the parts: the first 16 bytes of ``stable_sha256``.
+    """A name-based UUID (version 5 in form) of the parts: the first 16 bytes of ``stable_sha256``.
 
     >>> stable_uuid("trex", "Q42", "P31")
     '9477cade-6db7-5498-a378-fad27766e655'

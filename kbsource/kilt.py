@@ -7,16 +7,36 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from kbsource.kilt_names import section_name
 from kbsource.records import Element, Page
 
 if TYPE_CHECKING:
-    from kbsource.release.pages.page_items_reader import ItemTerms
+    from kbsource.release.pages.reading import ItemTerms
+
+
+LEAD = "Section::::Abstract."
+
+
+def section_name(path: Sequence[str]) -> str:
+    """The text of the heading element that a path of headings has in KILT, without a newline.
+
+    Args:
+        path: headings from the outermost to the one meant, as in ``Element.section``; empty for the lead.
+
+    Source: elements of kilt_knowledgesource.json: a full stop after every heading that ends neither in ``!`` nor in
+    ``?``, and colons between the headings.
+
+    >>> section_name(["Use in writing systems", "English"])
+    'Section::::Use in writing systems.:English.'
+    """
+    if not path:
+        return LEAD
+    return "Section::::" + ":".join(part if part.endswith(("!", "?")) else part + "." for part in path)
+
 
 _BULLET = "BULLET::::"
 _NO_HEADING = 7
@@ -24,7 +44,7 @@ _ONLY_MARKS = re.compile(r"[.\-\s]*")
 
 
 def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
-    """Gives KILT's paragraphs and where each element of the page went.
+    """KILT's paragraphs and where each element of the page went.
 
     The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text,
     each ending in a newline. Left out, as KILT leaves them out: headings with nothing below them, items indented by
@@ -59,7 +79,7 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
 
 
 def is_in_kilt(text: str, marker: str) -> bool:
-    """Says whether a paragraph or list item has a paragraph in KILT's form."""
+    """Whether a paragraph or list item has a paragraph in KILT's form."""
     if marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
         return False
     return not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1)
@@ -82,13 +102,12 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
 
 
 def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
-    """Gives the KILT record of a page, keys in the released order.
+    """The KILT record of a page, keys in the released order.
 
     ``anchors`` hold ``wikipedia_title`` and ``wikipedia_id`` where the target is an article of the snapshot;
     ``categories`` is one string joined by commas; ids are strings; ``wikidata_info`` is left out without an item.
 
     Args:
-        page: the page.
         terms: what its item is called; None puts the item's id alone into ``wikidata_info``.
     """
     texts, places = kilt_texts(page)
@@ -157,10 +176,7 @@ def write_kilt(
     """Writes one KILT record a line and gives the number of pages.
 
     Args:
-        pages: in the order they are written.
-        sink: binary file.
         terms: gives what the item of a page is called, by page id; None where that is not known.
-        on_progress: called now and then with the number of pages written so far.
     """
     n_pages = 0
     for page in pages:

@@ -13,36 +13,29 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Facts of one content language, as spoken by the Wikipedia edition in that language.
+    """Facts of one content language, as spoken by the Wikipedia edition in that language."""
 
-    Attributes:
-        code: the edition's code as in its host name, ``no`` for the content language ``nb``; the code asked
-            for where no edition is known.
-        link_trail: inside of a regex character class of the letters that a link swallows after ``]]``; empty
-            for languages without a trail (zh).
-        link_trail_sequences: regexes of longer pieces that belong to the trail beside those letters (ca: an
-            apostrophe that opens no italics).
-        redirect_words: words that open a redirect page, lower case, with ``#``; always holds ``#redirect``.
-        namespace_aliases: (name, number) pairs beside the canonical names: the language's own names of the
-            namespaces, their aliases and shortcuts.
-        disambiguation_templates: normalised names (first letter upper, spaces) of disambiguation templates.
-        disambiguation_words: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always.
-        infobox_prefixes: lower-case prefixes that template names of infoboxes start with.
-        infobox_suffixes: lower-case suffixes that template names of infoboxes end with.
-    """
-
+    #: the edition's code as in its host name, ``no`` for the content language ``nb``; the code asked for where no
+    #: edition is known
     code: str
+    #: inside of a regex character class of the letters that a link swallows after ``]]``; empty for languages without a
+    #: trail (zh)
     link_trail: str
+    #: regexes of longer pieces that belong to the trail beside those letters (ca: an apostrophe that opens no italics)
     link_trail_sequences: tuple[str, ...]
+    #: words that open a redirect page, lower case, with ``#``; always holds ``#redirect``
     redirect_words: tuple[str, ...]
+    #: (name, number) pairs beside the canonical names: the language's own names of the namespaces, their aliases and
+    #: shortcuts
     namespace_aliases: tuple[tuple[str, int], ...]
+    #: normalised names (first letter upper, spaces) of disambiguation templates
     disambiguation_templates: frozenset[str]
-    disambiguation_words: frozenset[str]
-    infobox_prefixes: tuple[str, ...]
-    infobox_suffixes: tuple[str, ...]
+    disambiguation_words: frozenset[str]  #: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always
+    infobox_prefixes: tuple[str, ...]  #: lower-case prefixes that template names of infoboxes start with
+    infobox_suffixes: tuple[str, ...]  #: lower-case suffixes that template names of infoboxes end with
 
     def link_trail_pattern(self) -> re.Pattern[str]:
-        """Gives a regex for ``match(text, position)`` at the end of a link: what the link swallows.
+        """A regex for ``match(text, position)`` at the end of a link: what the link swallows.
 
         It never matches where the language has no trail.
         """
@@ -63,7 +56,7 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
 
 @cache
 def _sections() -> dict[str, str]:
-    """Gives the source of every section: parsing them all would cost each process a tenth of a second."""
+    """The source of every section: parsing them all would cost each process a tenth of a second."""
     from importlib import resources  # takes a while, as ``tomllib`` does
 
     pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
@@ -72,14 +65,14 @@ def _sections() -> dict[str, str]:
 
 @cache
 def _section(name: str) -> dict[str, Any]:
-    """Gives a section; empty for a name that there is none of."""
+    """A section; empty for a name that there is none of."""
     import tomllib
 
     return tomllib.loads(_sections().get(name, ""))
 
 
 def edition_code(code: str) -> str:
-    """Gives the code of the Wikipedia edition that a language code means, in any spelling.
+    """The code of the Wikipedia edition that a language code means, in any spelling.
 
     Content language codes (``nb``, ``yue``), old codes (``be-x-old``) and database spellings (``zh_yue``) are
     understood; an unknown code is given back, in lower case with hyphens.
@@ -91,7 +84,7 @@ def edition_code(code: str) -> str:
 
 @cache
 def language(code: str) -> Language:
-    """Gives the facts of a language; a code without data gets its base language's, then the defaults.
+    """The facts of a language; a code without data gets its base language's, then the defaults.
 
     ``code`` is spelled in any way that ``edition_code`` understands.
     """
@@ -121,13 +114,13 @@ def language(code: str) -> Language:
 
 
 def link_trail(code: str) -> re.Pattern[str]:
-    """Gives ``language(code).link_trail_pattern()``."""
+    """``language(code).link_trail_pattern()``."""
     return language(code).link_trail_pattern()
 
 
 @cache
 def interwiki_prefixes() -> frozenset[str]:
-    """Gives the lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``).
+    """The lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``).
 
     Words of Wikimedia's map that begin article titles too, and came into the map late or lead nowhere, are
     left out (``discord``, ``github``, ``quality``).
@@ -137,7 +130,7 @@ def interwiki_prefixes() -> frozenset[str]:
 
 @cache
 def language_codes() -> frozenset[str]:
-    """Gives the codes of all Wikipedia language editions, closed ones and aliases (``nb``, ``zh-cn``) too.
+    """The codes of all Wikipedia language editions, closed ones and aliases (``nb``, ``zh-cn``) too.
 
     A link with such a prefix is an interlanguage link.
     """
@@ -146,5 +139,5 @@ def language_codes() -> frozenset[str]:
 
 @cache
 def own_prefixes(edition: str) -> frozenset[str]:
-    """Gives the lower-case prefixes by which an edition names itself: its code, ``w`` on en too."""
+    """The lower-case prefixes by which an edition names itself: its code, ``w`` on en too."""
     return frozenset((edition, *_section("interwiki.own").get(edition, ())))

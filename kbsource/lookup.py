@@ -8,37 +8,27 @@ from threading import RLock
 from typing import NamedTuple
 
 from kbsource.errors import DataError, named_faults
-from kbsource.files import Storage, storage_or_local
+from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.pages.pages_reader import PagesReader
+from kbsource.release.pages.reading import PagesReader
 from kbsource.site import Site
-from kbsource.titles import normalise_title
-from kbsource.urls import UrlParser
+from kbsource.titles import UrlParser, normalise_title
 
 
 class Found(NamedTuple):
-    """How a page was found, or why not.
+    """How a page was found, or why not."""
 
-    Attributes:
-        by: ``id``, ``title`` or ``url``.
-        asked: what was asked for: the id, or the title in normal form.
-        title, page_id: the page; None when there is none.
-        fragment: section, from the address or from redirects on the way.
-        hops: redirects followed.
-        status: ``article``; ``ok`` or ``double`` through redirects; ``loop``, ``missing_target`` or
-            ``cross_namespace`` for redirects that reach no article; ``unknown``; ``not_released`` for an
-            article of the dump that was rejected.
-    """
-
-    by: str
-    asked: str
-    title: str | None
+    by: str  #: ``id``, ``title`` or ``url``
+    asked: str  #: what was asked for: the id, or the title in normal form
+    title: str | None  #: of the page; None, as its id, when there is none
     page_id: int | None
-    fragment: str | None
-    hops: int
+    fragment: str | None  #: section, from the address or from redirects on the way
+    hops: int  #: redirects followed
+    #: ``article``; ``ok`` or ``double`` through redirects; ``loop``, ``missing_target`` or ``cross_namespace`` for
+    #: redirects that reach no article; ``unknown``; ``not_released`` for an article of the dump that was rejected
     status: str
 
 
@@ -61,27 +51,18 @@ class KnowledgeSource:
         self._turn = RLock()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], storage: Storage | None = None) -> KnowledgeSource:
+    def open(cls, path: str | os.PathLike[str] | Folder) -> KnowledgeSource:
         """Opens a release: the folder that ``kbsource build`` wrote.
 
-        Args:
-            path: of the folder.
-            storage: of the folder; None for the local file system. Of a remote one the index is copied, once a
-                machine, and the pages are read from where they lie.
-
         Raises:
-            SetupError: the folder holds no finished release, or one of another version, or is remote and without a
-                storage.
+            SetupError: the folder holds no finished release, or one of another version, or its store does not answer.
         """
-        path = os.fspath(path)
-        storage = storage_or_local(path, storage)
-        manifest = PAGES_RELEASE.read(path, storage)
-        index = index_folder(path, manifest, storage)
+        folder = Folder.of(path)
+        path = folder.url
+        manifest = PAGES_RELEASE.read(path)
+        index = index_folder(path, manifest)
         return cls(
-            manifest,
-            index=TitleIndex.open(index),
-            locations=Locations(index),
-            reader=PagesReader(path, manifest, storage),
+            manifest, index=TitleIndex.open(index), locations=Locations(index), reader=PagesReader(folder, manifest)
         )
 
     def __enter__(self) -> KnowledgeSource:
@@ -95,11 +76,11 @@ class KnowledgeSource:
         self._reader.close()
 
     def __len__(self) -> int:
-        """Gives the number of pages."""
+        """The number of pages."""
         return self.manifest.totals.articles
 
     def __iter__(self) -> Iterator[Page]:
-        """Gives every page in the order of the release.
+        """Every page in the order of the release.
 
         Raises:
             SetupError: a file is damaged.
@@ -108,11 +89,11 @@ class KnowledgeSource:
             yield from self._reader.pages()
 
     def __contains__(self, wanted: object) -> bool:
-        """Says whether ``get`` gives a page for an id, a title or an address."""
+        """Whether ``get`` gives a page for an id, a title or an address."""
         return isinstance(wanted, int | str) and self.resolve(wanted).page_id is not None
 
     def by_id(self, page_id: int) -> Page | None:
-        """Gives the page with a MediaWiki page id, None when the release has none.
+        """The page with a MediaWiki page id, None when the release has none.
 
         Raises:
             SetupError: the file of the page is damaged, or is not the one that the index was made for.
@@ -129,23 +110,23 @@ class KnowledgeSource:
         return page
 
     def by_title(self, title: str) -> Page | None:
-        """Gives the page that a title leads to, normalised and through redirects; None without one."""
+        """The page that a title leads to, normalised and through redirects; None without one."""
         with self._turn:
             return self._page(self._resolve_title(title, "title"))
 
     def by_url(self, url: str) -> Page | None:
-        """Gives the page that an address of the wiki leads to, None when it leads to none."""
+        """The page that an address of the wiki leads to, None when it leads to none."""
         with self._turn:
             return self._page(self._resolve_url(url))
 
     def by_qid(self, qid: str) -> Page | None:
-        """Gives the page that has a Wikidata item (``Q42``), None when none has."""
+        """The page that has a Wikidata item (``Q42``), None when none has."""
         with self._turn:
             page_id = self._locations.page_of_qid(qid)
         return None if page_id is None else self.by_id(page_id)
 
     def resolve(self, wanted: int | str) -> Found:
-        """Gives how a page is found by id, title or address, without reading it.
+        """How a page is found by id, title or address, without reading it.
 
         A string with ``://`` is an address. A string of digits is a title where there is one (``1984``),
         else an id.
@@ -161,7 +142,7 @@ class KnowledgeSource:
             return found
 
     def get(self, wanted: int | str) -> Page | None:
-        """Gives the page that ``resolve`` finds, None when it finds none."""
+        """The page that ``resolve`` finds, None when it finds none."""
         return self._page(self.resolve(wanted))
 
     def _page(self, found: Found) -> Page | None:

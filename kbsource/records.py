@@ -1,208 +1,156 @@
-"""Frozen rows that travel through the build: pages as read, pages as written, and what was rejected.
+"""Rows of a release of pages: pages as read, pages as written, and what was rejected.
 
-Small rows that exist in their hundreds per page (elements, anchors, cells) are NamedTuples: they are frozen and
-slotted like the dataclasses, cost a quarter to create, and ``zip(*rows)`` turns them into Arrow columns.
 All spans are half-open ``[start, end)`` in Unicode code points of the stored element's text.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Annotated, Any
+
+import msgspec
+
+from kbsource.rows import Instant, Int8, Int32, Row
 
 
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A record that could not be used, as it is written to the ``rejected`` table.
+class BadRecord(Row):
+    """One row per page, or damaged place of a file, that could not be used."""
 
-    Attributes:
-        stage: step that rejected it: ``read``, ``scan``, ``parse`` or ``resolve``.
-        key: page id, title or ordinal as text; empty when nothing of the record is known.
-        reason: slug, see docs/tables.md.
-        detail: what was seen, at most 1,000 characters.
-        file: base name of the input file.
-        offset: byte offset in that file. For bzip2 the compressed offset of the block that holds the start of the
-            record, for every other form the offset in the decompressed bytes; -1 when unknown.
-    """
-
-    stage: str
-    key: str
-    reason: str
-    detail: str
-    file: str
-    offset: int
+    stage: Annotated[str, "step that rejected it"]  #: ``read``, ``scan``, ``parse`` or ``resolve``
+    key: Annotated[str, "page id, title or ordinal; empty when unknown"]
+    reason: Annotated[str, "slug"]  #: of ``kbsource.errors``
+    detail: Annotated[str, "what was seen"]  #: at most 1,000 characters
+    file: Annotated[str, "base name of the input file"]
+    #: Of bzip2 that of the block that holds the record's start, of any other form that in the decompressed bytes.
+    offset: Annotated[int, "byte offset (bzip2: of the compressed block), -1 when unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class RawPage:
-    """One page as the dump holds it, newest revision only.
-
-    Attributes:
-        page_id: MediaWiki page id.
-        namespace: namespace number, from ``<ns>`` or, where that is missing, from the title's prefix.
-        title: title with spaces, as written in the dump (prefix included).
-        redirect_title: ``<redirect title=…>`` as written, without its fragment; None when the element is missing.
-        revision_id, parent_revision_id: None for a missing parent.
-        timestamp: ISO 8601 in UTC, ``2019-07-19T20:25:53Z``.
-        model: content model; ``wikitext`` where the dump says nothing.
-        text: wikitext of the main slot; empty when the page is empty.
-        file: base name of the dump file.
-        offset: as in BadRecord.
-    """
+class RawPage(Row):
+    """One page as the dump holds it, newest revision only."""
 
     page_id: int
-    namespace: int
-    title: str
-    redirect_title: str | None
+    namespace: int  #: from ``<ns>`` or, where that is missing, from the title's prefix
+    title: str  #: with spaces, as written in the dump (prefix included)
+    redirect_title: str | None  #: ``<redirect title=…>`` as written, without its fragment
     revision_id: int
     parent_revision_id: int | None
-    timestamp: str
-    model: str
-    text: str
-    file: str
-    offset: int
+    timestamp: str  #: ISO 8601 in UTC, ``2019-07-19T20:25:53Z``
+    model: str  #: content model; ``wikitext`` where the dump says nothing
+    text: str  #: wikitext of the main slot; empty when the page is empty
+    file: str  #: base name of the dump file
+    offset: int  #: as in BadRecord
 
 
-class Element(NamedTuple):
-    """One piece of running text.
+class Element(Row):
+    """One piece of running text. Element 0 alone is the title."""
 
-    Attributes:
-        kind: ``title`` (element 0 alone), ``heading``, ``paragraph`` or ``list_item``.
-        level: 1 for the title, 1-6 for headings (number of ``=``), 0 for paragraphs, nesting depth from 1 for items.
-        ordinal: number of a ``#`` item in its list, else None.
-        marker: list prefix as written (``*``, ``#``, ``;``, ``:`` and combinations), else empty.
-        section: headings the element stands under, outermost first; a heading's own text comes last.
-        text: the text; never holds a newline.
-    """
-
-    kind: str
-    level: int
-    ordinal: int | None
-    marker: str
-    section: tuple[str, ...]
-    text: str
+    kind: Annotated[str, "title | heading | paragraph | list_item"]
+    level: Annotated[Int8, "1 title, 1-6 heading, 0 paragraph, depth from 1 for items"]
+    ordinal: Annotated[Int32 | None, "number of a numbered item"]
+    marker: Annotated[str, "list prefix as written, else empty"]  #: ``*``, ``#``, ``;``, ``:`` and combinations
+    section: Annotated[tuple[str, ...], "headings above it, outermost first; a heading ends its own path"]
+    text: Annotated[str, "the text, without newlines"]
 
 
-class Anchor(NamedTuple):
-    """An internal link in an element: ``elements[element].text[start:end] == text``.
+class Anchor(Row):
+    """An internal link in an element: ``elements[element].text[start:end] == text``."""
 
-    Attributes:
-        target_title: title of the page the link leads to after redirects; where it leads nowhere, the normalised
-            title as written.
-        target_fragment: section of the target, from the link or else from the redirect; None when absent.
-        target_page_id: id of that article; None when there is no such article in the dump.
-        written_target: the target as written in the wikitext, fragment included, blanks at its ends left out.
-        from_template: a template made the link; no editor of the page wrote it.
-    """
-
-    element: int
-    start: int
-    end: int
-    text: str
-    target_title: str
-    target_fragment: str | None
-    target_page_id: int | None
-    written_target: str
-    from_template: bool = False
+    element: Annotated[Int32, "index into elements"]
+    start: Annotated[Int32, "first code point in elements[element].text"]
+    end: Annotated[Int32, "one past the last code point"]
+    text: Annotated[str, "elements[element].text[start:end], exactly"]
+    target_title: Annotated[str, "title after redirects, else normalised as written"]
+    target_fragment: Annotated[str | None, "section of the target, from the link or the redirect"]
+    target_page_id: Annotated[int | None, "id of the article; null when the dump has none"]
+    written_target: Annotated[str, "the target as written, fragment included"]  #: without the blanks at its ends
+    from_template: Annotated[bool, "a template made the link; no editor of the page wrote it"] = False
 
 
-class CellLink(NamedTuple):
-    """An internal link in a table cell or infobox value; offsets are in that cell's text."""
+class CellLink(Row):
+    """An internal link in a table cell or infobox value."""
 
-    start: int
-    end: int
-    target_title: str
-    target_fragment: str | None
-    target_page_id: int | None
+    start: Annotated[Int32, "first code point of the link in the text"]
+    end: Annotated[Int32, "one past its last code point"]
+    target_title: Annotated[str, "title after redirects, else normalised as written"]
+    target_fragment: Annotated[str | None, "section of the target"]
+    target_page_id: Annotated[int | None, "id of the article; null when the dump has none"]
 
 
-class Cell(NamedTuple):
+class Cell(Row):
     """One table cell as written; spans are not expanded."""
 
-    text: str
-    is_header: bool
-    colspan: int
-    rowspan: int
-    links: tuple[CellLink, ...]
+    text: Annotated[str, "text of the cell"]
+    is_header: Annotated[bool, "written with !"]
+    colspan: Annotated[Int32, "columns covered, at least 1"]
+    rowspan: Annotated[Int32, "rows covered, at least 1"]
+    links: Annotated[tuple[CellLink, ...], "links, offsets in the cell's text"]
 
 
-class Table(NamedTuple):
-    """A wikitext table.
+class Table(Row):
+    """A wikitext table."""
 
-    Attributes:
-        element: index of the element it follows.
-        caption: text of ``|+``, else None.
-        header: texts of the first row when all its cells are header cells, else empty.
-        rows: the remaining rows, in order.
-    """
-
-    element: int
-    caption: str | None
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    element: Annotated[Int32, "index of the element the table follows"]
+    caption: Annotated[str | None, "caption"]
+    header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells"]
+    rows: Annotated[tuple[tuple[Cell, ...], ...], "the remaining rows"]
 
 
-class InfoboxField(NamedTuple):
-    """One named, non-empty parameter of an infobox, rendered to text."""
+class InfoboxField(Row):
+    """One parameter of an infobox."""
 
-    name: str
-    text: str
-    links: tuple[CellLink, ...]
-
-
-class Infobox(NamedTuple):
-    """An infobox template: its name as written and its fields in order."""
-
-    element: int
-    name: str
-    fields: tuple[InfoboxField, ...]
+    name: Annotated[str, "parameter name"]
+    text: Annotated[str, "its value as text"]
+    links: Annotated[tuple[CellLink, ...], "links, offsets in the value's text"]
 
 
-class TemplateUse(NamedTuple):
-    """How often a template (normalised name) came out in a way on the page.
+class Infobox(Row):
+    """An infobox template."""
+
+    element: Annotated[Int32, "index of the element the infobox follows"]
+    name: Annotated[str, "template name"]
+    fields: Annotated[tuple[InfoboxField, ...], "named, non-empty parameters in order"]
+
+
+class TemplateUse(Row, order=True):
+    """How often a template came out in a way on the page.
 
     By a rule it is ``rendered`` or ``dropped``; by its definition ``expanded``, or ``invoked`` where a Lua module took
     part; ``bound`` is left out, as it went over a limit, and so is ``unknown``.
     """
 
-    name: str
-    outcome: str
-    uses: int
+    name: Annotated[str, "normalised template name"]
+    outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown; see templates"]
+    uses: Annotated[Int32, "uses on the page"]
 
 
-class Loss(NamedTuple):
+class Loss(Row, order=True):
     """How many pieces of one kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
 
-    kind: str
-    pieces: int
+    kind: Annotated[str, "kind of piece, see docs/tables.md"]
+    pieces: Annotated[Int32, "pieces not carried over"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Page:
-    """One article as released. See docs/tables.md for every column.
+class Page(Row):
+    """One row per article: main namespace, not a redirect; disambiguation and list pages included. In the order of the
+    dump. Spans are half-open `[start, end)` in Unicode code points."""
 
-    ``redirects`` are the titles that lead here, sorted. ``parse_status`` is ``ok`` or says which fallback made the
-    row: ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``.
-    """
-
-    page_id: int
-    title: str
-    qid: str | None
-    is_disambiguation: bool
-    revision_id: int
-    parent_revision_id: int | None
-    timestamp: str
-    url: str
-    elements: tuple[Element, ...]
-    anchors: tuple[Anchor, ...]
-    categories: tuple[str, ...]
-    template_categories: tuple[str, ...]
-    redirects: tuple[str, ...]
-    tables: tuple[Table, ...]
-    infoboxes: tuple[Infobox, ...]
-    templates: tuple[TemplateUse, ...]
-    losses: tuple[Loss, ...]
-    parse_status: str
+    page_id: Annotated[int, "MediaWiki page id; unique"]
+    title: Annotated[str, "title with spaces"]
+    qid: Annotated[str | None, "Wikidata item; at most one page has it"]
+    is_disambiguation: Annotated[bool, "by page_props, __DISAMBIG__ or template family"]
+    revision_id: Annotated[int, "revision the text is of"]
+    parent_revision_id: Annotated[int | None, "revision before it"]
+    timestamp: Annotated[Instant, "when that revision was saved"]
+    url: Annotated[str, "permanent link to the revision"]
+    elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order"]
+    anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start"]
+    categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
+    template_categories: Annotated[tuple[str, ...], "those of them that only templates give, in the same order"]
+    redirects: Annotated[tuple[str, ...], "titles that lead here, sorted"]
+    tables: Annotated[tuple[Table, ...], "tables in order"]
+    infoboxes: Annotated[tuple[Infobox, ...], "infoboxes in order"]
+    templates: Annotated[tuple[TemplateUse, ...], "templates by name and outcome, sorted"]
+    losses: Annotated[tuple[Loss, ...], "what was not carried over, sorted by kind"]
+    parse_status: Annotated[str, "ok | fallback_timeout | fallback_crash | fallback_error"]
 
     @property
     def text(self) -> str:
@@ -210,39 +158,48 @@ class Page:
         return "\n".join(element.text for element in self.elements)
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the page as JSON values: records as objects, by the names of their columns."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        """The page as JSON values: records as objects, by the names of their columns."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        return values
 
     def __repr__(self) -> str:
         return f"<Page {self.page_id} {self.title!r}: {len(self.elements)} elements, {len(self.anchors)} anchors>"
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, tuple):
-        return value
-    names = getattr(value, "_fields", None)
-    items = map(_plain, value)
-    return list(items) if names is None else dict(zip(names, items, strict=True))
+class RedirectRow(Row):
+    """One row per redirect page of the main namespace, by title in code-point order."""
+
+    page_id: Annotated[int, "page id of the redirect"]
+    title: Annotated[str, "title of the redirect"]
+    target_title: Annotated[str, "normalised target as written"]
+    fragment: Annotated[str | None, "section of the target"]
+    final_title: Annotated[str | None, "article at the end of the chain"]
+    final_page_id: Annotated[int | None, "its page id"]
+    hops: Annotated[Int32, "redirects followed, this one included"]
+    status: Annotated[str, "ok | double | loop | missing_target | cross_namespace"]
 
 
-@dataclass(frozen=True, slots=True)
-class RedirectRow:
-    """One redirect page of the main namespace and where it leads.
+class TemplateRow(Row):
+    """How often each template is used, by how it was settled, and what it shows; sorted by name."""
 
-    Attributes:
-        title: the redirect's own title.
-        target_title: normalised target as written.
-        fragment: section of the target, None when absent.
-        final_title, final_page_id: the article at the end of the chain; None when there is none.
-        hops: redirects followed, this one included.
-        status: ``ok``, ``double`` (more than one hop), ``loop``, ``missing_target`` or ``cross_namespace``.
-    """
+    name: Annotated[str, "normalised template name"]
+    outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
+    uses: Annotated[int, "uses in all articles"]
+    pages: Annotated[int, "articles that use it"]
+    shown_chars: Annotated[int, "visible characters that its uses outside of other templates show"]
+    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    example_title: Annotated[str | None, "first article that loses some"]
+    example: Annotated[str | None, "the use there, shortened"]
 
-    page_id: int
-    title: str
-    target_title: str
-    fragment: str | None
-    final_title: str | None
-    final_page_id: int | None
-    hops: int
-    status: str
+
+class PageItem(Row):
+    """Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id."""
+
+    page_id: Annotated[int, "the page; unique"]
+    qid: Annotated[str | None, "its item, as in pages; null where another page has it"]
+    wikidata_qid: Annotated[str | None, "item whose sitelink leads to the page"]
+    page_props_qid: Annotated[str | None, "item that page_props gives the page"]
+    agreement: Annotated[str, "same | differ | only_wikidata | only_page_props"]
+    label: Annotated[str | None, "label of the item"]
+    description: Annotated[str | None, "its description"]
+    aliases: Annotated[tuple[str, ...], "its aliases in the chosen languages, each once"]

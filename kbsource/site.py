@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
 
 # Canonical names, understood by every wiki beside its own. Source: https://www.mediawiki.org/wiki/Help:Namespaces
@@ -42,27 +44,17 @@ SPECIAL, TALK, FILE, TEMPLATE, CATEGORY = -1, 1, 6, 10, 14
 
 @dataclass(frozen=True)
 class Site:
-    """Facts of one wiki, from the dump's ``<siteinfo>`` where it has one.
+    """Facts of one wiki, from the dump's ``<siteinfo>`` where it has one."""
 
-    Attributes:
-        lang: language code, from the dump's ``xml:lang`` or from dbname.
-        dbname: ``enwiki``; empty when unknown.
-        name: site name, ``Wikipedia``.
-        base_url: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``; empty when unknown.
-        generator: MediaWiki version that wrote the dump.
-        case: ``first-letter`` or ``case-sensitive``.
-        namespaces: local name of every namespace by number, from siteinfo; the main one is "".
-        aliases: further names, from siteinfo JSON or from the language's data.
-    """
-
-    lang: str = "en"
-    dbname: str = ""
-    name: str = ""
-    base_url: str = ""
-    generator: str = ""
-    case: str = "first-letter"
+    lang: str = "en"  #: language code, from the dump's ``xml:lang`` or from dbname
+    dbname: str = ""  #: ``enwiki``; empty when unknown
+    name: str = ""  #: site name, ``Wikipedia``
+    base_url: str = ""  #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``; empty when unknown
+    generator: str = ""  #: MediaWiki version that wrote the dump
+    case: str = "first-letter"  #: ``first-letter`` or ``case-sensitive``
+    #: local name of every namespace by number, from siteinfo; the main one is ""
     namespaces: dict[int, str] = field(default_factory=dict)
-    aliases: tuple[tuple[str, int], ...] = ()
+    aliases: tuple[tuple[str, int], ...] = ()  #: further names, from siteinfo JSON or from the language's data
 
     @cached_property
     def edition(self) -> str:
@@ -126,28 +118,11 @@ class Site:
         return f"{edition_code(self.lang)}.wikipedia.org"
 
     def to_json(self) -> dict[str, Any]:
-        """Gives the facts as plain JSON values, for manifests and workers."""
-        return {
-            "lang": self.lang,
-            "dbname": self.dbname,
-            "name": self.name,
-            "base_url": self.base_url,
-            "generator": self.generator,
-            "case": self.case,
-            "namespaces": {str(number): name for number, name in sorted(self.namespaces.items())},
-            "aliases": [list(alias) for alias in self.aliases],
-        }
+        """The facts as plain JSON values, for manifests and workers."""
+        values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return values
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Site:
-        """Gives back what ``to_json`` gave."""
-        return cls(
-            lang=value["lang"],
-            dbname=value["dbname"],
-            name=value["name"],
-            base_url=value["base_url"],
-            generator=value["generator"],
-            case=value["case"],
-            namespaces={int(number): name for number, name in value["namespaces"].items()},
-            aliases=tuple((str(name), int(number)) for name, number in value["aliases"]),
-        )
+        """What ``to_json`` gave, as facts."""
+        return msgspec.convert(value, cls, str_keys=True)

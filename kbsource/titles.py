@@ -13,7 +13,7 @@ import urllib.parse
 from functools import lru_cache
 from typing import NamedTuple
 
-from kbsource.languages import interwiki_prefixes, language_codes
+from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, Site
 
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
@@ -48,28 +48,23 @@ _ALWAYS_CAPITALISED = frozenset({-1, 2, 3, 8, 9})
 
 
 class Target(NamedTuple):
-    """What a link's target names.
+    """What a link's target names."""
 
-    Attributes:
-        kind: ``page`` (any page of this wiki that is shown as a link, in whatever namespace), ``file``,
-            ``category``, ``interlanguage``, ``interwiki`` or ``invalid``.
-        namespace: number; 0 for the main namespace and for targets outside this wiki.
-        title: normal form with prefix; for a bare fragment (``[[#History]]``) empty: the page itself. Targets
-            outside this wiki keep their letter case and begin with the interwiki prefix as written.
-        fragment: section, None when absent or empty.
-        is_escaped: the target began with a colon (``[[:Category:X]]``) or with this wiki's own prefix
-            (``[[en:Category:X]]`` on the English Wikipedia), so it is shown, not acted on.
-    """
-
+    #: ``page`` (any page of this wiki that is shown as a link, in whatever namespace), ``file``, ``category``,
+    #: ``interlanguage``, ``interwiki`` or ``invalid``
     kind: str
-    namespace: int
+    namespace: int  #: number; 0 for the main namespace and for targets outside this wiki
+    #: normal form with prefix; for a bare fragment (``[[#History]]``) empty: the page itself. Targets outside this wiki
+    #: keep their letter case and begin with the interwiki prefix as written.
     title: str
-    fragment: str | None
+    fragment: str | None  #: section, None when absent or empty
+    #: the target began with a colon (``[[:Category:X]]``) or with this wiki's own prefix (``[[en:Category:X]]`` on the
+    #: English Wikipedia), so it is shown, not acted on
     is_escaped: bool
 
 
 def upper_first(title: str, lang: str) -> str:
-    """Gives the title with its first code point in title case, by MediaWiki's rules for the language.
+    """The title with its first code point in title case, by MediaWiki's rules for the language.
 
     Letters whose capital is longer than one code point (ß, ŉ, և) stay as they are, and so do Georgian
     letters, whose title case is themselves. The result is in NFC if the title was.
@@ -91,7 +86,7 @@ def upper_first(title: str, lang: str) -> str:
 
 
 def clean_title(written: str) -> str:
-    """Gives a title with underscores as spaces, runs of spaces collapsed, invisible marks dropped, in NFC."""
+    """A title with underscores as spaces, runs of spaces collapsed, invisible marks dropped, in NFC."""
     if not written.isascii():
         written = unicodedata.normalize("NFC", _INVISIBLE.sub("", written))
         return _SPACES.sub(" ", written).strip(" ")
@@ -103,7 +98,7 @@ def clean_title(written: str) -> str:
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """Gives the form by which a page is found: clean, prefix in local form, first letter by the site's rule.
+    """The form by which a page is found: clean, prefix in local form, first letter by the site's rule.
 
     Colons before the title (``:Category:X``) are dropped. Whether the title is valid is not looked at.
     """
@@ -117,7 +112,7 @@ def normalise_title(written: str, site: Site) -> str:
 
 
 def split_namespace(title: str, site: Site) -> tuple[int, str]:
-    """Gives the namespace number by the title's prefix, and the rest; (0, title) when that is none."""
+    """The namespace number by the title's prefix, and the rest; (0, title) when that is none."""
     prefix, colon, rest = title.partition(":")
     if colon:
         number = site.namespace_by_name.get(prefix.strip(" _").replace("_", " ").casefold())
@@ -127,7 +122,7 @@ def split_namespace(title: str, site: Site) -> tuple[int, str]:
 
 
 def is_valid_title(title: str, *, namespace: int = 0) -> bool:
-    """Says whether MediaWiki would allow a page of that title, given in normal form without its prefix."""
+    """Whether MediaWiki would allow a page of that title, given in normal form without its prefix."""
     if not title or title[0] == ":" or _INVALID.search(title):
         return False
     limit = _MAX_BYTES_SPECIAL if namespace == SPECIAL else _MAX_BYTES
@@ -160,7 +155,7 @@ class TargetParser:
         self.parse = lru_cache(maxsize=cache_size)(self._parse)
 
     def _parse(self, written: str) -> Target:
-        """Gives what the part of a link before ``|`` names; percent escapes, then references are decoded.
+        """What the part of a link before ``|`` names; percent escapes, then references are decoded.
 
         Own interwiki prefixes (``en:`` and ``w:`` on the English Wikipedia, ``w:fr:`` on the French) lead to
         a page of this wiki. A leading slash is part of the title, as in all namespaces without subpages.
@@ -234,7 +229,7 @@ class TargetParser:
         return rest.lstrip(" ") if prefix.strip(" ").lower() in self._site.own_prefixes else ""
 
     def _has_prefix(self, title: str) -> bool:
-        """Says whether a title behind ``Talk:`` has a prefix, which is not allowed."""
+        """Whether a title behind ``Talk:`` has a prefix, which is not allowed."""
         if ":" not in title:
             return False
         prefix = title.partition(":")[0].strip(" ").lower()
@@ -247,7 +242,121 @@ def _decode(reference: re.Match[str]) -> str:
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:
-    """Gives the address of one revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
+    """The address of one revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
     scheme = site.base_url.split("://", 1)[0] if "://" in site.base_url else "https"
     quoted = urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;$~-._")
     return f"{scheme}://{site.host}/w/index.php?title={quoted}&oldid={revision_id}"
+
+
+_WIKIPEDIA = "wikipedia.org"
+# Hosts of the versions for telephones: en.m.wikipedia.org, en.zero.wikipedia.org.
+_MOBILE = frozenset({"m", "zero", "mobile", "wap"})
+_ADDRESS = re.compile(
+    r"\s*(?:[Hh][Tt][Tt][Pp][Ss]?:)?(?://)?(?=[^/?#])(?:[^/?#@]*@)?([^/?#:\s]+)(?::\d+)?([^?#]*)(?:\?([^#]*))?(?:#(.*))?"
+)
+_SECURE = re.compile(r"/wikipedia/([a-z-]+)(/.*)")
+_TITLE_PATH = re.compile(r"/(?:(?:w/|wiki/)?index\.php|wiki)/(?!index\.php\Z)(.+)", re.DOTALL)
+_VARIANT_PATH = re.compile(r"/([a-z]+)-[a-z]+/(.+)", re.DOTALL)
+_ID = re.compile(r"[0-9]{1,18}")
+_CACHED_TARGETS = 1 << 12
+_BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9]{1,18})", re.IGNORECASE)
+
+
+class PageAddress(NamedTuple):
+    """What an address of a wiki names; at least one of title, page id and revision id is there."""
+
+    title: str | None  #: normal form with prefix; None where the address gives an id instead
+    fragment: str | None  #: section as readers see it (spaces, no escapes), None when absent
+    page_id: int | None  #: from ``curid=``; wins over the title, as in MediaWiki
+    revision_id: int | None  #: from ``oldid=``, ``diff=`` or a permanent link
+
+
+class UrlParser:
+    """Parses addresses of one site's pages."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._parse_target = TargetParser(site, cache_size=_CACHED_TARGETS).parse
+        self._host = _plain_host(site.host)
+
+    def parse(self, url: str) -> PageAddress | None:
+        """What an address names; None for another host, no page of this wiki, or bytes not in UTF-8.
+
+        Understood are ``/wiki/Title``, ``index.php/Title``, ``index.php?title=``, ``?curid=``, ``?oldid=``,
+        ``?diff=``, ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, paths of variants
+        (``/zh-tw/Title``), telephone hosts, the hosts an edition had before, addresses without a scheme,
+        and ``&amp;`` for ``&``.
+
+        Source: https://www.mediawiki.org/wiki/Manual:Parameters_to_index.php.
+        """
+        found = _ADDRESS.match(url)
+        if found is None:
+            return None
+        host, path, query, fragment = found.groups()
+        path = path.strip()
+        if host.lower() == "secure.wikimedia.org" and (secure := _SECURE.fullmatch(path)):
+            host, path = f"{secure[1]}.{_WIKIPEDIA}", secure[2]
+        if _plain_host(host) != self._host:
+            return None
+        try:
+            return self._parse_parts(path.replace("&amp;", "&"), (query or "").replace("&amp;", "&"), fragment)
+        except UnicodeDecodeError:
+            return None
+
+    def _parse_parts(self, path: str, query: str, fragment: str | None) -> PageAddress | None:
+        values = dict(urllib.parse.parse_qsl(query.strip(), errors="strict"))
+        section = None
+        if fragment:
+            section = urllib.parse.unquote(fragment, errors="replace").replace("_", " ").strip() or None
+        page_id = _number(values.get("curid", ""))
+        revision_id = _number(values.get("diff", "")) or _number(values.get("oldid", ""))
+        title = None
+        written = values.get("title") or self._title_in_path(path)
+        if written:
+            # The colon keeps files and categories from being acted on.
+            target = self._parse_target(f":{_escape(written)}")
+            if target.kind == "page" and target.title:
+                title = target.title
+                section = section or target.fragment
+            elif page_id is None and revision_id is None:
+                return None
+            if target.namespace == SPECIAL and (by_id := _BY_ID.fullmatch(target.title.partition(":")[2])):
+                title = None
+                if by_id[1] and by_id[1].lower() == "page":
+                    page_id = int(by_id[2])
+                else:
+                    revision_id = int(by_id[2])
+        if title is None and page_id is None and revision_id is None:
+            return None
+        return PageAddress(title, section, page_id, revision_id)
+
+    def _title_in_path(self, path: str) -> str:
+        found = _TITLE_PATH.fullmatch(path)
+        if found is None:
+            variant = _VARIANT_PATH.fullmatch(path)
+            if variant is None or variant[1] != self._site.lang:
+                return ""
+            return urllib.parse.unquote(variant[2], errors="strict")
+        return urllib.parse.unquote(found[1], errors="strict")
+
+
+def _plain_host(host: str) -> str:
+    """The host in lower case without marks of versions, Wikipedia's with the edition's present code."""
+    labels = [label for label in host.lower().rstrip(".").split(".") if label not in _MOBILE]
+    if labels[:1] == ["www"]:
+        labels = labels[1:]
+    plain = ".".join(labels)
+    if plain == _WIKIPEDIA:  # leads to the English edition
+        return f"en.{_WIKIPEDIA}"
+    if plain.endswith(f".{_WIKIPEDIA}"):
+        return f"{edition_code(plain.removesuffix(f'.{_WIKIPEDIA}'))}.{_WIKIPEDIA}"
+    return plain
+
+
+def _escape(title: str) -> str:
+    """A decoded title in a form that decoding as a link's target leaves as it is."""
+    return title.replace("%", "%25").replace("&", "&amp;") if "%" in title or "&" in title else title
+
+
+def _number(text: str) -> int | None:
+    return int(text) or None if _ID.fullmatch(text) else None

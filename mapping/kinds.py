@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kbsource.diff.kind import RELEASE_DIFF
-from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
+from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.amber.kind import AMBER_SETS
-from mapping.campaign.kind import CAMPAIGN, CAMPAIGN_TASKS
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.qampari.crowd.tasks import CROWD_TASKS
+from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
-from mapping.retrieval.kind import BEIR_DATASET, PASSAGES_INDEX
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 

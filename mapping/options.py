@@ -1,149 +1,78 @@
-"""Options: fields of frozen dataclasses that say what they mean and what they may be.
+"""Options: fields of frozen dataclasses, each of them a flag, a key of a configuration and a line of docs/commands.md.
 
-The options of a job, or of a dataset's reader, are one dataclass beside it. Of its fields those are open to whoever
-uses the command line that ``option`` declares; flags, YAML keys and docs/commands.md come from them, see
-``pipelines.options.fields``.
+Its type says what a field may be, with a validator where a type cannot; the text below it says what it means. cyclopts
+makes the command line of them; who makes one in Python has its values checked too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
+from math import isnan
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from cyclopts import Parameter, Token
+from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
 
-_KEY = "option"
+
+def _shown(value: Any) -> str | None:
+    """A default as it would be typed; nothing for what is off, or empty."""
+    return _typed(value) if value or type(value) in (int, float) else None
+
+
+DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
+"""Of every flag: it has no opposite; several values stand behind one, or behind one each."""
+KEPT = Parameter(negative=None, negative_bool="no-")
+"""Of what is on by default: ``--no-…`` turns it off."""
+FLAT = Parameter(name="*")
+"""Of what is a dataclass of options itself: its fields stand beside the others."""
+
+
+def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The parts of a list that is typed with commas; of several such lists, of all."""
+    parts = (part.strip() for token in tokens for part in token.value.split(","))
+    return tuple(part for part in parts if part)
+
+
+def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The whole numbers of such a list, ascending, each once."""
+    try:
+        return tuple(sorted(set(map(int, listed(type_, tokens)))))
+    except ValueError:
+        raise ValueError("Give whole numbers, such as 10,100.") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """What a field says of itself; the last four come from its name, type and default.
+class Like:
+    """Checks that a text, or each of several, has a form; the message shows an example."""
 
-    Attributes:
-        help: what it means; the default is added to it, unless it speaks of one.
-        flag: as it is typed; by default the field's name with dashes. ``--no-…`` turns off what is on.
-        metavar: stands for the value in help.
-        choices: values that it takes, with their meanings where this is a mapping; a ``Literal`` says them itself.
-        lowest, highest, above, below: bounds of a number; the last two are no values themselves.
-        remedy: what to do when a bound is broken, by default ``give at least LOWEST``.
-        form, like: pattern that each text must match, and a text that does.
-        unit, unit_name: what one of the number that is typed is in the field; bounds are in what is typed.
-        bare: value of a flag that is given without one; None where a value is needed.
-        parse: gives the field's value for the text that is typed.
-        is_repeated: several values are given by several flags, else behind one.
-        name: of the field.
-        kind: type of one value: ``bool``, ``int``, ``float`` or ``str``.
-        is_many: the field holds several values.
-        default: of the field; ``MISSING`` for none.
-    """
+    pattern: str
+    example: str
 
-    help: str
-    flag: str = ""
-    metavar: str | None = None
-    choices: Collection[str] = ()
-    lowest: float | None = None
-    highest: float | None = None
-    above: float | None = None
-    below: float | None = None
-    remedy: str | None = None
-    form: str | None = None
-    like: str | None = None
-    unit: int = 1
-    unit_name: str = ""
-    bare: Any = None
-    parse: Callable[[str], Any] | None = None
-    is_repeated: bool = False
-    name: str = ""
-    kind: type = str
-    is_many: bool = False
-    default: Any = ()
-
-    def check(self, value: Any) -> None:
-        """Raises SetupError for a value that it may not have; names the option, the value and what it may be."""
-        if self.choices and value not in self.choices:
-            raise SetupError(f"{self.flag} {value}: choose one of {', '.join(self.choices)}.")
-        if self.form is not None and not re.fullmatch(self.form, value):
-            raise SetupError(f"{self.flag} {'has' if self.is_many else 'is'} {value!r}; write it like {self.like}.")
-        if self.kind not in (int, float):
-            return
-        typed = value / self.unit
-        if not (
-            (self.lowest is None or typed >= self.lowest)
-            and (self.highest is None or typed <= self.highest)
-            and (self.above is None or typed > self.above)
-            and (self.below is None or typed < self.below)
-        ):  # so that what is no number is refused too
-            remedy = self.remedy or f"give at least {self.lowest}"
-            raise SetupError(f"{self.flag} is {self.typed(value)}{self.unit_name}; {remedy}.")
-
-    def typed(self, value: Any) -> str:
-        """Gives a value as it is typed.
-
-        >>> Option("", unit=1 << 20).typed(4 << 30)
-        '4096'
-        """
-        if isinstance(value, tuple):
-            return ",".join(map(str, value))
-        return f"{value:.10g}" if isinstance(value, float) else str(value // self.unit if self.unit > 1 else value)
+    def __call__(self, type_: Any, value: Any) -> None:
+        for text in (value,) if isinstance(value, str) else value or ():
+            if re.fullmatch(self.pattern, text) is None:
+                raise ValueError(f"Write it like {self.example}.")
 
 
-def option(default: Any = MISSING, help: str = "", **rest: Any) -> Any:
-    """Declares a field of a dataclass as an option; without a default it is needed. See ``Option`` for the rest."""
-    return field(default=default, metadata={_KEY: Option(help, **rest)})
-
-
-def path_option(help: str, metavar: str = "FILE") -> Any:
-    """Declares a file, or a folder, that may be given."""
-    return option(None, help, metavar=metavar)
-
-
-def between(lowest: float, highest: float, default: Any, help: str, *, of: str, **rest: Any) -> Any:
-    """Declares a number between two, both included; ``of`` says what it is, for the message."""
-    remedy = f"give {of} between {lowest} and {highest}"
-    return option(default, help, lowest=lowest, highest=highest, remedy=remedy, **rest)
-
-
-def declared(options: type[Any]) -> Mapping[str, Option | type]:
-    """Gives the options of a dataclass by field, in order, and for a field that is such a dataclass its type."""
-    hints = get_type_hints(options)
-    found: dict[str, Option | type] = {}
-    for field_ in fields(options):
-        hint, is_many = hints[field_.name], False
-        if _KEY not in field_.metadata:
-            if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
-                found[field_.name] = hint
-            continue
-        if get_origin(hint) in (Union, UnionType):
-            hint = next(kind for kind in get_args(hint) if kind is not type(None))
-        if get_origin(hint) in (tuple, frozenset):
-            hint, is_many = get_args(hint)[0], True
-        said: Option = field_.metadata[_KEY]
-        found[field_.name] = replace(
-            said,
-            flag=said.flag or "--" + field_.name.replace("_", "-"),
-            choices=said.choices or (get_args(hint) if get_origin(hint) is Literal else ()),
-            name=field_.name,
-            kind=hint if hint in (bool, int, float) else str,
-            is_many=is_many,
-            default=field_.default,
-        )
-    return found
-
-
-def check_options(options: Any) -> None:
-    """Checks the values of all options; None is always right.
-
-    Raises:
-        SetupError: names the option, its value and what it may be.
-    """
-    for name, one in declared(type(options)).items():
-        value = getattr(options, name)
-        if isinstance(one, Option) and value is not None:
-            for part in value if one.is_many else (value,):
-                one.check(part)
+AtLeast0 = Annotated[int, Parameter(metavar="N", validator=Number(gte=0))]
+AtLeast1 = Annotated[int, Parameter(metavar="N", validator=Number(gte=1))]
+Share = Annotated[float, Parameter(metavar="SHARE", validator=Number(gte=0, lte=1))]
+Probability = Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lte=1))]
+Seconds = Annotated[float, Parameter(metavar="SECONDS", validator=Number(gt=0))]
+File = Annotated[str, Parameter(metavar="FILE")]
+FileOrPipe = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]  # - for the standard input or output
+FolderPath = Annotated[str, Parameter(metavar="DIR")]
+Release = Annotated[str, Parameter(metavar="RELEASE")]
+Name = Annotated[str, Parameter(metavar="NAME")]
+Words = Annotated[tuple[str, ...], Parameter(metavar="A,B", converter=listed, n_tokens=1, accepts_keys=False)]
+Ranks = Annotated[
+    tuple[int, ...],
+    Parameter("--k", metavar="K,…", converter=numbers, n_tokens=1, accepts_keys=False, validator=Number(gte=1)),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +84,70 @@ class Checked:
         check_options(self)
 
 
-def listed(typed: str) -> tuple[str, ...]:
-    """Gives the parts of a list that is typed with commas.
+def check_options(options: Any) -> None:
+    """Checks all values by their types' validators; None is always right.
 
-    >>> listed("en, de")
-    ('en', 'de')
+    Raises:
+        SetupError: names the option as it is typed, its value, and what it may be.
     """
-    return tuple(part.strip() for part in typed.split(",") if part.strip())
+    hints = get_type_hints(type(options), include_extras=True)
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value is None:
+            continue
+        parameters: list[Any] = list(_parameters(hints[field.name]))
+        flag = flag_of(field.name, hints[field.name])
+        if isinstance(value, float) and isnan(value):
+            raise SetupError(f"{flag} is nan. Give a number.")
+        for choices in _choices(hints[field.name]):
+            if any(part not in choices for part in (value if isinstance(value, tuple) else (value,))):
+                raise SetupError(f"{flag} is {_typed(value)}. Choose one of {', '.join(choices)}.")
+        for validator in (each for one in parameters for each in one.validator):
+            try:
+                validator(type(value), value)
+            except ValueError as error:
+                raise SetupError(f"{flag} is {_typed(value)}. {error}") from error
+
+
+def flag_of(name: str, hint: Any) -> str:
+    """What the option of a field is called on the command line."""
+    return next((named for one in _parameters(hint) for named in one.name or ()), f"--{name.replace('_', '-')}")
+
+
+def _parameters(hint: Any) -> Iterator[Parameter]:
+    """What is said of a type and of what it is made of, the outermost first."""
+    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Parameter))
+    for part in get_args(hint) if get_origin(hint) is not Literal else ():
+        yield from _parameters(part)
+
+
+def _choices(hint: Any) -> Iterator[tuple[Any, ...]]:
+    if get_origin(hint) is Literal:
+        yield get_args(hint)
+        return
+    for part in get_args(hint):
+        yield from _choices(part)
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, tuple | frozenset):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def without_unknown(tokens: Sequence[str], known: Collection[str]) -> tuple[list[str], list[str]]:
+    """Parts what is typed from options that a command does not know, each with the value behind it: those are Beam's.
+
+    >>> without_unknown(["a.bz2", "--region", "us", "--output", "r", "--streaming"], {"--output"})
+    (['a.bz2', '--output', 'r'], ['--region', 'us', '--streaming'])
+    """
+    own: list[str] = []
+    others: list[str] = []
+    part = own
+    for token in tokens:
+        if token.startswith("--"):
+            part = own if token.partition("=")[0] in known else others
+        part.append(token)
+        if part is others and (not token.startswith("--") or "=" in token):
+            part = own  # a flag of Beam has one value
+    return own, others

@@ -1,10 +1,35 @@
-"""Frozen rows of alignment: examples as their dataset has them, and where each evidence stands in a snapshot."""
+"""Examples as their dataset has them, and the row that each piece of evidence is from its dataset to its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+
+from kbsource.rows import Columns, Int32, Row
+
+OUTCOMES: Mapping[str, str] = {
+    "exact": "the text stands in the page, case and punctuation apart",
+    "near": "the text that is most like it reaches the threshold",
+    "weak": "the text that is most like it stays below the threshold",
+    "page_only": "only the page was asked for, and it is there",
+    "page_missing": "the page is not in the snapshot",
+    "page_ambiguous": "the page is a disambiguation page",
+    "empty_evidence": "the evidence has no text",
+    "search_timeout": "the search took too long twice",
+    "search_crash": "the search ended its process twice",
+    "search_error": "the search failed twice with an error",
+}
+"""Everything that can become of an evidence, with its meaning; each ends in exactly one."""
+MISSED = frozenset(OUTCOMES) - {"exact", "near", "weak", "page_only"}
+"""Those of them that lead to nothing that could be named."""
+SCORED = "scored"
+"""What the search says of an evidence whose words it compared; ``mapping.decide`` makes ``near`` or ``weak`` of it."""
+NOWHERE = -1
+"""Position of a page that cannot be asked for."""
 
 EvidenceKey = tuple[int, int]
 """Output's index and the evidence's index in it; ``PARTIAL`` in the first place for record-level partial evidence."""
@@ -12,30 +37,24 @@ EvidenceKey = tuple[int, int]
 PARTIAL = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PageKey:
-    """How a dataset names a page: ``kind`` is ``title``, ``url``, ``page_id`` or ``qid``; ``value`` as written."""
+class PageKey(Row):
+    """How a dataset names a page."""
 
-    kind: str
-    value: str
+    kind: Annotated[str, "how the dataset names the page: title | url | page_id | qid"]
+    value: Annotated[str, "that name as written"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One piece of gold evidence.
+    """One piece of gold evidence."""
 
-    Attributes:
-        page: the page it was taken from, as the dataset names it.
-        text: the evidence text, as the dataset has it after its escapes are undone; None where the dataset names only
-            the page (entity linking).
-        meta: the span's own ``meta`` as it is released, key order kept; None for no ``meta`` key at all.
-        fallback: another name of the same page, tried when the first leads nowhere.
-    """
-
-    page: PageKey
+    page: PageKey  # the page it was taken from, as the dataset names it
     text: str | None
+    """The evidence text, as the dataset has it after its escapes are undone; None where the dataset names only the page
+    (entity linking)."""
     meta: dict[str, Any] | None = None
-    fallback: PageKey | None = None
+    """The span's own ``meta`` as it is released, key order kept; None for no ``meta`` key at all."""
+    fallback: PageKey | None = None  # another name of the same page, tried when the first leads nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +71,31 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One record of a dataset before alignment.
+    """One record of a dataset before alignment."""
 
-    Attributes:
-        example_id: id as released; unique in the file that is written.
-        input: the question, claim, …; None where the released file has no ``input``.
-        outputs: in released order; empty for test files without answers.
-        meta: record-level ``meta``, key order kept; None for no ``meta`` key.
-        file, line: base name and 1-based line (or record number in array files) it was read from.
-        partial: evidence that holds part of what is needed; it is written as ``meta.partial_evidence``.
-    """
-
-    example_id: str
-    input: str | None
-    outputs: tuple[Output, ...]
-    meta: dict[str, Any] | None
+    example_id: str  # id as released; unique in the file that is written
+    input: str | None  # the question, claim, …; None where the released file has no ``input``
+    outputs: tuple[Output, ...]  # in released order; empty for test files without answers
+    meta: dict[str, Any] | None  # record-level ``meta``, key order kept; None for no ``meta`` key
+    # base name and 1-based line (or record number in array files) it was read from
     file: str
     line: int
     partial: tuple[Evidence, ...] = ()
+    """Evidence that holds part of what is needed; it is written as ``meta.partial_evidence``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedExample(Example):
-    """A record that already has KILT's form.
-
-    Attributes:
-        released: the record as read. ``released["output"][i]["provenance"][j]`` is ``outputs[i].evidence[j]``; the
-            record is written back over it, so that keys, their order and what is not known here stay.
-            ``released["meta"]["partial_evidence"][i]`` is ``partial[i]``.
-    """
+    """A record that already has KILT's form."""
 
     released: dict[str, Any] = field(kw_only=True)
+    """The record as read. ``released["output"][i]["provenance"][j]`` is ``outputs[i].evidence[j]``; the record is
+    written back over it, so that keys, their order and what is not known here stay.
+    ``released["meta"]["partial_evidence"][i]`` is ``partial[i]``."""
 
 
 def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
-    """Gives every evidence of an example with its key, outputs first, then partial evidence."""
+    """Every evidence of an example with its key, outputs first, then partial evidence."""
     for index, output in enumerate(example.outputs):
         for place, evidence in enumerate(output.evidence):
             yield (index, place), evidence
@@ -95,7 +104,7 @@ def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
 
 
 def released_span(example: ReleasedExample, key: EvidenceKey) -> dict[str, Any]:
-    """Gives the span as it was read, for a crosswalk from the old knowledge source to the new."""
+    """The span as it was read, for a crosswalk from the old knowledge source to the new."""
     index, place = key
     spans = (
         example.released["meta"]["partial_evidence"]
@@ -106,47 +115,114 @@ def released_span(example: ReleasedExample, key: EvidenceKey) -> dict[str, Any]:
     return span
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where an evidence stands in a page of the knowledge source, in the numbering of the release's elements.
+class Span(Row):
+    """Where an evidence stands in a page, in the numbering of the release's elements, half-open.
 
-    ``end_element`` differs from ``start_element`` only for spans that cross elements. Offsets are half-open, in code
-    points of the element's stored text. ``score`` is BLEU, 0.0 to 1.0; ``match`` is ``exact``, ``normalised``,
-    ``bleu`` or ``rescued``.
+    ``end_element`` differs from ``start_element`` only for spans that cross elements.
     """
 
-    start_element: int
-    start_char: int
-    end_element: int
-    end_char: int
-    score: float
-    match: str
+    start_element: Annotated[Int32, "element of the release where the span begins"]
+    start_char: Annotated[Int32, "first code point in that element's text"]
+    end_element: Annotated[Int32, "element where it ends"]
+    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    score: Annotated[float, "BLEU, 0.0 to 1.0"]
+    match: Annotated[str, "exact | normalised | bleu | rescued"]
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """What became of one evidence. Every evidence ends in exactly one outcome.
+class Place(Row):
+    """A span in the numbering of the file that is written, half-open."""
 
-    Attributes:
-        outcome: ``exact``, ``near`` (score at or above the threshold), ``weak`` (below it), ``page_only`` (no text
-            was asked for and the page is there), ``page_missing``, ``page_ambiguous`` (a disambiguation page) or
-            ``empty_evidence``.
-        page_id, title: the page found; None when there is none.
-        found_by: how the page was found: ``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or
-            ``fuzzy``; None when it was not.
-        hops: redirects followed.
-        section: KILT section string of the span's place, without the trailing newline; None without a span.
-        span: where the text stands; None without one.
-        text: the matched text; None without a span.
-        suggestions: (title, score 0-100) of similar titles for a missing page, best first; never used silently.
+    start_paragraph_id: Annotated[Int32, "paragraph in the numbering of the file that is written"]
+    start_character: Annotated[Int32, "first code point in that paragraph"]
+    end_paragraph_id: Annotated[Int32, "paragraph where the span ends"]
+    end_character: Annotated[Int32, "one past the last code point in that paragraph"]
+
+
+class Suggestion(Row):
+    """A title that is like one that is missing."""
+
+    title: Annotated[str, "title that leads to an article"]
+    score: Annotated[float, "likeness, 0 to 100"]
+
+
+class Question(Row):
+    """A text of a page that a model judges a hypothesis by, and the span that it stands for where it is another one
+    than that which was found; ``core`` is what matters in it."""
+
+    premise: str
+    core_start: Int32
+    core_end: Int32
+    section: str | None = None
+    span: Annotated[Span | None, Columns()] = None
+    text: str | None = None
+    place: Annotated[Place | None, Columns()] = None
+
+
+class Alignment(Row):
+    """One piece of evidence on its way from its dataset to what became of it; each step fills in what it knows.
+
+    The reader knows the columns up to ``expects``, the resolver those of the page, the search the span with its score,
+    the model its verdict, and what is decided last is whether that is enough: ``outcome`` and ``is_written``.
     """
 
-    outcome: str
-    page_id: int | None
-    title: str | None
-    found_by: str | None
-    hops: int
-    section: str | None
-    span: Span | None
-    text: str | None
-    suggestions: tuple[tuple[str, float], ...] = field(default=())
+    page: Annotated[PageKey, Columns("page_")]
+    evidence_text: Annotated[str | None, "text that was looked for; null where only the page is"]
+    part: Int32 = 0
+    """With ``chunk`` the key of the chunk of its record."""
+    chunk: Int32 = 0
+    ordinal: Annotated[int, "number of the record among those that could be read, from 0"] = 0
+    example_id: Annotated[str, "id of the record"] = ""
+    output: Annotated[Int32, "number of the output in the record as read, from 0; -1 for partial evidence"] = 0
+    evidence: Annotated[Int32, "number of the evidence in the output, from 0"] = 0
+    file: Annotated[str, "base name of the input file"] = ""
+    line: Annotated[int, "line of that file, or number of the element in an array"] = 0
+    fallback: Annotated[PageKey | None, Columns("fallback_")] = None
+    hypothesis: Annotated[str | None, "sentence that a model judged the span by"] = None
+    hypothesis_kind: Annotated[str | None, "what it was made from: claim | answer | triple | evidence"] = None
+    expects: Annotated[str | None, "what the dataset says of it: entailment | contradiction"] = None
+    position: int = NOWHERE
+    """Number of the page in the release; below 0 for none, then equal titles have equal numbers."""
+    asked: str | None = None
+    """Title that similar ones are looked up for, see ``mapping.search.resolve.Resolved``."""
+    page_id: Annotated[int | None, "the page; null without one"] = None
+    title: Annotated[str | None, "its title"] = None
+    found_by: Annotated[str | None, "title | redirect | url | page_id | qid | title_map | fuzzy"] = None
+    hops: Annotated[Int32, "redirects followed"] = 0
+    outcome: Annotated[str, "what became of it"] = ""
+    section: Annotated[str | None, "KILT's name of the section, without newline"] = None
+    span: Annotated[Span | None, Columns()] = None
+    text: Annotated[str | None, "the text of the span"] = None
+    place: Annotated[Place | None, Columns()] = None
+    suggestions: Annotated[
+        tuple[Suggestion, ...], "similar titles for a missing page, best first; never used unless asked for"
+    ] = ()
+    questions: tuple[Question, ...] = ()
+    entailment: Annotated[float | None, "probability that the text says it; null where not judged"] = None
+    neutral: Annotated[float | None, "that it leaves it open; null where a model does not tell"] = None
+    contradiction: Annotated[float | None, "that it contradicts it; null where a model does not tell"] = None
+    refusal: Annotated[str | None, "why it was not judged"] = None
+    is_rescued: Annotated[bool, "the span is a sentence that the model chose"] = False
+    is_accepted: bool | None = None
+    """Whether the rule of --accept takes the span; None where the threshold decides."""
+    is_written: Annotated[bool, "the span stands in the KILT file"] = False
+
+    @property
+    def key(self) -> EvidenceKey:
+        """Its place in its record."""
+        return self.output, self.evidence
+
+    @property
+    def score(self) -> float | None:
+        """BLEU of its span; None without one."""
+        return None if self.span is None else self.span.score
+
+
+def example_to_json(example: Example) -> str:
+    """An example as JSON text for between the steps of a job: the order of keys and all digits stay."""
+    return json.dumps(msgspec.to_builtins(example), ensure_ascii=False, separators=(",", ":"))
+
+
+def example_from_json(text: str) -> Example:
+    """What ``example_to_json`` took."""
+    value = json.loads(text)
+    return msgspec.convert(value, ReleasedExample if "released" in value else Example)

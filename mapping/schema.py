@@ -1,135 +1,88 @@
-"""Arrow schema of every table that an alignment writes, with the meaning of each column."""
+"""The tables that an alignment writes: which columns of its rows they have, and what becomes of whole records."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import pyarrow as pa
 
-from kbsource.schema import REJECTED, field
+from kbsource.columns import schema_of
+from kbsource.records import BadRecord
+from kbsource.rows import Columns, Int32, Row
+from mapping.records import Alignment, Place, Span
 
 SCHEMA_VERSION = 1
 
 
-_EVIDENCE = [
-    field("ordinal", pa.int64(), "number of the record among those that could be read, from 0"),
-    field("example_id", pa.string(), "id of the record"),
-    field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
-    field("evidence", pa.int32(), "number of the evidence in the output, from 0"),
-    field("file", pa.string(), "base name of the input file"),
-    field("line", pa.int64(), "line of that file, or number of the element in an array"),
-    field("page_kind", pa.string(), "how the dataset names the page: title | url | page_id | qid"),
-    field("page_value", pa.string(), "that name as written"),
-    field("evidence_text", pa.string(), "text that was looked for; null where only the page is", nullable=True),
-    field("outcome", pa.string(), "what became of it"),
-    field("page_id", pa.int64(), "the page; null without one", nullable=True),
-    field("title", pa.string(), "its title", nullable=True),
-    field("found_by", pa.string(), "title | redirect | url | page_id | qid | title_map | fuzzy", nullable=True),
-    field("hops", pa.int32(), "redirects followed"),
-]
+class RecordFate(Row):
+    """What became of a record."""
 
-PLACE = [
-    field("start_paragraph_id", pa.int32(), "paragraph in the numbering of the file that is written", nullable=True),
-    field("start_character", pa.int32(), "first code point in that paragraph", nullable=True),
-    field("end_paragraph_id", pa.int32(), "paragraph where the span ends", nullable=True),
-    field("end_character", pa.int32(), "one past the last code point in that paragraph", nullable=True),
-]
+    ordinal: Annotated[int | None, "its number in alignments and misses; null where it is no example"]
+    example_id: Annotated[str | None, "its id; of a merged record that of the whole; null for none"]
+    file: Annotated[str, "base name of the input file"]
+    line: Annotated[int, "line of that file, or number of the element in an array"]
+    outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]
+    reason: Annotated[str | None, "why it is not written; null where it is, and for a merged one"]
+    score: Annotated[float | None, "highest score of an evidence set: that of its worst span"] = None
+    n_outputs: Annotated[Int32 | None, "outputs as read; null where it is no example"] = None
+    n_outputs_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = None
+    n_evidences: Annotated[
+        Int32 | None, "pieces of evidence as read, partial evidence too; null where it is no example"
+    ] = None
+    n_evidences_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = (
+        None
+    )
 
-SPAN = [
-    field("section", pa.string(), "KILT's name of the section, without newline", nullable=True),
-    field("start_element", pa.int32(), "element of the release where the span begins", nullable=True),
-    field("start_char", pa.int32(), "first code point in that element's text", nullable=True),
-    field("end_element", pa.int32(), "element where it ends", nullable=True),
-    field("end_char", pa.int32(), "one past the last code point in that element's text", nullable=True),
-    field("score", pa.float64(), "BLEU, 0.0 to 1.0", nullable=True),
-    field("match", pa.string(), "exact | normalised | bleu | rescued", nullable=True),
-    field("text", pa.string(), "the text of the span", nullable=True),
-]
 
-ALIGNMENTS = pa.schema(
-    [
-        *_EVIDENCE,
-        *SPAN,
-        *PLACE,
-        field("is_written", pa.bool_(), "the span stands in the KILT file"),
-    ]
+class KiltSide(Row):
+    """A span as a KILT file has it."""
+
+    wikipedia_id: Annotated[str | None, "page id in the {} knowledge source"]
+    title: Annotated[str | None, "its title in the {} knowledge source"]
+    section: Annotated[str | None, "KILT's name of the {} section, without newline"]
+    start_paragraph_id: Annotated[Int32 | None, "paragraph in the numbering of the file that is written"]
+    start_character: Annotated[Int32 | None, "first code point in that paragraph"]
+    end_paragraph_id: Annotated[Int32 | None, "paragraph where the span ends"]
+    end_character: Annotated[Int32 | None, "one past the last code point in that paragraph"]
+    text: Annotated[str | None, "text of the {} span"]
+
+
+class Crossing(Row):
+    """A span of a KILT file and where it stands now."""
+
+    example_id: Annotated[str, "id of the record"]
+    output: Annotated[Int32, "number of the output in the record as read, from 0; -1 for partial evidence"]
+    evidence: Annotated[Int32, "number of the span in it, from 0"]
+    outcome: Annotated[str, "what became of it"]
+    score: Annotated[float | None, "BLEU of the new span against the old text"]
+    old: Annotated[KiltSide, Columns("old_", "old")]
+    new: Annotated[KiltSide, Columns("new_", "new")]
+
+
+_EVIDENCE = (
+    *("ordinal", "example_id", "output", "evidence", "file", "line", "page_kind", "page_value", "evidence_text"),
+    *("outcome", "page_id", "title", "found_by", "hops"),
+)
+_SPAN = ("section", *Span.__struct_fields__, "text", *Place.__struct_fields__, "is_written")
+_VERIFICATION = (
+    *("hypothesis", "hypothesis_kind", "expects", "entailment", "neutral", "contradiction", "refusal", "is_rescued"),
 )
 
-VERIFICATION = (
-    field("hypothesis", pa.string(), "sentence that a model judged the span by", nullable=True),
-    field("hypothesis_kind", pa.string(), "what it was made from: claim | answer | triple | evidence", nullable=True),
-    field("expects", pa.string(), "what the dataset says of it: entailment | contradiction", nullable=True),
-    field("entailment", pa.float64(), "probability that the text says it; null where not judged", nullable=True),
-    field("neutral", pa.float64(), "that it leaves it open; null where a model does not tell", nullable=True),
-    field("contradiction", pa.float64(), "that it contradicts it; null where a model does not tell", nullable=True),
-    field("refusal", pa.string(), "why it was not judged", nullable=True),
-    field("is_rescued", pa.bool_(), "the span is a sentence that the model chose"),
-)
+
+def _of_alignments(*names: str) -> pa.Schema:
+    return pa.schema([schema_of(Alignment).field(name) for name in names])
+
+
+VERIFICATION = tuple(_of_alignments(*_VERIFICATION))
 """Further columns of ``alignments`` where a model verified them."""
-
-MISSES = pa.schema(
-    [
-        *_EVIDENCE,
-        field(
-            "suggestions",
-            pa.list_(
-                pa.struct(
-                    [
-                        field("title", pa.string(), "title that leads to an article"),
-                        field("score", pa.float64(), "likeness, 0 to 100"),
-                    ]
-                )
-            ),
-            "similar titles for a missing page, best first; never used unless asked for",
-        ),
-    ]
-)
-
-RECORDS = pa.schema(
-    [
-        field("ordinal", pa.int64(), "its number in alignments and misses; null where it is no example", nullable=True),
-        field("example_id", pa.string(), "its id; of a merged record that of the whole; null for none", nullable=True),
-        field("file", pa.string(), "base name of the input file"),
-        field("line", pa.int64(), "line of that file, or number of the element in an array"),
-        field("outcome", pa.string(), "written | dropped | excluded | rejected | merged"),
-        field("reason", pa.string(), "why it is not written; null where it is, and for a merged one", nullable=True),
-        field("score", pa.float64(), "highest score of an evidence set: that of its worst span", nullable=True),
-        *(
-            field(name, pa.int32(), f"{meaning}; null where it is no example", nullable=True)
-            for name, meaning in (
-                ("n_outputs", "outputs as read"),
-                ("n_outputs_written", "those of them that are in the file"),
-                ("n_evidences", "pieces of evidence as read, partial evidence too"),
-                ("n_evidences_written", "those of them that are in the file"),
-            )
-        ),
-    ]
-)
-
-CROSSWALK = pa.schema(
-    [
-        field("example_id", pa.string(), "id of the record"),
-        field("output", pa.int32(), "number of the output in the record as read, from 0; -1 for partial evidence"),
-        field("evidence", pa.int32(), "number of the span in it, from 0"),
-        field("outcome", pa.string(), "what became of it"),
-        field("score", pa.float64(), "BLEU of the new span against the old text", nullable=True),
-        *(
-            pa.field(f"{side}_{column.name}", column.type, nullable=True, metadata=column.metadata)
-            for side in ("old", "new")
-            for column in (
-                field("wikipedia_id", pa.string(), f"page id in the {side} knowledge source"),
-                field("title", pa.string(), f"its title in the {side} knowledge source"),
-                field("section", pa.string(), f"KILT's name of the {side} section, without newline"),
-                *PLACE,
-                field("text", pa.string(), f"text of the {side} span"),
-            )
-        ),
-    ]
-)
+ALIGNMENTS = _of_alignments(*_EVIDENCE, *_SPAN)
+RECORDS, CROSSWALK = (schema_of(row).remove_metadata() for row in (RecordFate, Crossing))
 
 TABLES: dict[str, pa.Schema] = {
     "records": RECORDS,
     "alignments": ALIGNMENTS,
-    "misses": MISSES,
+    "misses": _of_alignments(*_EVIDENCE, "suggestions"),
     "crosswalk": CROSSWALK,
-    "rejected": REJECTED,
+    "rejected": schema_of(BadRecord),
 }
 """Every table, by folder name; ``crosswalk`` is only written for KILT files."""

@@ -1,151 +1,101 @@
-"""The command line: ``kbsource COMMAND …``.
+"""The command line: ``kbsource COMMAND …``. A command is a function; this has their names, and prints what they give.
 
 Exit codes: 0 done; 1 the data are not in order; 2 the set-up is not in order; 130 interrupted.
 """
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import codecs
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
-from pipelines.commands import (
-    amber,
-    build,
-    campaign,
-    evaluate,
-    export_kilt,
-    locate,
-    nli,
-    passages,
-    validate_kilt,
-)
-from pipelines.commands import map as map_command
-from pipelines.commands.dumps import check_dump, pageviews, wikidata
-from pipelines.commands.flags.common import Command, CommandParser
-from pipelines.commands.linking import construct as entity_linking
-from pipelines.commands.linking import link
-from pipelines.commands.qampari import construct as qampari
-from pipelines.commands.qampari import contexts as qampari_contexts
-from pipelines.commands.qampari import tasks as qampari_tasks
-from pipelines.commands.release import diff, info, inspect, publish, report, show, templates, verify
-from pipelines.commands.retrieval import beir, search, trec
-from pipelines.commands.start import completion, demo
+from pipelines.commands import COMMANDS, GROUPS
 from pipelines.extras import missing_extra
-from pipelines.options.fields import nearest
-from pipelines.runners.presets import UnknownFlagError, quiet_beam
-from pipelines.stores.object_stores import parse_flags
-from pipelines.stores.storage import use_options
-from pipelines.terminal import styled
+from pipelines.terminal import nearest, print_text, styled
 
+HELP = {"-h", "--help"}
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
-COMMANDS: tuple[Command, ...] = (
-    check_dump.COMMAND,
-    build.COMMAND,
-    wikidata.COMMAND,
-    pageviews.COMMAND,
-    verify.COMMAND,
-    info.COMMAND,
-    show.COMMAND,
-    inspect.COMMAND,
-    publish.COMMAND,
-    templates.COMMAND,
-    diff.COMMAND,
-    report.COMMAND,
-    export_kilt.COMMAND,
-    locate.COMMAND,
-    map_command.COMMAND,
-    nli.COMMAND,
-    validate_kilt.COMMAND,
-    passages.COMMAND,
-    search.COMMAND,
-    beir.COMMAND,
-    trec.COMMAND,
-    qampari.COMMAND,
-    qampari_tasks.COMMAND,
-    qampari_contexts.COMMAND,
-    amber.COMMAND,
-    entity_linking.COMMAND,
-    link.COMMAND,
-    evaluate.COMMAND,
-    campaign.COMMAND,
-    demo.COMMAND,
-    completion.COMMAND,
-)
+
+_PATH = """\
+kbsource demo                                               all of it, on a small invented wiki
+kbsource build DUMP --output releases/wiki                  a dump becomes a release
+kbsource verify releases/wiki                               is it what it claims to be?
+kbsource inspect releases/wiki                              read it in a browser
+kbsource map fever releases/wiki --input … --output fever   the evidence of a dataset, found again in it"""
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Gives the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="kbsource",
-        description="Builds verifiable knowledge sources from Wikipedia dumps.",
-        epilog="kbsource COMMAND --help says more about each command.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"kbsource {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=CommandParser)
-    for command in COMMANDS:
-        command.add_to(commands)
-    return parser
+def overview() -> str:
+    """What bare ``kbsource`` says: the natural path, and all commands in groups."""
+    width = max(map(len, COMMANDS)) + 4
+    parts = [
+        "usage: kbsource COMMAND …\n\nBuilds verifiable knowledge sources from Wikipedia dumps.",
+        f"The way through:\n{textwrap.indent(_PATH, '  ')}",
+        *(
+            f"{styled(group, 'bold')}\n" + "\n".join(f"  {one.name:<{width - 2}}{one.summary}" for one in commands)
+            for group, commands in GROUPS.items()
+        ),
+        "kbsource COMMAND --help says more about each. Every command takes --json, for its summary as JSON, and\n"
+        "--storage KEY=VALUE, for where a store is.",
+    ]
+    return "\n\n".join(parts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code."""
-    quiet_beam()
-    parser = make_parser()
-    if completion.is_asked():
-        completion.answer(parser)
-    given = _arguments() if argv is None else argv
-    for argument in given:
-        if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
-            parser.error(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
-    args, rest = parser.parse_known_args(given)
-    command = next(known for known in COMMANDS if known.name == args.command)
-    if rest and not command.takes_beam_flags:
-        options, rest = parse_flags(rest)
-        use_options(options)
-    if rest and not command.takes_beam_flags:
-        parser.error(f"{command.name} has no option or argument {rest[0]}.{nearest(rest[0], command.flags())}")
-    args.beam_args = rest
+    """Runs one command, prints what it gives, and gives its exit code."""
+    given = list(_arguments() if argv is None else argv)
+    if not given or given[0] in HELP:
+        print_text(overview())
+        return OK
+    if given[0] == "--version":
+        print_text(f"kbsource {__version__}")
+        return OK
+    command = COMMANDS.get(given[0])
+    if command is None:
+        return _refuse("kbsource:", f"there is no command {given[0]}.{nearest(given[0], COMMANDS)} kbsource lists all.")
     code = OK
     try:
         with named_faults():
-            code = command.run(args)
+            for argument in given:
+                if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
+                    raise SetupError(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
+            from pipelines.app import run_command  # takes a while
+
+            code = run_command(given)
             _flush_output()
         return code
     except SetupError as error:
-        near = nearest(error.flag, command.flags()) if isinstance(error, UnknownFlagError) else ""
-        print(f"{_named(command)} {error}{near}", file=sys.stderr)
-        return DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
-    except ModuleNotFoundError as error:
-        if (missing := missing_extra(error, needs=command.needs)) is None:
+        return _refuse(
+            f"kbsource {command.name}:", str(error), DATA_FAULT if isinstance(error, DataError) else SETUP_FAULT
+        )
+    except ImportError as error:
+        missing = missing_extra(error, needs=command.extra)
+        if missing is None:
             raise
-        print(f"{_named(command)} {missing}", file=sys.stderr)
-        return SETUP_FAULT
+        return _refuse(f"kbsource {command.name}:", str(missing))
     except BrokenPipeError:
         # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
         # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code
     except KeyboardInterrupt:
-        print(f"\nkbsource {command.name}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _refuse(f"\nkbsource {command.name}:", "interrupted", INTERRUPTED)
 
 
-def _named(command: Command) -> str:
-    return styled(f"kbsource {command.name}:", "red", sys.stderr)
+def _refuse(who: str, why: str, code: int = SETUP_FAULT) -> int:
+    sys.stderr.write(f"{styled(who, 'red', sys.stderr)} {why}\n")
+    return code
 
 
 def _arguments() -> list[str]:
-    """Gives what was typed as UTF-8, whatever the locale."""
+    """What was typed, as UTF-8, whatever the locale."""
     return [os.fsencode(argument).decode("utf-8", "surrogateescape") for argument in sys.argv[1:]]
 
 
@@ -173,20 +123,16 @@ def run_and_leave() -> int:
         ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         raise
     except KeyboardInterrupt:  # before a command began, or between its end and this
-        print("\nkbsource: interrupted", file=sys.stderr)
+        _refuse("\nkbsource:", "interrupted")
         ending.code = INTERRUPTED
     return ending.code
 
 
 class _Ending:
-    """The end of the process.
-
-    Attributes:
-        code: its exit code; 1, as the interpreter has it, where an exception ends it.
-    """
+    """The end of the process."""
 
     def __init__(self) -> None:
-        self.code = 1
+        self.code = 1  # as the interpreter has it where an exception ends it
 
     def end(self) -> None:
         try:
@@ -197,7 +143,7 @@ class _Ending:
         except (SetupError, OSError) as error:
             if not self.code:  # else it was said before
                 self.code = SETUP_FAULT
-                print(f"kbsource: {error}", file=sys.stderr)
+                _refuse("kbsource:", str(error))
         with suppress(OSError, ValueError, AttributeError):
             sys.stderr.flush()
         os._exit(self.code)

@@ -7,14 +7,15 @@ from importlib.util import find_spec
 from kbsource.errors import SetupError
 
 EXTRAS: dict[str, str] = {
+    "duckdb": "verify",
+    "fsspec": "verify",
     "numpy": "verify",
     "apache_beam": "build",
     "grpc": "build",
     "lxml": "build",
     "mwparserfromhell": "build",
     "yaml": "publish",
-    "inflect": "align",
-    "rapidfuzz": "align",
+    "rapidfuzz": "diff",
     "rouge": "align",
     "sacrebleu": "align",
     "spacy": "align",
@@ -28,15 +29,14 @@ EXTRAS: dict[str, str] = {
     "jinja2": "inspect",
     "starlette": "inspect",
     "uvicorn": "inspect",
-    "duckdb": "diff",
-    "argcomplete": "completion",
     "lupa": "lua",
 }
 """The smallest extra that brings a module, by its top name."""
 
 _WITHIN: dict[str, tuple[str, ...]] = {
-    "build": ("publish", "verify"),
-    "align": ("build",),
+    "publish": ("verify",),
+    "build": ("publish",),
+    "align": ("build", "diff"),
     "nli-onnx": ("align",),
     "search": ("align",),
     "inspect": ("verify",),
@@ -50,8 +50,8 @@ def _whole(extra: str) -> set[str]:
     return {extra}.union(*map(_whole, _WITHIN.get(extra, ())))
 
 
-def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | None:
-    """Gives what to say where a module of an extra is not installed; None where no extra brings it.
+def missing_extra(error: ImportError, *, needs: str) -> SetupError | None:
+    """What to say where a module of an extra is not installed; None where no extra brings it.
 
     >>> print(missing_extra(ModuleNotFoundError(name="lxml.etree"), needs="align"))
     lxml is not installed: pip install 'kbsource[align]'
@@ -60,7 +60,8 @@ def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | Non
         error: what the import raised.
         needs: extra that the command needs altogether.
     """
-    module = (error.name or "").partition(".")[0]
+    cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__  # of a command's module
+    module = (getattr(cause, "name", None) or "").partition(".")[0]
     extra = EXTRAS.get(module)
     if extra is None:
         return None
@@ -70,7 +71,7 @@ def missing_extra(error: ModuleNotFoundError, *, needs: str) -> SetupError | Non
 
 
 def first_missing(extra: str) -> str | None:
-    """Gives a module of an extra, or of those within it, that is not installed; None where all are."""
+    """A module of an extra, or of those within it, that is not installed; None where all are."""
     return next((name for name, own in EXTRAS.items() if own in _whole(extra) and not _is_installed(name)), None)
 
 

@@ -1,5 +1,4 @@
-"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a
-log."""
+"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a log."""
 
 from __future__ import annotations
 
@@ -11,9 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
 from kbsource.errors import counted
-from kbsource.files import LocalStorage, base_name, is_local, join
+from kbsource.files import base_name, glob, is_local, join
 from kbsource.runtime.beat import Beat, Reading
-from pipelines.stores.storage import storage_for
 from pipelines.terminal import columns_of, cut, is_terminal
 
 _REDRAW_S = 0.5
@@ -38,12 +36,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, poll: Callable[[], Done]) -> Iterator[None]:
-        """Shows how far a stage has come while the body runs, and at its end that it is done.
-
-        Args:
-            name: name of the stage.
-            poll: says what is done; called from another thread, again and again.
-        """
+        """Shows how far a stage has come while the body runs, and at its end that it is done; another thread polls."""
         started, is_over = time.monotonic(), threading.Event()
         thread = threading.Thread(target=self._watch, args=(name, poll, started, is_over), daemon=True)
         thread.start()
@@ -55,6 +48,18 @@ class Progress:
         done = poll()
         self._end(thread, is_over)
         self.note(stage_line(name, done, elapsed_s=time.monotonic() - started))
+
+    @contextmanager
+    def counting(self, name: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
+        """Shows a stage whose body says how far it has come: by work done, and work to do."""
+        seen = Done(0, 0)
+
+        def see(n_done: int, n_total: int) -> None:
+            nonlocal seen
+            seen = Done(n_done, n_total, unit=unit)
+
+        with self.stage(name, lambda: seen):
+            yield see
 
     def note(self, message: str) -> None:
         """Shows a line that stays."""
@@ -77,7 +82,7 @@ class Progress:
 
 
 def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """Gives one line: bytes done of bytes to do, pages per second and the time that is left.
+    """One line: bytes done of bytes to do, pages per second and the time that is left.
 
     >>> progress_line("scan", Done(50_000_000, 200_000_000, 9_000), elapsed_s=10)
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
@@ -97,7 +102,7 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """Gives the line that ends a stage; the last poll may have come before the end, and then it has no number.
+    """The line that ends a stage; the last poll may have come before the end, and then it has no number.
 
     >>> stage_line("pages", Done(9, 9, 1200), elapsed_s=61), stage_line("pages", Done(8, 9, 1100), elapsed_s=61)
     ('pages: 1,200 pages in 1:01', 'pages: 1:01')
@@ -110,7 +115,7 @@ def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Gives a duration as minutes and seconds, or hours too.
+    """A duration as minutes and seconds, or hours too.
 
     >>> clock(75), clock(3700)
     ('1:15', '1:01:40')
@@ -121,7 +126,7 @@ def clock(seconds: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Gives a number of bytes in a unit that suits it.
+    """A number of bytes in a unit that suits it.
 
     >>> size(999), size(1_500_000), size(22_300_000_000)
     ('999 bytes', '1.5 MB', '22.3 GB')
@@ -133,13 +138,9 @@ def size(n_bytes: float) -> str:
 
 
 def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
-    """Gives a poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
+    """A poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
 
     What was read once is not forgotten when the folder goes.
-
-    Args:
-        folder: where they are.
-        prefix: that their names begin with.
     """
     most = Reading(0, 0, 0, 0)
 
@@ -147,7 +148,7 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
         nonlocal most
         if is_local(folder):
             with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
-                readings = [Beat.glance(path) for path in LocalStorage().glob(join(folder, f"{prefix}*.beat"))]
+                readings = [Beat.glance(path) for path in glob(join(folder, f"{prefix}*.beat"))]
                 amount = sum(reading.amount_done for reading in readings)
                 n_pages = sum(reading.pages_done for reading in readings)
                 most = Reading(0, 0, max(n_pages, most.pages_done), max(amount, most.amount_done))
@@ -157,7 +158,7 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
 
 
 def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = "") -> Callable[[], Done]:
-    """Gives a poll of the chunks that a ``GuardedMap`` is doing.
+    """A poll of the chunks that a ``GuardedMap`` is doing.
 
     Its beats are only seen where the staging folder is local; elsewhere, and of steps without any, parts are counted
     that have a chunk.
@@ -171,7 +172,7 @@ def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = 
     total, beats, n_done = sum(sizes), beats_in(join(staging, "beats"), ""), 0
 
     def seen() -> int:
-        paths = storage_for(folder).glob(join(folder, "*.arrow"))
+        paths = glob(join(folder, "*.arrow"))
         return sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in paths})
 
     def poll() -> Done:

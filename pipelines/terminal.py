@@ -1,28 +1,93 @@
-"""What is written to a terminal: lines cut to its width, a little colour; in pipes and files all of it, and plain."""
+"""What a command says: a summary for people or as JSON; on a terminal cut to its width, with a little colour."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Literal, TextIO
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+if TYPE_CHECKING:
+    from kbsource.records import BadRecord
 
 Style = Literal["bold", "red", "green", "yellow"]
 _CODES: dict[Style, int] = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 _CUT = "…"
+_NARROWEST, _WIDEST = 40, 100
+
+Row = tuple[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a command found or made.
+
+    People read rows and text, then the title, then what to type next; ``--json`` gives ``values`` alone.
+    """
+
+    title: str = ""
+    rows: Iterable[Row] = ()  # names and values
+    text: str = ""  # what is no list of facts: tables, a page
+    next: str = ""  # a command line
+    values: Any = None
+    stream: Iterable[str] = ()  # lines that are printed as they are found, for people and with --json
+    faults: Sequence[BadRecord | str] = ()  # what could not be used: named on the standard error
+    is_ok: bool = True
+
+    @property
+    def code(self) -> int:
+        """The exit code: 1 where the data are not in order."""
+        return 0 if self.is_ok and not self.faults else 1
+
+    def to_json(self) -> str:
+        """The values as one JSON object."""
+        return json.dumps(self.values, ensure_ascii=False, indent=2)
+
+    def to_text(self) -> str:
+        """All that people read but the next step."""
+        return "\n\n".join(part for part in (facts_table(self.rows), self.text, self.title) if part)
+
+    def show(self, *, as_json: bool) -> None:
+        """Prints it."""
+        for line in self.stream:
+            print(line)
+        if as_json and self.values is not None:
+            print(self.to_json())
+        elif not as_json and (text := self.to_text()):
+            print_text(text)
+        for fault in self.faults:
+            named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
+            print(named, file=sys.stderr)
+        if self.next and not as_json:
+            print_text(f"Next: {styled(self.next, 'bold')}")
+
+
+def command_line(*words: str) -> str:
+    """A command of kbsource as it is typed.
+
+    >>> command_line("show", "releases/wiki", "Alan Turing")
+    "kbsource show releases/wiki 'Alan Turing'"
+    """
+    return shlex.join(("kbsource", *words))
+
+
 _CELLS = re.compile(r"\S {2,}\S")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Says whether a stream, which a process may lack, is a terminal."""
+    """Whether a stream, which a process may lack, is a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def columns_of(stream: TextIO | None) -> int | None:
-    """Gives the columns of the terminal that a stream is; None where it is none."""
+    """The columns of the terminal that a stream is; None where it is none."""
     if stream is None or not is_terminal(stream):
         return None
     try:
@@ -33,7 +98,7 @@ def columns_of(stream: TextIO | None) -> int | None:
 
 
 def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
-    """Gives a text in a colour where a stream (None: the standard output) is a terminal that shows some.
+    """A text in a colour where a stream (None: the standard output) is a terminal that shows some.
 
     Source of NO_COLOR: https://no-color.org.
     """
@@ -43,7 +108,7 @@ def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
 
 
 def cut(line: str, columns: int | None) -> str:
-    """Gives a line without colour in at most so many columns, with an ellipsis where something is left out.
+    """A line without colour in at most so many columns, with an ellipsis where something is left out.
 
     >>> cut("Halvane Isles", 8), cut("東京都庁舎", 7), cut("Halvane", 7), cut("Halvane", None)
     ('Halvane…', '東京都…', 'Halvane', 'Halvane')
@@ -60,7 +125,7 @@ def cut(line: str, columns: int | None) -> str:
 
 
 def _width(text: str) -> int:
-    """Gives the columns of a text: two for a wide character, none for one that is put upon another."""
+    """The columns of a text: two for a wide character, none for one that is put upon another."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
@@ -68,16 +133,12 @@ def _width(text: str) -> int:
 
 
 def table_text(rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> str:
-    """Gives a table in columns of the width of what is in them.
+    """A table in columns of the width of what is in them, those with the numbers ``right`` set to the right.
 
     >>> print(table_text([("rows", "table"), ("1,200", "pages"), ("3", "redirects")], right=[0]))
      rows  table
     1,200  pages
         3  redirects
-
-    Args:
-        rows: cells, as many in every row; at least one row.
-        right: numbers of the columns that are set to the right.
     """
     cells, numbers = list(rows), frozenset(right)
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
@@ -89,6 +150,34 @@ def table_text(rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> s
     return "\n".join("  ".join(map(padded, row, range(len(row)))).rstrip() for row in cells)
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to ask of someone who typed a name that there is not; nothing where none is near.
+
+    >>> nearest("--limit-page", ["--limit-pages", "--output"])
+    ' Did you mean --limit-pages?'
+    """
+    near = get_close_matches(name, sorted(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def text_width() -> int:
+    """The most characters of a line of running text: those of the terminal, 100 where it is wider or there is none, 40
+    where it is narrower."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+
+
+def facts_table(rows: Iterable[Row]) -> str:
+    """Names and values in two columns; numbers with thousands separators.
+
+    >>> print(facts_table([("pages", 1200), ("title", "A")]))
+    pages  1,200
+    title  A
+    """
+    shown = [(name, f"{value:,}" if isinstance(value, int) else str(value)) for name, value in rows]
+    width = max((len(name) for name, _ in shown), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in shown)
+
+
 def print_text(text: str) -> None:
     """Prints what is for reading: rows of tables cut to the terminal where there is one, all else whole.
 
@@ -97,4 +186,4 @@ def print_text(text: str) -> None:
     """
     columns = columns_of(sys.stdout)
     lines = (cut(line, columns) if _CELLS.search(line) else line for line in text.split("\n"))
-    sys.stdout.write("\n".join(lines) + "\n")
+    print("\n".join(lines))

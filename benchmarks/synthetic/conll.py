@@ -12,7 +12,7 @@ _URL = "http://en.wikipedia.org/wiki/"
 
 
 def documents(words: Words, names: Iterator[str]) -> Iterator[str]:
-    """Gives a document for each name, without end; one mention in ten thousand has no address."""
+    """A document for each name, without end; one mention in ten thousand has no address."""
     rng = words.rng
     n_mentions = 0
     for name in names:

@@ -132,7 +132,7 @@ class Encyclopaedia:
     def _deal(
         self, name: str, subjects: Sequence[int], values: Sequence[int], *, is_shuffled: bool = True
     ) -> list[int]:
-        """Gives each subject a value, in groups of very unlike sizes; gives the subjects in the order of the groups."""
+        """Each subject a value, in groups of very unlike sizes; gives the subjects in the order of the groups."""
         left, turns = list(subjects), list(values)
         self._rng.shuffle(turns)
         if is_shuffled:
@@ -152,14 +152,14 @@ class Encyclopaedia:
             self._claims[subject].append((name, self._rng.choice(values)))
 
     def title(self, number: int) -> str:
-        """Gives what a page, or a thing without one, is called."""
+        """What a page, or a thing without one, is called."""
         if number in self._lists:
             name, value, _ = self._lists[number]
             return f"List of {'films directed' if name == 'P57' else 'books written'} by {_name(value)}"
         return _name(number)
 
     def pages(self) -> Iterator[tuple[int, str, str]]:
-        """Gives page id, title and wikitext of every page."""
+        """Page id, title and wikitext of every page."""
         rng = random.Random(self.n_pages)
         for number in self._kinds:
             yield number, self.title(number), self._text(number, rng)
@@ -200,7 +200,7 @@ class Encyclopaedia:
         return f"These are works of [[{_name(value)}]].\n\n" + "\n".join(rows) + "\n|}"
 
     def entities(self) -> Iterator[dict[str, Any]]:
-        """Gives properties and items as the JSON dump of Wikidata has them."""
+        """Properties and items as the JSON dump of Wikidata has them."""
         for name in sorted({*SENTENCES, *_IDENTIFIERS, "P31", "P279"}):
             yield {**_entity(name, "property", f"property {name}"), "datatype": DATATYPES.get(name, "wikibase-item")}
         for label, above in CLASSES.items():
@@ -251,7 +251,7 @@ def _kind(number: int) -> str:
 
 
 def _name(number: int) -> str:
-    """Gives a name of two words that no other number has."""
+    """A name of two words that no other number has."""
     left = number * _STEP % _SYLLABLES**5
     syllables = []
     for _ in range(5):

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mapping.sources.reading.base import Split
+from mapping.sources.source import Split
 
 _N_WORDS = 1 << 16
 _N_SYLLABLES = 4
@@ -45,20 +45,20 @@ class Words:
         ]
 
     def list(self, n_words: int) -> list[str]:
-        """Gives that many words."""
+        """That many words."""
         start = self.rng.randrange(_N_WORDS - n_words)
         return self._pool[start : start + n_words]
 
     def text(self, n_words: int) -> str:
-        """Gives that many words with a blank between."""
+        """That many words with a blank between."""
         return " ".join(self.list(n_words))
 
     def sentence(self, n_words: int) -> str:
-        """Gives a sentence as tokenised corpora have it, the full stop a token of its own."""
+        """A sentence as tokenised corpora have it, the full stop a token of its own."""
         return f"{self.text(n_words).capitalize()} ."
 
     def title(self, number: int) -> str:
-        """Gives the title of the page with this number; every number has its own, and always the same."""
+        """The title of the page with this number; every number has its own, and always the same."""
         return f"{self._pool[number % _N_WORDS].capitalize()} {number}"
 
 

@@ -72,7 +72,7 @@ def _full(words: Words, number: int, n_annotators: int) -> str:
 
 
 def _page(words: Words) -> tuple[list[str], list[tuple[int, int]]]:
-    """Gives the tokens of a page, and where its paragraphs stand."""
+    """The tokens of a page, and where its paragraphs stand."""
     tokens = ["<H1>", *words.list(2), "</H1>", "<Table>", "<Tr>", "<Td>", *words.list(2), "</Td>", "</Tr>", "</Table>"]
     paragraphs = []
     for _ in range(_N_PARAGRAPHS):
@@ -98,7 +98,7 @@ def _annotations(words: Words, paragraphs: list[tuple[int, int]], n_annotators: 
 
 
 def _annotation(words: Words, paragraph: tuple[int, int], kind: float) -> dict[str, Any]:
-    """Gives an annotation: of a question with short answers below 0.38, yes or no to 0.39, long ones to 0.4."""
+    """An annotation: of a question with short answers below 0.38, yes or no to 0.39, long ones to 0.4."""
     start, end = paragraph
     first = words.rng.randrange(start + 1, end - 12)
     length = 12 if 0.39 <= kind < 0.4 else words.rng.randint(1, 5)

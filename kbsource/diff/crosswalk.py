@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from kbsource.diff.blocks import move_piece
 from kbsource.diff.kind import RELEASE_DIFF
+from kbsource.diff.matching import move_piece
 from kbsource.diff.page_texts import PageTexts
-from kbsource.files import Storage, storage_or_local
 from kbsource.release.reader import rows_with
 
 
 class MovedSpan(NamedTuple):
-    """Where a span stands in the new release.
+    """Where a span stands in the new release."""
 
-    Attributes:
-        page_id, element, start, end: the new span, half-open, in code points of the element's text; None for gone.
-        outcome: ``same``: the text of both spans is the same, wherever it stands; ``edited``: what stands in its place
-            is another text; ``gone``.
-    """
-
+    #: ``page_id``, ``element``, ``start``, ``end``: the new span, half-open, in code points of the element's text;
+    #: None for gone
     page_id: int | None
     element: int | None
     start: int | None
     end: int | None
+    #: ``same``: the text of both spans is the same, wherever it stands; ``edited``: what stands in its place is
+    #: another text; ``gone``
     outcome: str
 
 
@@ -36,53 +31,37 @@ _GONE = MovedSpan(None, None, None, None, "gone")
 class ReleaseDiff:
     """A diff with its releases. A context: the files are closed behind it. Memory: a few row groups.
 
-    Args:
-        path: folder of the diff.
-        old, new: folders of the releases that it was made from.
-        storage: of all folders; None for the local file system.
-
     Raises:
         SetupError: one of them is missing, or is another than the diff was made from.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        old: str | os.PathLike[str],
-        new: str | os.PathLike[str],
-        storage: Storage | None = None,
+        self, path: str | os.PathLike[str], *, old: str | os.PathLike[str], new: str | os.PathLike[str]
     ) -> None:
         self._path = os.fspath(path)
-        self._storage = storage_or_local(self._path, storage)
-        facts = RELEASE_DIFF.read(self._path, self._storage).facts
+        facts = RELEASE_DIFF.read(self._path).facts
         self._old, self._new = (
-            PageTexts(os.fspath(folder), self._storage, sha256=facts[side]["manifest_sha256"])
+            PageTexts(os.fspath(folder), sha256=facts[side]["manifest_sha256"])
             for side, folder in (("old", old), ("new", new))
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with ExitStack() as stack:
-            for texts in (self._old, self._new):
-                stack.push(texts)
+    def __exit__(self, *_: object) -> None:
+        with self._old, self._new:
+            pass
 
     def page(self, page_id: int) -> dict[str, Any] | None:
-        """Gives the row of ``page_changes`` of an old page; None where the old release has no such page."""
-        return next(rows_with(self._path, "page_changes", "old_page_id", page_id, self._storage), None)
+        """The row of ``page_changes`` of an old page; None where the old release has no such page."""
+        return next(rows_with(self._path, "page_changes", "old_page_id", page_id), None)
 
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
-        """Gives where a span of an old page stands in the new release.
+        """Where a span of an old page stands in the new release.
 
         Of a span that crosses pieces with other places, that of the piece with most of it is taken.
 
         Args:
-            page_id: of the old page.
-            element: number of its element.
             start, end: the span, half-open, in code points of that element's text.
 
         Raises:
@@ -96,7 +75,7 @@ class ReleaseDiff:
             raise ValueError(
                 f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
             )
-        rows = rows_with(self._path, "span_changes", "old_page_id", page_id, self._storage)
+        rows = rows_with(self._path, "span_changes", "old_page_id", page_id)
         pieces = [piece for piece in rows if piece["old_element"] == element]
         if not pieces:
             return MovedSpan(row["new_page_id"], element, start, end, "same")

@@ -1,4 +1,4 @@
-"""The kind of release that a diff of two releases of pages is.
+"""The kind of release that a diff of two releases of pages is, and its laws.
 
 ::
 
@@ -13,11 +13,305 @@
 
 from __future__ import annotations
 
-from kbsource.diff.check_diff import RULES, check_diff, count_faults
-from kbsource.diff.schema import TABLES
-from kbsource.release.kind import ListingKind
+from typing import Annotated
+
+import pyarrow as pa
+
+from kbsource.columns import schema_of
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Law, counts_law
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import ListingManifest, row_faults
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.rows import Int32, Row
+
+PAGE_OUTCOMES = {
+    "unchanged": "same id, same title, same text",
+    "changed": "same id and title, another text",
+    "renamed": "same id, another title",
+    "recreated": "the id is gone; a new page has the same item, or else the same title",
+    "disambiguation": "became a disambiguation page; the first outcome that holds is given, in this order: "
+    "disambiguation, recreated, renamed, changed, unchanged",
+    "merged": "its id is now that of a redirect, or else its title is one, that leads to a page",
+    "gone": "none of these: deleted, rejected by the build, or its title leads nowhere or is another page's",
+    "split": "a new page whose id was that of a redirect, or else whose title was one, that led to a page",
+    "added": "any other new page",
+}
+"""What became of a page. Of a page that is in both releases the text may have changed whatever its outcome is."""
+
+SPAN_OUTCOMES = {
+    "same": "the same text in its order",
+    "moved": "the same text, elsewhere in the page",
+    "part": "the same text, as a part of a longer element, or a part of it as an element by itself",
+    "edited": "an element that is like it, by at least half of its words",
+    "other_page": "the same text in another page, which did not have it",
+    "gone": "none of these",
+}
+"""What became of a piece of an element. In all but the last one the new piece exists; in all but edited it is equal."""
+
+SECTION_OUTCOMES = {
+    "same": "same headings, same texts",
+    "changed": "same headings, other texts",
+    "moved": "in another order, or under other headings above its own",
+    "renamed": "another heading over text of which it has at least half",
+    "gone": "none of these",
+    "added": "a section of the new page that is none of the old one's",
+}
+"""What became of a section; of one that moved or was renamed the texts may have changed too."""
+
+REDIRECT_OUTCOMES = {
+    "retargeted": "leads elsewhere than to where its page is now",
+    "added": "the title was not there",
+    "gone": "the title is not there",
+    "now_article": "the title is now that of a page",
+    "was_article": "the title was that of a page",
+}
+"""What became of a redirect."""
+
+
+def _values(meanings: dict[str, str]) -> str:
+    return " | ".join(meanings) + "; see docs/diff.md"
+
+
+class PageChange(Row):
+    """One row per page of the old release, by page id; then one per new page that is none of these, by page id."""
+
+    old_page_id: Annotated[int | None, "page of the old release; each has one row; null for new pages"]
+    new_page_id: Annotated[
+        int | None, "page of the new release that it is now, or was merged into; each is named once but for merged"
+    ]
+    origin_page_id: Annotated[int | None, "of split: the old page that its redirect led to"]
+    old_title: Annotated[str | None, "title of the old page"]
+    new_title: Annotated[str | None, "title of the new page"]
+    old_qid: Annotated[str | None, "item of the old page"]
+    new_qid: Annotated[str | None, "item of the new page"]
+    old_revision_id: Annotated[int | None, "revision of the old page"]
+    new_revision_id: Annotated[int | None, "revision of the new page"]
+    old_chars: Annotated[int | None, "code points in all elements but the title of the old page"]
+    new_chars: Annotated[int | None, "code points in all elements but the title of the new page"]
+    outcome: Annotated[str, _values(PAGE_OUTCOMES)]
+    matched_by: Annotated[str | None, "page_id | qid | title | redirect; null for gone and added"]
+    kept: Annotated[float | None, "share of old_chars that stands in the new page; null for new pages"]
+    text_changed: Annotated[bool | None, "texts of the elements behind the title differ; null where one page is not"]
+    title_changed: Annotated[bool | None, "titles differ; likewise"]
+    qid_moved: Annotated[bool, "the item of the old page is now another page's"]
+    qid_page_id: Annotated[int | None, "page of the new release that has the item of the old page"]
+
+
+class SectionChange(Row):
+    """One row per section of pages that are in both releases and whose text changed: by old page and number; of a
+    page those that were added come last."""
+
+    old_page_id: Annotated[int, "page of the old release, in both and with another text"]
+    old_number: Annotated[Int32 | None, "number of the section in the old page, 0 for the lead"]
+    old_section: Annotated[tuple[str, ...] | None, "headings above it and its own, outermost first"]
+    new_page_id: Annotated[int, "what the page is now"]
+    new_number: Annotated[Int32 | None, "number of the section in the new page"]
+    new_section: Annotated[tuple[str, ...] | None, "its headings there"]
+    outcome: Annotated[str, _values(SECTION_OUTCOMES)]
+    kept: Annotated[float | None, "share of its code points that stand in the new section; null for added"]
+
+
+class SpanChange(Row):
+    """One row per piece of an element of old pages whose text changed or that are gone or merged, and of titles
+    that changed; by page, element and start. The rest stands in the new page as it stood in the old."""
+
+    old_page_id: Annotated[int, "page of the old release"]
+    old_element: Annotated[Int32, "element of it; the pieces of one cover it in order"]
+    old_start: Annotated[Int32, "first code point of the piece"]
+    old_end: Annotated[Int32, "one past its last code point"]
+    new_page_id: Annotated[int | None, "page of the new release; null for gone"]
+    new_element: Annotated[Int32 | None, "element of it"]
+    new_start: Annotated[Int32 | None, "first code point there"]
+    new_end: Annotated[Int32 | None, "one past its last code point"]
+    outcome: Annotated[str, _values(SPAN_OUTCOMES)]
+    score: Annotated[float | None, "likeness by words, 1.0 for the same text; null for gone"]
+
+
+class RedirectChange(Row):
+    """One row per redirect that leads elsewhere, is new or is gone, by title in code-point order."""
+
+    title: Annotated[str, "title of the redirect; unique"]
+    old_redirect_id: Annotated[int | None, "its page id in the old release"]
+    new_redirect_id: Annotated[int | None, "its page id in the new release"]
+    old_target_page_id: Annotated[int | None, "page that it led to"]
+    new_target_page_id: Annotated[int | None, "page that it leads to"]
+    outcome: Annotated[str, _values(REDIRECT_OUTCOMES)]
+
+
+TABLES: dict[str, pa.Schema] = {
+    "page_changes": schema_of(PageChange),
+    "section_changes": schema_of(SectionChange),
+    "span_changes": schema_of(SpanChange),
+    "redirect_changes": schema_of(RedirectChange),
+}
+"""Every table of a diff, by folder name."""
+
 
 REPORT, TEXT_REPORT, TITLE_MAP_FILE = "report.json", "report.md", "title_map.tsv"
+_OUTCOMES = dict(zip(TABLES, (PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, REDIRECT_OUTCOMES), strict=True))
+_PAGES, _SPANS = (shard_path(table, 0, 1) for table in ("page_changes", "span_changes"))
+_PIECE = "format('page {}, element {}, [{}, {})', old_page_id, old_element, old_start, old_end)"
+_ROW = "'pages ' || coalesce(old_page_id::varchar, 'none') || ' and ' || coalesce(new_page_id::varchar, 'none')"
+
+
+def _texts(side: str) -> str:
+    """The pages of a release: id, title, hash of the texts behind it, and their code points."""
+    return f"""(select page_id, title, hash([element.text for element in elements[2:]]) as texts,
+        coalesce(list_sum([length(element.text) for element in elements[2:]]), 0)::bigint as chars from {side}.pages)"""
+
+
+def _elements(side: str) -> str:
+    return f"""(select page_id, unnest([one.text for one in elements]) as text,
+        generate_subscripts(elements, 1) - 1 as number from {side}.pages)"""
+
+
+LAWS = (
+    Law(
+        "change_law",
+        "a row contradicts itself, or is out of order",
+        f"""case when outcome not in {(*PAGE_OUTCOMES,)}
+            or (old_page_id is not null) = (outcome in ('added', 'split'))
+            or (new_page_id is not null) = (outcome = 'gone')
+            or (origin_page_id is not null) <> (outcome = 'split')
+            or (kept is not null) <> (old_page_id is not null) or kept not between 0 and 1
+            or (text_changed is null) <> (outcome in ('added', 'split', 'gone'))
+            or (title_changed is null) <> (outcome in ('added', 'split', 'gone'))
+            or (outcome in ('unchanged', 'changed', 'renamed') and (
+                matched_by is distinct from 'page_id' or old_page_id <> new_page_id
+                or title_changed <> (outcome = 'renamed')
+                or (outcome <> 'renamed' and text_changed <> (outcome = 'changed'))))
+            then [{_ROW} || ': ' || outcome || ', which the other columns contradict'] end""",
+        of="page_changes",
+    ),
+    Law(
+        "change_law",
+        "",
+        f"""select _file, {_ROW} || ': out of order, or comes twice' from (
+            select *, (old_page_id is null, coalesce(old_page_id, 0), coalesce(new_page_id, 0)) as place,
+                lag(place) over (order by _file, _row) as before from page_changes
+        ) where place <= before""",
+    ),
+    *(
+        Law("change_law", "", f"case when {is_broken} then ['page ' || {name} || ': ' || outcome] end", of=table)
+        for table, name, is_broken in (
+            ("section_changes", "old_page_id", f"outcome not in {(*SECTION_OUTCOMES,)} or kept not between 0 and 1"),
+            ("span_changes", "old_page_id", f"outcome not in {(*SPAN_OUTCOMES,)}"),
+            ("redirect_changes", "title", f"outcome not in {(*REDIRECT_OUTCOMES,)}"),
+        )
+    ),
+    *(
+        Law(
+            "page_unnamed",
+            "pages of a release are not named as often as they must be",
+            f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' is named twice' from page_changes
+            where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
+            group by {side}_page_id having count(*) > 1""",
+        )
+        for side in ("old", "new")
+    ),
+    *(
+        Law(
+            "page_unnamed",
+            "",
+            f"""select '{_PAGES}', '{side} page ' || coalesce(page_id, named) from {side}.pages full join (
+                select distinct {side}_page_id as named from page_changes
+                where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
+            ) on page_id = named where page_id is null or named is null""",
+            needs=("page_changes", side),
+        )
+        for side in ("old", "new")
+    ),
+    Law(
+        "change_differs",
+        "a page is not what its row says",
+        f"""select '{_PAGES}', 'page ' || old_page_id from page_changes
+        join {_texts("old")} as old on old.page_id = old_page_id
+        join {_texts("new")} as new on new.page_id = new_page_id
+        where (title_changed, text_changed, old_chars, new_chars)
+            is distinct from (old.title <> new.title, old.texts <> new.texts, old.chars, new.chars)""",
+        needs=("old", "new"),
+    ),
+    Law(
+        "piece_law",
+        "the pieces of an element do not cover it in order, or lead nowhere",
+        f"case when (new_page_id is null) <> (outcome = 'gone') or old_start > old_end then [{_PIECE}] end",
+        of="span_changes",
+    ),
+    Law(
+        "piece_law",
+        "",
+        f"""select _file, {_PIECE} from (
+            select *, lag(old_page_id) over placed as page, lag(old_element) over placed as element,
+                lag(old_end) over placed as place from span_changes window placed as (order by _file, _row)
+        ) where old_start <> case when old_page_id = page and old_element = element then place else 0 end
+            or (old_page_id = page and old_element < element) or old_page_id < page""",
+    ),
+    Law(
+        "piece_law",
+        "",
+        """select span_changes._file, 'page ' || old_page_id || case when page.outcome is null then ' has no row'
+            else ': unchanged, and it has pieces' end
+        from span_changes left join (select old_page_id, outcome from page_changes where old_page_id is not null)
+            as page using (old_page_id)
+        where coalesce(page.outcome, 'unchanged') = 'unchanged'""",
+        needs=("page_changes",),
+    ),
+    Law(
+        "piece_law",
+        "",
+        f"""select distinct '{_SPANS}', 'page ' || old_page_id || ': pieces do not cover its elements' from (
+            select old_page_id, number, length(text) as size from page_changes
+            join {_elements("old")} as old on page_id = old_page_id
+            where text_changed or outcome = 'gone' or (title_changed and number = 0)
+        ) full join (
+            select old_page_id, old_element as number, max(old_end) as covered from span_changes
+            semi join old.pages on page_id = old_page_id group by all
+        ) using (old_page_id, number) where size is distinct from covered""",
+        needs=("page_changes", "span_changes", "old"),
+    ),
+    Law(
+        "piece_differs",
+        "a piece is not where it is said to be",
+        f"""select _file, {_PIECE} || case when new.text is null then ': there is no such place' else
+            ': ' || substring(old.text, old_start + 1, least(old_end - old_start, 80)) || ' is not there' end
+        from (from span_changes where new_page_id is not null) as span
+        join {_elements("old")} as old on old.page_id = old_page_id and old.number = old_element
+        left join {_elements("new")} as new on new.page_id = new_page_id and new.number = new_element
+        where new.text is null or not (0 <= new_start and new_start <= new_end and new_end <= length(new.text))
+            or (outcome <> 'edited' and substring(new.text, new_start + 1, new_end - new_start)
+                <> substring(old.text, old_start + 1, old_end - old_start))""",
+        needs=("old", "new"),
+    ),
+    counts_law(
+        " union all ".join(
+            f"select '', '{table} ' || outcome, count(*) from {table} where outcome in {(*outcomes,)} group by all"
+            for table, outcomes in _OUTCOMES.items()
+        ),
+        "%",
+        (*TABLES,),
+    ),
+)
+
+
+def _counts(manifest: ListingManifest) -> dict[str, dict[str, int]]:
+    counts = manifest.facts["counts"]
+    return {table: {name: int(counts[table][name]) for name in own} for table, own in _OUTCOMES.items()}
+
+
+def count_faults(manifest: ListingManifest) -> list[str]:
+    """Every way in which the counts of a manifest contradict its files."""
+    try:
+        counts = _counts(manifest)
+    except (KeyError, TypeError, ValueError) as error:
+        return [f"counts are not those of a diff ({error!r})"]
+    return row_faults(manifest, {table: sum(own.values()) for table, own in counts.items()})
+
+
+def _claims(manifest: ListingManifest) -> dict[str, int]:
+    return {f"{table} {name}": n for table, own in _counts(manifest).items() for name, n in own.items()}
+
+
 RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-1",
@@ -26,7 +320,8 @@ RELEASE_DIFF = ListingKind(
     required=tuple(TABLES),
     files=(REPORT, TEXT_REPORT, TITLE_MAP_FILE),
     count_faults=count_faults,
-    rules=RULES,
-    check=check_diff,
-    made_from=("old", "new"),
+    laws=LAWS,
+    claims=_claims,
+    counted={"pages": "select count(old_page_id) from page_changes"},
+    made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in ("old", "new")},
 )

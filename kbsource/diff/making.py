@@ -1,84 +1,356 @@
-"""Two releases of pages -> a diff: what became of every page, section and span, and a report."""
+"""Two releases of pages -> a diff: what became of every page, section and span, and a report.
+
+Pages are joined by queries over the fingerprints of both. Every relation that is read has a total order, so the rows
+are the same with any number of threads.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.diff.comparing import COMPARED_SCHEMA, STAGED, Compared, compare_pages
-from kbsource.diff.fingerprints import write_fingerprints
-from kbsource.diff.joins import COMPARED, PAGE_ROWS, REDIRECT_ROWS, SECTION_ROWS, SPAN_ROWS, TITLE_MAP, Joins
-from kbsource.diff.kind import RELEASE_DIFF, REPORT, TEXT_REPORT, TITLE_MAP_FILE
-from kbsource.diff.page_texts import PageTexts
-from kbsource.diff.report import FLAGS, MOST_CHANGED_PAGES, report_text, share
-from kbsource.diff.schema import PAGE_OUTCOMES, REDIRECT_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, TABLES
+from kbsource.columns import rows_of, schema_of
+from kbsource.diff.kind import (
+    PAGE_OUTCOMES,
+    REDIRECT_OUTCOMES,
+    RELEASE_DIFF,
+    REPORT,
+    SECTION_OUTCOMES,
+    SPAN_OUTCOMES,
+    TABLES,
+    TEXT_REPORT,
+    TITLE_MAP_FILE,
+    SectionChange,
+    SpanChange,
+)
+from kbsource.diff.matching import Piece, gone_elements, match_elements, match_sections
+from kbsource.diff.page_texts import PageTexts, text_hash, write_fingerprints
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage, Storage, is_local
-from kbsource.release.intact import check_hashes
-from kbsource.release.manifest import ListingManifest, canonical_json, code_facts
+from kbsource.files import is_local
+from kbsource.release.manifest import canonical_json, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_batches, write_lines
+from kbsource.release.reader import check_hashes
+from kbsource.release.sql import MEMORY_MB, connected
+from kbsource.release.writer import GROUP_ROWS, TableFile, write_batches, write_lines
+from kbsource.rows import Int32, Row
+from kbsource.runtime.chunks import rows_batch
+from kbsource.runtime.sorted_runs import rebatched
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+_BATCH_ROWS = 1 << 16
+
+# Ids of pages that have no partner yet.
+_LEFT = """
+create or replace table left_old as
+    select page_id, title, qid from old_pages anti join pairs on page_id = old_id;
+create or replace table left_new as
+    select page_id, title, qid from new_pages anti join pairs on page_id = new_id;
+"""
+# Where a redirect that a page became, or came from, leads: by its id, else by its title.
+_LED = """
+create table {name} as
+    select page.page_id, coalesce(by_id.final_page_id, by_title.final_page_id) as target
+    from left_{side} page
+    left join (
+        select page_id, max(final_page_id) as final_page_id from {other}_redirects
+        semi join {other}_pages target on target.page_id = final_page_id group by page_id
+    ) by_id on by_id.page_id = page.page_id
+    left join (
+        select title, arg_max(final_page_id, page_id) as final_page_id from {other}_redirects
+        semi join {other}_pages target on target.page_id = final_page_id group by title
+    ) by_title on by_title.title = page.title
+    where coalesce(by_id.final_page_id, by_title.final_page_id) is not null;
+"""
+MATCH = (
+    """
+create table pairs as
+    select page_id as old_id, page_id as new_id, 'page_id' as matched_by from old_pages
+    semi join new_pages using (page_id);
+""",
+    _LEFT,
+    """
+insert into pairs
+    select old.page_id, new.page_id, 'qid' from left_old old join left_new new on old.qid = new.qid;
+""",
+    _LEFT,
+    # Two pages may have one title: it stands for the page with the higher id.
+    """
+insert into pairs
+    select max(old.page_id), max(new.page_id), 'title' from left_old old join left_new new on old.title = new.title
+    group by old.title;
+""",
+    _LEFT,
+    _LED.format(name="merged", side="old", other="new"),
+    _LED.format(name="split", side="new", other="old"),
+    """
+create table matched as
+    select old_id, new_id, null::bigint as origin_id, matched_by from pairs
+    union all select page_id, target, null, 'redirect' from merged
+    union all select page_id, null, null, null from left_old anti join merged using (page_id)
+    union all select null, page_id, target, 'redirect' from split
+    union all select null, page_id, null, null from left_new anti join split using (page_id);
+create table pages as
+    select
+        old_id as old_page_id, new_id as new_page_id, origin_id as origin_page_id,
+        old.title as old_title, new.title as new_title, old.qid as old_qid, new.qid as new_qid,
+        old.revision_id as old_revision_id, new.revision_id as new_revision_id,
+        old.chars as old_chars, new.chars as new_chars,
+        case
+            when origin_id is not null then 'split'
+            when old_id is null then 'added'
+            when new_id is null then 'gone'
+            when matched_by = 'redirect' then 'merged'
+            when new.is_disambiguation and not old.is_disambiguation then 'disambiguation'
+            when matched_by <> 'page_id' then 'recreated'
+            when old.title <> new.title then 'renamed'
+            when old.text_hash <> new.text_hash then 'changed'
+            else 'unchanged'
+        end as outcome,
+        matched_by,
+        old.text_hash <> new.text_hash as text_changed,
+        old.title <> new.title as title_changed,
+        holder.page_id is not null and holder.page_id is distinct from new_id as qid_moved,
+        holder.page_id as qid_page_id,
+        old.shard as old_shard, old.row as old_row, new.shard as new_shard, new.row as new_row
+    from matched
+    left join old_pages old on old.page_id = old_id
+    left join new_pages new on new.page_id = new_id
+    left join new_pages holder on holder.qid = old.qid;
+""",
+)
+COMPARED = """
+select old_page_id, new_page_id, outcome, text_changed, old_shard, old_row, new_shard, new_row from pages
+where coalesce(text_changed or title_changed, true)
+order by old_shard nulls last, old_row, new_shard, new_row
+"""
+"""Pages that are read: all whose text or title is another, and those of one release alone."""
+PAGE_ROWS = """
+select pages.old_page_id, new_page_id, origin_page_id, old_title, new_title, old_qid, new_qid, old_revision_id,
+    new_revision_id, old_chars, new_chars, outcome, matched_by,
+    case
+        when pages.old_page_id is null then null
+        when new_page_id is null then 0.0
+        when not text_changed or old_chars = 0 then 1.0
+        else n_kept / old_chars
+    end as kept,
+    text_changed, title_changed, qid_moved, qid_page_id
+from pages left join kept on kept.old_page_id = pages.old_page_id
+order by pages.old_page_id nulls last, new_page_id
+"""
+SPAN_ROWS = """
+with elsewhere as (
+    select text_hash, min({'page_id': page_id, 'element': element}) as place from unclaimed group by text_hash
+)
+select old_page_id, old_element, old_start, old_end,
+    coalesce(new_page_id, place.page_id) as new_page_id, coalesce(new_element, place.element) as new_element,
+    coalesce(new_start, case when place is not null then 0 end)::integer as new_start,
+    coalesce(new_end, case when place is not null then old_end - old_start end)::integer as new_end,
+    case when place is not null then 'other_page' else outcome end as outcome,
+    coalesce(score, case when place is not null then 1.0::double end) as score
+from pieces left join elsewhere using (text_hash)
+order by old_page_id, old_element, old_start
+"""
+SECTION_ROWS = "select * from sections order by old_page_id, old_number nulls last, new_number"
+REDIRECT_ROWS = """
+with
+    old as (
+        select title, max(page_id) as id, arg_max_null(final_page_id, page_id) as target
+        from old_redirects group by title
+    ),
+    new as (
+        select title, max(page_id) as id, arg_max_null(final_page_id, page_id) as target
+        from new_redirects group by title
+    )
+select coalesce(old.title, new.title) as title, old.id as old_redirect_id, new.id as new_redirect_id,
+    old.target as old_target_page_id, new.target as new_target_page_id,
+    case
+        when old.id is not null and new.id is not null then 'retargeted'
+        when old.id is not null then case when is_new.title is null then 'gone' else 'now_article' end
+        else case when is_old.title is null then 'added' else 'was_article' end
+    end as outcome
+from old full join new using (title)
+left join pages place on place.old_page_id = old.target
+left join (select distinct title from old_pages) is_old on is_old.title = coalesce(old.title, new.title)
+left join (select distinct title from new_pages) is_new on is_new.title = coalesce(old.title, new.title)
+where old.id is null or new.id is null or new.target is distinct from place.new_page_id
+    or (old.target is not null and new.target is null)
+order by 1
+"""
+TITLE_MAP = """
+select old_title, max_by(new_title, old_page_id)
+from pages
+left join (select title, max(page_id) as page_id from new_pages group by title) article on article.title = old_title
+left join (
+    select title, arg_max(final_page_id, page_id) as page_id from new_redirects group by title
+) redirect on redirect.title = old_title
+where title_changed and coalesce(article.page_id, redirect.page_id) is distinct from new_page_id
+group by old_title order by old_title
+"""
+"""Titles of old pages that do not lead to what the page is now, with the title that does."""
+
+
+def batches(db: DuckDBPyConnection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of an ordered query, in batches that depend on the rows alone."""
+    reader = db.sql(query).to_arrow_reader(_BATCH_ROWS)
+    return rebatched((batch.cast(schema) for batch in reader), _BATCH_ROWS)
+
+
+MOST_CHANGED = 20
+FLAGS = """
+select count_if(text_changed), count_if(title_changed), count_if(qid_moved),
+    coalesce(sum(pages.old_chars), 0)::bigint,
+    coalesce(
+        sum(case when new_page_id is null then 0 when text_changed then n_kept else pages.old_chars end), 0
+    )::bigint
+from pages left join kept on kept.old_page_id = pages.old_page_id where pages.old_page_id is not null
+"""
+"""Pages whose text, title or place of their item is another; code points of all old pages, and those kept."""
+MOST_CHANGED_PAGES = f"""
+select new_title, pages.old_page_id, outcome, pages.old_chars, new_chars, n_kept
+from pages join kept on kept.old_page_id = pages.old_page_id
+where outcome <> 'merged' and n_kept < pages.old_chars
+order by pages.old_chars - n_kept desc, pages.old_page_id limit {MOST_CHANGED}
+"""
+
+
+LONG_CHARS = 80
+"""Code points of a text that is looked for in other pages, at least; shorter ones may be the same by chance."""
+_HASH = pa.field("text_hash", pa.binary())
+STAGED: dict[str, pa.Schema] = {
+    "pieces": pa.schema([*schema_of(SpanChange), _HASH]),
+    "unclaimed": pa.schema([("page_id", pa.int64()), ("element", pa.int32()), _HASH]),
+    "kept": pa.schema([("old_page_id", pa.int64()), ("n_kept", pa.int64())]),
+    "sections": schema_of(SectionChange),
+}
+"""Pieces of old elements, those gone with the hash of their text where it is long; new elements that no piece leads to;
+code points of each page that was kept; sections."""
+
+
+class Compared(Row):
+    """A row of ``COMPARED``."""
+
+    old_page_id: int | None
+    new_page_id: int | None
+    outcome: str
+    text_changed: bool | None
+    old_shard: Int32 | None
+    old_row: Int32 | None
+    new_shard: Int32 | None
+    new_row: Int32 | None
+
+
+class _Table:
+    """Rows on their way into a staged file."""
+
+    def __init__(self, folder: str, table: str, stack: ExitStack) -> None:
+        self._schema, self._rows = STAGED[table], list[tuple[Any, ...]]()
+        file = TableFile(folder, f"{table}.parquet", table, schema=self._schema, is_plain=True)
+        self._file = stack.enter_context(file)
+
+    def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows += rows
+        if len(self._rows) >= GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            self._file.write(rows_batch(self._rows, self._schema))
+            self._rows.clear()
+
+
+def compare_pages(
+    pages: Iterable[Compared], old: PageTexts, new: PageTexts, *, folder: str, on_page: Callable[[], None]
+) -> None:
+    """Writes the tables of ``STAGED`` into a local folder. Memory: a few row groups of pages.
+
+    Args:
+        pages: in the order of the old release, those of the new one alone behind them.
+    """
+    with ExitStack() as stack:
+        tables = {table: _Table(folder, table, stack) for table in STAGED}
+        for page in pages:
+            for table, rows in _rows(page, old, new):
+                tables[table].add(rows)
+            on_page()
+        for staged in tables.values():
+            staged.flush()
+
+
+def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """Rows of a page by table."""
+    before = None if page.old_shard is None or page.old_row is None else old.at(page.old_shard, page.old_row)
+    after = None if page.new_shard is None or page.new_row is None else new.at(page.new_shard, page.new_row)
+    if before is None:
+        assert after is not None
+        yield "unclaimed", _long_texts(page.new_page_id, after.texts, range(1, len(after.texts)))
+    elif after is None:
+        yield "pieces", _piece_rows(page, before.texts, gone_elements(before.texts))
+    elif not page.text_changed:
+        yield "pieces", _piece_rows(page, before.texts, match_elements(before.texts[:1], after.texts[:1]).pieces)
+    else:
+        pieces, unclaimed = match_elements(before.texts, after.texts)
+        yield "pieces", _piece_rows(page, before.texts, pieces)
+        n_kept = sum(piece.n_kept for piece in pieces if piece.old_element)
+        yield "kept", [(page.old_page_id, n_kept)]
+        if page.outcome != "merged":
+            yield "unclaimed", _long_texts(page.new_page_id, after.texts, unclaimed)
+            yield (
+                "sections",
+                (
+                    (page.old_page_id, *change[:2], page.new_page_id, *change[2:])
+                    for change in match_sections(before, after, pieces)
+                ),
+            )
+
+
+def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[Piece]) -> Iterator[tuple[Any, ...]]:
+    for piece in pieces:
+        number, start, end = piece[:3]
+        is_sought = piece.new_element is None and number and end - start >= LONG_CHARS
+        new_page_id = None if piece.new_element is None else page.new_page_id
+        sought = text_hash(texts[number][start:end]) if is_sought else None
+        yield (page.old_page_id, number, start, end, new_page_id, *piece[3:8], sought)
+
+
+def _long_texts(page_id: int | None, texts: Sequence[str], elements: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+    return ((page_id, number, text_hash(texts[number])) for number in elements if len(texts[number]) >= LONG_CHARS)
+
 
 _READ = ("pages", "redirects")
 _QUERIES = {
-    "page_changes": (PAGE_ROWS, PAGE_OUTCOMES),
-    "section_changes": (SECTION_ROWS, SECTION_OUTCOMES),
-    "span_changes": (SPAN_ROWS, SPAN_OUTCOMES),
-    "redirect_changes": (REDIRECT_ROWS, REDIRECT_OUTCOMES),
+    "page_changes": (PAGE_ROWS, "Pages", PAGE_OUTCOMES),
+    "section_changes": (SECTION_ROWS, "Sections of pages whose text changed", SECTION_OUTCOMES),
+    "span_changes": (SPAN_ROWS, "Pieces of elements of pages that are not what they were", SPAN_OUTCOMES),
+    "redirect_changes": (REDIRECT_ROWS, "Redirects", REDIRECT_OUTCOMES),
 }
-
-
-class DiffOptions(NamedTuple):
-    """What a diff may take; no option changes what is written.
-
-    Attributes:
-        memory_mb: that joins take at most, in MB (10^6 bytes).
-        threads: of joins.
-    """
-
-    memory_mb: int = 1000
-    threads: int = 2
-
-
-DEFAULTS = DiffOptions()
-
-
-class DiffSummary(NamedTuple):
-    """What was made.
-
-    Attributes:
-        manifest: of the diff.
-        report: JSON values of its report.
-    """
-
-    manifest: ListingManifest
-    report: dict[str, Any]
+"""By table its query, its head in the report, and its outcomes."""
 
 
 def make_diff(
     old: str,
     new: str,
     output: str,
-    storage: Storage,
     *,
-    options: DiffOptions = DEFAULTS,
+    memory_mb: int = MEMORY_MB,
+    threads: int = 2,
     on_step: Callable[[str, int, int], None] = lambda unit, done, total: None,
-) -> DiffSummary:
-    """Compares two releases of one wiki.
+) -> dict[str, Any]:
+    """Compares two releases of one wiki, and gives the JSON values of the report. No option changes what is written.
 
-    Memory: one row group, and of the joins what ``options`` allow. The staging takes 100 bytes a page, and the texts'
+    Memory: one row group, and ``memory_mb`` of the joins. The staging takes 100 bytes a page, and the texts'
     places of the pages that changed.
 
     Args:
         old, new: folders of the releases, whose files are hashed first.
         output: local folder, which is made.
-        storage: of both releases.
-        options: for the joins.
         on_step: told what is worked on, how many are done, and of how many.
 
     Raises:
@@ -86,54 +358,53 @@ def make_diff(
     """
     if not is_local(output):
         raise SetupError(f"--output {output}: joins need a local disk; name a folder of one, and copy it afterwards.")
-    local = LocalStorage()
-    with PageTexts(old, storage) as before, PageTexts(new, storage) as after:
+    with PageTexts(old) as before, PageTexts(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
         facts = {name: texts.manifest.facts() for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
             raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
-        with ReleaseFolder(os.path.abspath(output), local, kind=RELEASE_DIFF) as out:
+        with ReleaseFolder(os.path.abspath(output), kind=RELEASE_DIFF) as out:
             os.makedirs(out.staging, exist_ok=True)
-            with Joins(out.staging, memory_mb=options.memory_mb, threads=options.threads) as joins:
+            with connected(memory_mb=memory_mb, threads=threads, scratch=out.staging) as db:
                 for number, (name, (path, texts)) in enumerate(sides.items()):
                     on_step("releases", number, len(sides))
                     for table in _READ:
-                        check_hashes(path, texts.manifest.tables[table], storage)
-                    write_fingerprints(path, texts.manifest, storage, output=out.staging, name=name)
+                        check_hashes(path, texts.manifest.tables[table])
+                    write_fingerprints(path, texts.manifest, output=out.staging, name=name)
                     for table in _READ:
-                        joins.add(f"{name}_{table}", os.path.join(out.staging, f"{name}_{table}.parquet"))
-                joins.match()
-                _compare(joins, before, after, out.staging, on_step)
+                        _add(db, f"{name}_{table}", out.staging)
+                for statement in MATCH:
+                    db.execute(statement)
+                _compare(db, before, after, out.staging, on_step)
                 counts: dict[str, Counter[str]] = {table: Counter() for table in TABLES}
                 entries = [
                     write_batches(
-                        _counted(joins.batches(query, TABLES[table]), counts[table]),
+                        _counted(batches(db, query, TABLES[table]), counts[table]),
                         table,
                         TABLES[table],
                         output=out.folder,
-                        storage=local,
                     )
-                    for table, (query, _) in _QUERIES.items()
+                    for table, (query, _, _) in _QUERIES.items()
                 ]
                 by_outcome = {
                     table: {outcome: counts[table][outcome] for outcome in outcomes}
-                    for table, (_, outcomes) in _QUERIES.items()
+                    for table, (_, _, outcomes) in _QUERIES.items()
                 }
-                moved = (f"{old_title}\t{new_title}\n".encode() for old_title, new_title in joins.rows(TITLE_MAP))
-                entries.append(write_lines(moved, TITLE_MAP_FILE, output=out.folder, storage=local))
-                report = {**facts, "counts": by_outcome, **_figures(joins)}
+                titles = iter(db.execute(TITLE_MAP).fetchone, None)
+                moved = (f"{old_title}\t{new_title}\n".encode() for old_title, new_title in titles)
+                entries.append(write_lines(moved, TITLE_MAP_FILE, output=out.folder))
+                report = {**facts, "counts": by_outcome, **_figures(db)}
             for file, content in ((REPORT, canonical_json(report)), (TEXT_REPORT, report_text(report).encode())):
-                entries.append(write_lines(content.splitlines(keepends=True), file, output=out.folder, storage=local))
-            said = {**facts, "counts": by_outcome, "code": asdict(code_facts())}
-            manifest = RELEASE_DIFF.listing(entries, said)
-            commit(RELEASE_DIFF, manifest, out.folder, local)
-    return DiffSummary(manifest, report)
+                entries.append(write_lines(content.splitlines(keepends=True), file, output=out.folder))
+            said = {**facts, "counts": by_outcome, "code": code_facts()}
+            commit(RELEASE_DIFF, RELEASE_DIFF.listing(entries, said), out.folder)
+    return report
 
 
 def _compare(
-    joins: Joins, before: PageTexts, after: PageTexts, folder: str, on_step: Callable[[str, int, int], None]
+    db: DuckDBPyConnection, before: PageTexts, after: PageTexts, folder: str, on_step: Callable[[str, int, int], None]
 ) -> None:
-    [(n_pages,)] = joins.rows(f"select count(*) from ({COMPARED})")
+    [(n_pages,)] = db.execute(f"select count(*) from ({COMPARED})").fetchall()
     n_done = 0
 
     def see() -> None:
@@ -141,14 +412,14 @@ def _compare(
         n_done += 1
         on_step("pages", n_done, n_pages)
 
-    rows = (
-        Compared(*values)
-        for batch in joins.batches(COMPARED, COMPARED_SCHEMA)
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
+    rows = (page for batch in batches(db, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
     compare_pages(rows, before, after, folder=folder, on_page=see)
     for table in STAGED:
-        joins.add(table, os.path.join(folder, f"{table}.parquet"))
+        _add(db, table, folder)
+
+
+def _add(db: DuckDBPyConnection, table: str, folder: str) -> None:
+    db.read_parquet(os.path.join(folder, f"{table}.parquet")).create_view(table)
 
 
 def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:
@@ -157,13 +428,52 @@ def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterato
         yield batch
 
 
-def _figures(joins: Joins) -> dict[str, Any]:
-    """Gives what a report says beside the counts by outcome."""
-    [(text_changed, title_changed, qid_moved, old_chars, kept_chars)] = joins.rows(FLAGS)
+def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
+    """What a report says beside the counts by outcome."""
+    [(text_changed, title_changed, qid_moved, old_chars, kept_chars)] = db.execute(FLAGS).fetchall()
     names = ("title", "old_page_id", "outcome", "old_chars", "new_chars", "kept_chars")
-    most_changed = [dict(zip(names, row, strict=True)) for row in joins.rows(MOST_CHANGED_PAGES)]
+    most_changed = [dict(zip(names, row, strict=True)) for row in db.execute(MOST_CHANGED_PAGES).fetchall()]
     return {
         "flags": {"text_changed": text_changed, "title_changed": title_changed, "qid_moved": qid_moved},
         "text": {"old_chars": old_chars, "kept_chars": kept_chars, "kept_share": share(kept_chars, old_chars)},
         "most_changed": [{**row, "kept": share(row["kept_chars"], row["old_chars"])} for row in most_changed],
     }
+
+
+def share(part: int, whole: int) -> float:
+    """A share; of nothing all was kept."""
+    return part / whole if whole else 1.0
+
+
+def report_text(report: Mapping[str, Any]) -> str:
+    """The report as Markdown."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    old, new = report["old"], report["new"]
+    yield f"# {old['wiki']}: {old['dump_date']} and {new['dump_date']}"
+    text, flags = report["text"], report["flags"]
+    kept = f"{text['kept_chars']:,} of {text['old_chars']:,} characters"
+    yield f"\n{100 * text['kept_share']:.2f} % of the old text is kept: {kept}."
+    yield f"Text changed on {flags['text_changed']:,} pages, title on {flags['title_changed']:,};"
+    yield f"{flags['qid_moved']:,} items are now those of other pages."
+    for table, (_, head, meanings) in _QUERIES.items():
+        yield f"\n## {head}\n\n| outcome | number | meaning |\n| --- | ---: | --- |"
+        yield from (f"| {name} | {n:,} | {meanings[name]} |" for name, n in report["counts"][table].items())
+    yield "\n## Pages that lost most text\n\n| page | id | outcome | characters | now | kept |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: |"
+    for page in report["most_changed"]:
+        yield (
+            f"| {_cell(page['title'])} | {page['old_page_id']} | {page['outcome']} | {page['old_chars']:,} | "
+            f"{page['new_chars']:,} | {100 * page['kept']:.1f} % |"
+        )
+
+
+def _cell(text: str) -> str:
+    """Text as a cell of a table, which no title can break out of.
+
+    >>> _cell("A|B *C* <D>")
+    'A\\\\|B \\\\*C\\\\* \\\\<D\\\\>'
+    """
+    return "".join(f"\\{char}" if char in "\\|*_`[]<>&#~" else char for char in text)

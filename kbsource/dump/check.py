@@ -1,26 +1,28 @@
-"""Is a dump complete and sound? Every finding says what it means and what to do."""
+"""Is a dump complete and sound? Every finding says what it means and what to do.
+
+The names of dump files tell page ids of parts, index files, the kind of dump.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import html
 import posixpath
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from itertools import islice, pairwise
+from typing import Literal, NamedTuple
 
-from kbsource.dump.checksums import Published, find_published
-from kbsource.dump.compressed.streams import UTF8, read_tail, read_up_to
-from kbsource.dump.digests import HashedFile, hash_file
-from kbsource.dump.multistream_index import STREAM_START, IndexEntry, read_index
-from kbsource.dump.parts import gaps_and_overlaps, index_names, is_content_export, part_of
-from kbsource.dump.ranges import DumpRange, plan_ranges
-from kbsource.dump.reader import TAIL_BYTES, describe_missing_end, read_range
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import UTF8, compression_of, iter_pieces, read_tail, read_up_to
+from kbsource.dump.digests import HashedFile, Published, find_published, hash_file
+from kbsource.dump.ranges import TAIL_BYTES, DumpRange, plan_ranges
+from kbsource.dump.reader import describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
 from kbsource.errors import RecordError, SetupError, counted
-from kbsource.files import Storage, base_name, join
+from kbsource.files import Folder, base_name, join
 from kbsource.records import BadRecord, RawPage
 
 Severity = Literal["error", "warning", "info"]
@@ -29,26 +31,26 @@ Severity = Literal["error", "warning", "info"]
 _SAMPLE_PAGES = 50
 _ABSENT = frozenset(("text_missing", "text_deleted"))
 _AGAIN = "Download it again."
+_OTHER_INDEX = "Download the index and the dump again, from the same date."
+_PAGES = re.compile(r"(?:[-.]|\A)p(\d+)p(\d+)(?=[.-]|\Z)")
+_REVISIONS = re.compile(r"(?:[-.]|\A)p(\d+)r(\d+)r(\d+)(?=[.-]|\Z)")
+_MULTISTREAM = re.compile(r"-multistream(\d*)\.xml((?:-p\d+p\d+)?)\.bz2\Z")
+_CONTENT_EXPORT = re.compile(r"\A[a-z0-9_]+-\d{4}-\d\d-\d\d-p\d+[pr]\d+(?:r\d+)?\.xml")
+_INDEX_LINE = re.compile(rb"(\d{1,18}):(\d{1,18}):(.+)")
+_STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
 
 
 @dataclass(frozen=True, slots=True)
 class DumpFinding:
-    """One result of a check.
+    """One result of a check."""
 
-    Attributes:
-        severity: ``error``: what is built from the dump would be wrong or incomplete; ``warning``: it may be;
-            ``info``: good to know.
-        file: base name of the file; empty for the dump as a whole.
-        code: slug.
-        message: what was seen and what it means.
-        remedy: what to do; empty when there is nothing to do.
-    """
-
+    #: ``error``: what is built from the dump would be wrong or incomplete; ``warning``: it may be; ``info``:
+    #: good to know
     severity: Severity
-    file: str
-    code: str
-    message: str
-    remedy: str = ""
+    file: str  #: base name of the file; empty for the dump as a whole
+    code: str  #: slug
+    message: str  #: what was seen and what it means
+    remedy: str = ""  #: what to do; empty when there is nothing to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +64,11 @@ class CheckedFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What ``check_dump`` found.
+    """What ``check_dump`` found."""
 
-    Attributes:
-        findings: in the order of the files, those of the dump as a whole last.
-        inputs: the files, hashed.
-        header: of the first file that could be read; None when none could.
-    """
-
-    findings: tuple[DumpFinding, ...]
-    inputs: tuple[CheckedFile, ...]
-    header: DumpHeader | None
+    findings: tuple[DumpFinding, ...]  #: in the order of the files, those of the dump as a whole last
+    inputs: tuple[CheckedFile, ...]  #: the files, hashed
+    header: DumpHeader | None  #: of the first file that could be read; None when none could
 
     @property
     def has_errors(self) -> bool:
@@ -82,74 +78,68 @@ class CheckReport:
 
 def check_dump(
     paths: Sequence[str],
-    storage: Storage,
     *,
     deep: bool = False,
     allow_unknown_schema: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Checks the files of one dump.
+    """The findings about the files of one dump, from ``ranges.expand_inputs``.
 
-    Each file is hashed, its head and its end are read; with ``deep`` all of it is read.
-
-    Args:
-        paths: from ``ranges.expand_inputs``.
-        storage: where they are.
-        deep: decode everything, compare it with the index, count pages, report damage.
-        allow_unknown_schema: as for ``siteinfo.read_header``.
-        on_progress: told how many further stored bytes were read: of all files once, with ``deep`` twice.
+    Each file is hashed, its head and its end are read; with ``deep`` all of it is read: decoded, compared with the
+    index, its pages counted, damage reported. ``on_progress`` is told how many further stored bytes were read: of all
+    files once, with ``deep`` twice.
     """
     findings: list[DumpFinding] = []
     inputs: list[CheckedFile] = []
     headers: dict[str, DumpHeader] = {}
     for path in paths:
         name = base_name(path)
-        if not storage.exists(path):
+        if not Folder.of(path).exists():
             findings.append(DumpFinding("error", name, "missing_file", f"{path} does not exist.", "Check the path."))
             continue
         try:
-            published = find_published(path, storage)
+            published = find_published(path)
         except SetupError as error:
             findings.append(DumpFinding("error", name, "bad_checksum_list", _said(error, path)))
-            hashed = hash_file(path, storage, on_bytes=on_progress)
+            hashed = hash_file(path, on_bytes=on_progress)
         else:
-            found, hashed = _check_sums(path, published, storage, on_progress)
+            found, hashed = _check_sums(path, published, on_progress)
             findings += found
         inputs.append(CheckedFile(path, name, hashed))
         try:
-            header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
-            dump_range = plan_ranges([path], storage, range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
+            header = read_header(path, allow_unknown_schema=allow_unknown_schema)
+            dump_range = plan_ranges([path], range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
         except SetupError as error:
             findings.append(DumpFinding("error", name, "unreadable", _said(error, path)))
             continue
         headers[name] = header
-        findings += _check_head(name, header, dump_range, storage)
-        findings += _check_end(name, dump_range, storage)
-        index_path = _index_path(path, storage)
+        findings += _check_head(name, header, dump_range)
+        findings += _check_end(name, dump_range)
+        index_path = _index_path(path)
         if index_path is not None:
-            of_index = list(_check_index(name, path, index_path, storage))
+            of_index = list(_check_index(name, path, index_path))
             findings += of_index
             if any(finding.severity == "error" for finding in of_index):
                 index_path = None  # nothing to compare the content with
         if deep:
-            findings += _check_content(dump_range, storage, header, index_path, on_progress)
+            findings += _check_content(dump_range, header, index_path, on_progress)
     findings += _check_agreement(headers)
     findings += _check_parts(paths)
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
 
 def _said(error: SetupError, path: str) -> str:
-    """Gives what is wrong with a file that the finding names anyway."""
+    """What is wrong with a file that the finding names anyway."""
     message = str(error)
     return f"It {message.removeprefix(path).lstrip()}" if message.startswith(f"{path} ") else message
 
 
 def _check_sums(
-    path: str, published: Published, storage: Storage, on_progress: Callable[[int], None] | None
+    path: str, published: Published, on_progress: Callable[[int], None] | None
 ) -> tuple[list[DumpFinding], HashedFile]:
     name = base_name(path)
     further = {name: hashlib.new(name, usedforsecurity=False) for name, _, _ in published.digests}
-    hashed = hash_file(path, storage, further=further.values(), on_bytes=on_progress)
+    hashed = hash_file(path, further=further.values(), on_bytes=on_progress)
     found: list[DumpFinding] = []
     n_bytes = hashed.n_bytes
     if published.n_bytes not in (None, n_bytes):
@@ -168,14 +158,14 @@ def _check_sums(
     elif not found:
         lists = ", ".join(sorted({list_name for _, _, list_name in published.digests}))
         found.append(DumpFinding("info", name, "checksum_ok", f"It is the published file by {lists}."))
-    if is_content_export(path) and not storage.exists(join(posixpath.dirname(path), "_SUCCESS")):
+    if is_content_export(path) and not Folder.of(join(posixpath.dirname(path), "_SUCCESS")).exists():
         message = "No _SUCCESS beside it: that file is written when an export is complete."
         remedy = "Download _SUCCESS too; where it is not published, wait until it is."
         found.append(DumpFinding("warning", name, "no_success_marker", message, remedy))
     return found, hashed
 
 
-def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: Storage) -> Iterator[DumpFinding]:
+def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterator[DumpFinding]:
     if not header.has_root:
         message = "It has no <mediawiki> root: a bare sequence of pages, or its beginning is missing."
         yield DumpFinding("warning", name, "no_root", message, "Use the file as published.")
@@ -187,7 +177,7 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: S
         yield DumpFinding("info", name, "no_schema_version", "It does not say which export schema it is of.")
     records = [
         record
-        for record in islice(read_range(dump_range, storage, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
+        for record in islice(read_range(dump_range, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
         if isinstance(record, BadRecord) or record.namespace == 0
     ]
     if records and all(isinstance(record, BadRecord) and record.reason == "text_missing" for record in records):
@@ -195,14 +185,14 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange, storage: S
         yield DumpFinding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
 
 
-def _check_end(name: str, dump_range: DumpRange, storage: Storage) -> Iterator[DumpFinding]:
+def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
     if dump_range.compression == "gzip" or dump_range.encoding != UTF8:
         message = "How it ends shows only when all of it is read."
         yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
-    with storage.open_read(dump_range.path) as file:
+    with Folder.of(dump_range.path).open() as file:
         tail, damage = read_tail(file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES)
-    missing = describe_missing_end(tail, damage, has_root=dump_range.has_root, prefix=dump_range.prefix)
+    missing = describe_missing_end(tail, damage, dump_range)
     if missing:
         message = f"It is truncated: {missing}. Pages are missing."
         yield DumpFinding("error", name, "truncated_dump", message, f"{_AGAIN} Or allow truncated dumps.")
@@ -210,24 +200,23 @@ def _check_end(name: str, dump_range: DumpRange, storage: Storage) -> Iterator[D
         yield DumpFinding("error", name, damage, "Its end cannot be decoded.", _AGAIN)
 
 
-def _index_path(path: str, storage: Storage) -> str | None:
+def _index_path(path: str) -> str | None:
     candidates = [join(posixpath.dirname(path), name) for name in index_names(path)]
-    return next((candidate for candidate in candidates if storage.exists(candidate)), None)
+    return next((candidate for candidate in candidates if Folder.of(candidate).exists()), None)
 
 
-def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Iterator[DumpFinding]:
-    """Checks that every offset of the index is the beginning of a stream, and that the ids go up."""
-    n_bytes = storage.size(path)
+def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]:
+    """Every offset of the index is the beginning of a stream, and the ids go up."""
+    n_bytes = Folder.of(path).size()
     offset, page_id, n_entries = -1, 0, 0
     index_name = base_name(index_path)
-    remedy = "Download the index and the dump again, from the same date."
     try:
-        with storage.open_read(path) as file:
-            for entry in read_index(index_path, storage):
+        with Folder.of(path).open() as file:
+            for entry in read_index(index_path):
                 n_entries += 1
                 if entry.page_id <= page_id or entry.offset < offset:
                     message = f"Its entry {n_entries} ({entry.page_id}) does not come after {page_id}."
-                    yield DumpFinding("error", index_name, "index_order", message, remedy)
+                    yield DumpFinding("error", index_name, "index_order", message, _OTHER_INDEX)
                     return
                 page_id = entry.page_id
                 if entry.offset == offset:
@@ -235,33 +224,29 @@ def _check_index(name: str, path: str, index_path: str, storage: Storage) -> Ite
                 offset = entry.offset
                 if offset >= n_bytes:
                     message = f"It points to byte {offset:,} of {name}, which has {n_bytes:,}: the dump is truncated."
-                    yield DumpFinding("error", index_name, "index_beyond_end", message, remedy)
+                    yield DumpFinding("error", index_name, "index_beyond_end", message, _OTHER_INDEX)
                     return
                 file.seek(offset)
-                if not STREAM_START.match(read_up_to(file, 10)):
+                if not _STREAM_START.match(read_up_to(file, 10)):
                     message = f"It points to byte {offset:,} of {name}, where no stream begins: another dump's index."
-                    yield DumpFinding("error", index_name, "index_mismatch", message, remedy)
+                    yield DumpFinding("error", index_name, "index_mismatch", message, _OTHER_INDEX)
                     return
     except (RecordError, SetupError) as error:
-        yield DumpFinding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", remedy)
+        yield DumpFinding("error", index_name, "unreadable_index", f"The index cannot be read: {error}", _OTHER_INDEX)
         return
     message = f"{counted(n_entries, 'entries')} checked against {name}: a stream begins at each."
     yield DumpFinding("info", index_name, "index_ok", message)
 
 
 def _check_content(
-    dump_range: DumpRange,
-    storage: Storage,
-    header: DumpHeader,
-    index_path: str | None,
-    on_progress: Callable[[int], None] | None,
+    dump_range: DumpRange, header: DumpHeader, index_path: str | None, on_progress: Callable[[int], None] | None
 ) -> Iterator[DumpFinding]:
     """Reads all pages; counts them, reports what cannot be read, compares them with the index."""
     name = base_name(dump_range.path)
     n_pages: Counter[str] = Counter()
     rejects: dict[str, tuple[int, BadRecord]] = {}
-    comparison = _IndexComparison(read_index(index_path, storage) if index_path else iter(()))
-    records = read_range(dump_range, storage, header.site, text_namespaces=frozenset(), on_progress=on_progress)
+    comparison = _IndexComparison(read_index(index_path) if index_path else iter(()))
+    records = read_range(dump_range, header.site, text_namespaces=frozenset(), on_progress=on_progress)
     for record in records:
         if isinstance(record, RawPage):
             kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
@@ -295,9 +280,7 @@ class _IndexComparison:
 
     def __init__(self, entries: Iterator[IndexEntry]) -> None:
         self._entries = entries
-        self._not_read: list[int] = []
-        self._not_indexed: list[int] = []
-        self._retitled: list[int] = []
+        self._found: dict[str, list[int]] = {"not_read": [], "not_indexed": [], "retitled": []}
         self._counts = Counter[str]()
         self._waiting: IndexEntry | None = None
 
@@ -324,53 +307,38 @@ class _IndexComparison:
 
     def _note(self, kind: str, page_id: int) -> None:
         self._counts[kind] += 1
-        examples = {"not_read": self._not_read, "not_indexed": self._not_indexed, "retitled": self._retitled}[kind]
-        if len(examples) < 5:
-            examples.append(page_id)
+        if len(self._found[kind]) < 5:
+            self._found[kind].append(page_id)
 
     def findings(self, index_name: str, name: str) -> Iterator[DumpFinding]:
         """Yields what differs."""
-        for kind, examples, words in (
-            ("not_read", self._not_read, f"of its pages are not in {name}"),
-            ("not_indexed", self._not_indexed, f"pages of {name} are not in it"),
-            ("retitled", self._retitled, f"of its pages have another title in {name}"),
-        ):
-            if self._counts[kind]:
-                message = f"{self._counts[kind]:,} {words}, the first with id {', '.join(map(str, examples))}."
-                remedy = "Download the index and the dump again, from the same date."
-                yield DumpFinding("error", index_name, f"index_{kind}", message, remedy)
+        words = {
+            "not_read": f"of its pages are not in {name}",
+            "not_indexed": f"pages of {name} are not in it",
+            "retitled": f"of its pages have another title in {name}",
+        }
+        for kind, examples in self._found.items():
+            if examples:
+                first = ", ".join(map(str, examples))
+                message = f"{self._counts[kind]:,} {words[kind]}, the first with id {first}."
+                yield DumpFinding("error", index_name, f"index_{kind}", message, _OTHER_INDEX)
 
 
 def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
-    """Checks that all parts are of the same wiki and were written by the same program."""
-    for code, severity, what, values in (
-        ("mixed_wikis", "error", "wikis", {h.site.dbname or h.site.lang for h in headers.values()}),
-        (
-            "mixed_schemas",
-            "warning",
-            "export schemas",
-            {h.schema_version or "none" for h in headers.values()},
-        ),
-        (
-            "mixed_generators",
-            "warning",
-            "MediaWiki versions",
-            {h.site.generator for h in headers.values()} - {""},
-        ),
-    ):
+    """All parts are of the same wiki and were written by the same program."""
+    dumps = headers.values()
+    remedy = "Give the parts of one dump."
+    facts: tuple[tuple[Severity, str, str, set[str]], ...] = (
+        ("error", "mixed_wikis", "wikis", {dump.site.dbname or dump.site.lang for dump in dumps}),
+        ("warning", "mixed_schemas", "export schemas", {dump.schema_version or "none" for dump in dumps}),
+        ("warning", "mixed_generators", "MediaWiki versions", {dump.site.generator for dump in dumps} - {""}),
+    )
+    for severity, code, what, values in facts:
         if len(values) > 1:
             message = f"The files are of different {what}: {', '.join(sorted(values))}."
-            yield DumpFinding(
-                "error" if severity == "error" else "warning",
-                "",
-                code,
-                message,
-                "Give the parts of one dump.",
-            )
-    namespaces = {tuple(sorted(h.site.namespaces.items())) for h in headers.values() if h.has_siteinfo}
-    if len(namespaces) > 1:
-        message = "The files name namespaces differently."
-        yield DumpFinding("warning", "", "mixed_namespaces", message, "Give the parts of one dump.")
+            yield DumpFinding(severity, "", code, message, remedy)
+    if len({tuple(sorted(dump.site.namespaces.items())) for dump in dumps if dump.has_siteinfo}) > 1:
+        yield DumpFinding("warning", "", "mixed_namespaces", "The files name namespaces differently.", remedy)
 
 
 def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
@@ -391,3 +359,93 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
         if count > 1:
             message = f"The history of page {page_id} is in {count} files: the page would come {count} times."
             yield DumpFinding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpPart:
+    """The pages that a part holds by its name."""
+
+    name: str  #: file name
+    #: ``first_id``, ``last_id``: page ids, both included
+    first_id: int
+    last_id: int
+    #: ``first_revision``, ``last_revision``: for one page in several files the revisions in this one, else None
+    first_revision: int | None = None
+    last_revision: int | None = None
+
+
+def part_of(path: str) -> DumpPart | None:
+    """What a file name tells about the part, None when it tells nothing."""
+    name = base_name(path)
+    if found := _REVISIONS.search(name):
+        page, first, last = map(int, found.groups())
+        return DumpPart(name, page, page, first, last)
+    if found := _PAGES.search(name):
+        return DumpPart(name, int(found[1]), int(found[2]))
+    return None
+
+
+def is_content_export(path: str) -> bool:
+    """Whether the name is that of a MediaWiki Content File Export."""
+    return _CONTENT_EXPORT.match(base_name(path)) is not None
+
+
+def index_names(path: str) -> tuple[str, ...]:
+    """The names that the index of a multistream file may have; none for other files."""
+    name = base_name(path)
+    stem = _MULTISTREAM.sub(r"-multistream-index\1.txt\2", name)
+    return () if stem == name else (f"{stem}.bz2", f"{stem}.gz", stem)
+
+
+def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
+    """What is missing between parts, and which parts overlap, each in words."""
+    ordered = sorted(parts, key=lambda part: (part.first_id, part.last_id, part.first_revision or 0))
+    gaps: list[str] = []
+    overlaps: list[str] = []
+    if ordered and ordered[0].first_id > 1:
+        gaps.append(f"page ids 1 to {ordered[0].first_id - 1}")
+    for before, after in pairwise(ordered):
+        if before.last_revision is not None and after.first_revision is not None and before.first_id == after.first_id:
+            if after.first_revision <= before.last_revision:
+                overlaps.append(f"{before.name} and {after.name}")
+        elif after.first_id <= before.last_id:
+            overlaps.append(f"{before.name} and {after.name}")
+        elif after.first_id > before.last_id + 1:
+            gaps.append(f"page ids {before.last_id + 1} to {after.first_id - 1}")
+    return gaps, overlaps
+
+
+class IndexEntry(NamedTuple):
+    """One line: the byte at which the stream with the page begins, the page's id, its title as written in XML."""
+
+    offset: int
+    page_id: int
+    title: str
+
+
+def read_index(path: str) -> Iterator[IndexEntry]:
+    """Yields the lines of an index, compressed or not, in order.
+
+    Source: https://meta.wikimedia.org/wiki/Data_dumps/Dump_format#Multistream_dumps
+
+    Raises:
+        RecordError: ``malformed_index`` (a line is none) or ``damaged_index`` (it cannot be decoded to its end).
+    """
+    rest = b""
+    with Folder.of(path).open() as file:
+        head = read_up_to(file, 8)
+        for piece in iter_pieces(file, compression=compression_of(head, path)):
+            if isinstance(piece, Damage):
+                raise RecordError("damaged_index", piece.detail)
+            *lines, rest = (rest + piece.data).split(b"\n")
+            for line in lines:
+                yield _index_entry(line)
+    if rest:
+        yield _index_entry(rest)
+
+
+def _index_entry(line: bytes) -> IndexEntry:
+    found = _INDEX_LINE.fullmatch(line)
+    if found is None:
+        raise RecordError("malformed_index", f"{line[:200]!r} is not offset:page_id:title")
+    return IndexEntry(int(found[1]), int(found[2]), found[3].decode("utf-8", "replace"))

@@ -2,59 +2,54 @@
 
 A file is hashed as a whole, for the manifest, and in blocks. Whoever reads it afterwards, on whatever machine, reads
 whole blocks and compares: so what is read is what was hashed, wherever a range begins and however far it looks ahead.
+
+What is published about sizes and checksums stands beside the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/
+(md5sums, sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
+import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
+import msgspec
 import orjson
 
 from kbsource.dump.compressed.streams import read_up_to
-from kbsource.errors import DataError
-from kbsource.files import ReadableStorage, Storage, atomic_write
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Folder, base_name, join
 
 BLOCK_BYTES = 1 << 20
 _DIGEST_BYTES = 16
+_LINE = re.compile(r"\A([0-9a-fA-F]{32,128})\s+\*?(.+?)\s*\Z")
+_DUMP_PREFIX = re.compile(r"\A[a-z0-9_]+-(?:\d{8}|latest|\d{4}-\d\d-\d\d)(?=-)")
+_ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
+_LISTS = ("md5sums.txt", "sha1sums.txt", "sha256sums.txt", "MD5SUMS", "SHA1SUMS", "SHA256SUMS")
+_OWN_LISTS = (".md5", ".sha1", ".sha256")
 
 
 @dataclass(frozen=True, slots=True)
 class HashedFile:
-    """What a file held when it was hashed.
+    """What a file held when it was hashed."""
 
-    Attributes:
-        n_bytes: its size.
-        sha256: of all of it, in hex.
-        blocks: the first 16 bytes of the sha256 of each block of ``BLOCK_BYTES``, one after the other.
-    """
-
-    n_bytes: int
-    sha256: str
-    blocks: bytes
+    n_bytes: int  #: its size
+    sha256: str  #: of all of it, in hex
+    blocks: bytes  #: the first 16 bytes of the sha256 of each block of ``BLOCK_BYTES``, one after the other
 
 
-def hash_file(
-    path: str,
-    storage: ReadableStorage,
-    *,
-    further: Iterable[Any] = (),
-    on_bytes: Callable[[int], None] | None = None,
-) -> HashedFile:
-    """Reads a file once and gives its hashes.
+def hash_file(path: str, *, further: Iterable[Any] = (), on_bytes: Callable[[int], None] | None = None) -> HashedFile:
+    """The hashes of a file, which is read once.
 
-    Args:
-        path: of the file.
-        storage: of the path.
-        further: other hashes, of ``hashlib``, that are to be fed with the file too.
-        on_bytes: told how many further bytes were hashed.
+    ``further`` hashes, of ``hashlib``, are fed with the file too; ``on_bytes`` is told how many further bytes were
+    hashed.
     """
     whole, n_bytes, blocks, further = hashlib.sha256(), 0, bytearray(), tuple(further)
-    with storage.open_read(path) as file:
+    with Folder.of(path).open() as file:
         while block := read_up_to(file, BLOCK_BYTES):
             whole.update(block)
             for sample in further:
@@ -66,49 +61,41 @@ def hash_file(
     return HashedFile(n_bytes, whole.hexdigest(), bytes(blocks))
 
 
-def write_hashes(hashed: Mapping[str, HashedFile], path: str, storage: Storage) -> None:
+def write_hashes(hashed: Mapping[str, HashedFile], path: str) -> None:
     """Writes the hashes of files, by the path of each, for those who read the files."""
-    value = {
-        name: {"n_bytes": one.n_bytes, "sha256": one.sha256, "blocks": base64.b64encode(one.blocks).decode("ascii")}
-        for name, one in hashed.items()
-    }
-    with atomic_write(storage, path) as file:
-        file.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+    with Folder.of(path).create() as file:
+        file.write(msgspec.json.encode(dict(hashed), order="sorted"))
 
 
-def read_hashes(path: str, storage: ReadableStorage) -> dict[str, HashedFile]:
-    """Gives back what ``write_hashes`` wrote."""
-    with storage.open_read(path) as file:
-        value = orjson.loads(file.read())
-    return {name: HashedFile(**{**one, "blocks": base64.b64decode(one["blocks"])}) for name, one in value.items()}
+def read_hashes(path: str) -> dict[str, HashedFile]:
+    """What ``write_hashes`` wrote."""
+    return msgspec.json.decode(Folder.of(path).read(), type=dict[str, HashedFile])
 
 
-class CheckedStorage:
-    """Hashed files, to be read as what they were: a block that is another one now raises a DataError.
+@dataclass(frozen=True)
+class CheckedFiles:
+    """Hashed files by their paths, to be read as what they were: a block that is another one now raises a DataError."""
 
-    Args:
-        storage: of the files.
-        hashed: by path; no other file can be read.
-    """
+    hashed: Mapping[str, HashedFile]  #: no other file can be read
 
-    def __init__(self, storage: ReadableStorage, hashed: Mapping[str, HashedFile]) -> None:
-        self._storage, self._hashed = storage, hashed
-
-    def open_read(self, path: str) -> BinaryIO:
-        """Gives the file, with the size that it had."""
-        checked = _CheckedFile(self._storage.open_read(path), self._hashed[path], path)
-        return cast(BinaryIO, io.BufferedReader(checked))
-
-    def size(self, path: str) -> int:
-        """Gives the size that the file had."""
-        return self._hashed[path].n_bytes
-
-    def exists(self, path: str) -> bool:
-        """Says whether a file can be read."""
-        return path in self._hashed
+    def __call__(self, path: str) -> Folder:
+        """The file, with the size that it had."""
+        given = Folder.of(path)
+        return _CheckedFile(given.url, given.options, hashed=self.hashed[path])
 
 
-class _CheckedFile(io.RawIOBase):
+@dataclass(frozen=True, order=True)
+class _CheckedFile(Folder):
+    hashed: HashedFile = field(kw_only=True)
+
+    def open(self, name: str = "") -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(_CheckedBytes(super().open(), self.hashed, self.url)))
+
+    def size(self, name: str = "") -> int:
+        return self.hashed.n_bytes
+
+
+class _CheckedBytes(io.RawIOBase):
     """Memory: one block."""
 
     def __init__(self, file: BinaryIO, hashed: HashedFile, path: str) -> None:
@@ -159,3 +146,56 @@ class _CheckedFile(io.RawIOBase):
 
 def _digest(block: bytes) -> bytes:
     return hashlib.sha256(block).digest()[:_DIGEST_BYTES]
+
+
+@dataclass(slots=True)
+class Published:
+    """What is published about one file."""
+
+    n_bytes: int | None = None  #: size, None when it is not told
+    #: (algorithm, hex digest, name of the list it is from)
+    digests: list[tuple[str, str, str]] = field(default_factory=list)
+    unfinished_job: str = ""  #: the job of dumpstatus.json that makes the file, where it is not done; else empty
+
+
+def find_published(path: str) -> Published:
+    """What the lists beside a file say about it.
+
+    Raises:
+        SetupError: a list cannot be read.
+    """
+    folder, name = posixpath.dirname(path), base_name(path)
+    prefix = _DUMP_PREFIX.match(name)
+    lists = [*_LISTS, *(name + ending for ending in _OWN_LISTS)]
+    if prefix:
+        lists += [f"{prefix[0]}-md5sums.txt", f"{prefix[0]}-sha1sums.txt"]
+    published = Published()
+    for list_name in lists:
+        list_path = join(folder, list_name)
+        if not Folder.of(list_path).exists():
+            continue
+        for line in Folder.of(list_path).read().decode("utf-8", "replace").splitlines():
+            found = _LINE.match(line)
+            if found and base_name(found[2]) == name and len(found[1]) in _ALGORITHMS:
+                published.digests.append((_ALGORITHMS[len(found[1])], found[1].lower(), list_name))
+    status_path = join(folder, "dumpstatus.json")
+    if Folder.of(status_path).exists():
+        _add_status(published, Folder.of(status_path).read(), name, status_path)
+    return published
+
+
+def _add_status(published: Published, data: bytes, name: str, path: str) -> None:
+    try:
+        jobs = orjson.loads(data)["jobs"]
+        for job_name, job in jobs.items():
+            facts = job.get("files", {}).get(name)
+            if facts is None:
+                continue
+            published.n_bytes = facts.get("size", published.n_bytes)
+            for algorithm in ("md5", "sha1"):
+                if algorithm in facts:
+                    published.digests.append((algorithm, facts[algorithm].lower(), "dumpstatus.json"))
+            if job.get("status") != "done":
+                published.unfinished_job = f"{job_name}: {job.get('status')}"
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise SetupError(f"{path} is not a dumpstatus.json as published ({error!r}). Download or remove it.") from error

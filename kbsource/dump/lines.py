@@ -12,43 +12,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import Compression, Piece, compression_of, iter_pieces, read_tail, read_up_to
-from kbsource.dump.ranges import natural_key
-from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage, Storage, base_name
+from kbsource.dump.compressed.streams import Compression, Piece, compression_of, iter_pieces, read_up_to
+from kbsource.dump.ranges import BROKEN_ENDS, FileRange, RangeReading, cuts
+from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 
-_TAIL_BYTES = 1 << 12
 AROUND = b" \t\r\n," + codecs.BOM_UTF8
 """What may stand around a value of an array."""
-_NO_END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class LineRange:
-    """A part of a file that one worker reads.
+class LineRange(FileRange):
+    """A part of a file of lines."""
 
-    Attributes:
-        index: place in the order of all ranges of all files.
-        path: the file.
-        start, end: stored bytes [start, end).
-        compression: ``bzip2``, ``gzip`` or ``none``.
-        n_bytes: size of the file; the range that reaches it is the last one.
-        is_array: the file is a JSON array with one value a line: it must end with ``]``.
-    """
-
-    index: int
-    path: str
-    start: int
-    end: int
-    compression: Compression
-    n_bytes: int
-    is_array: bool
-
-    @property
-    def is_last(self) -> bool:
-        """The range reaches the end of its file."""
-        return self.end >= self.n_bytes
+    is_array: bool = False  #: the file is a JSON array with one value a line: it must end with ``]``
 
 
 class Line(NamedTuple):
@@ -58,58 +35,36 @@ class Line(NamedTuple):
     data: bytes
 
 
-def expand_paths(patterns: Sequence[str], storage: Storage) -> list[str]:
-    """Gives the files that the patterns name, each once, parts in the order of their numbers.
-
-    Raises:
-        SetupError: a pattern matches no file.
-    """
-    paths: dict[str, None] = {}
-    for pattern in patterns:
-        found = [pattern] if storage.exists(pattern) else storage.glob(pattern)
-        if not found:
-            raise SetupError(f"No file matches {pattern!r}. Check the path; quote patterns in the shell.")
-        paths.update(dict.fromkeys(sorted(found, key=natural_key)))
-    return list(paths)
-
-
-def compression_alone(path: str, storage: ReadableStorage) -> tuple[Compression, bool]:
-    """Gives the compression of a file that is no array, for ``plan_lines``.
+def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
+    """The compression of a file that is no array, for ``plan_lines``.
 
     Raises:
         SetupError: it is empty, or in a form that is not read.
     """
-    with storage.open_read(path) as file:
+    with files(path).open() as file:
         return compression_of(read_up_to(file, 8), path), False
 
 
 def plan_lines(
     paths: Sequence[str],
-    storage: ReadableStorage,
     *,
     range_bytes: int,
-    form: Callable[[str, ReadableStorage], tuple[Compression, bool]] = compression_alone,
+    files: Files = Folder.of,
+    form: Callable[[str, Files], tuple[Compression, bool]] = compression_alone,
 ) -> list[LineRange]:
-    """Gives the ranges of the files, in the given order of the files and from front to back.
+    """The ranges of the files, in the given order of the files and from front to back.
 
-    gzip files cannot be entered in the middle: they are one range.
-
-    Args:
-        paths: of the files.
-        storage: where they are.
-        range_bytes: stored bytes of a range, at least 1; the last one of a file may have fewer.
-        form: gives the compression of a file, and whether it is an array.
+    gzip files cannot be entered in the middle: they are one range. ``form`` gives the compression of a file, and
+    whether it is an array.
 
     Raises:
         SetupError: as ``form`` does.
     """
     ranges: list[LineRange] = []
     for path in paths:
-        compression, is_array = form(path, storage)
-        n_bytes = storage.size(path)
-        step = n_bytes if compression == "gzip" else range_bytes
-        for start in range(0, n_bytes, step):
-            end = min(start + step, n_bytes)
+        compression, is_array = form(path, files)
+        n_bytes = files(path).size()
+        for start, end in cuts(n_bytes, n_bytes if compression == "gzip" else range_bytes):
             ranges.append(LineRange(len(ranges), path, start, end, compression, n_bytes, is_array))
     return ranges
 
@@ -120,8 +75,8 @@ def _no_key(_: bytes) -> str:
 
 def read_lines(
     line_range: LineRange,
-    storage: ReadableStorage,
     *,
+    files: Files = Folder.of,
     on_progress: Callable[[int], None] | None = None,
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int,
@@ -130,67 +85,25 @@ def read_lines(
     """Yields the lines of a range that are not empty, and a BadRecord for everything that cannot be read, in order.
 
     What the ranges of a file yield, one after the other, is what one range over the whole file yields, whatever the
-    cuts.
-
-    Args:
-        line_range: from ``plan_lines``.
-        storage: where the file is.
-        on_progress: told, bit by bit, how many further stored bytes of the range were read; all in all its size.
-        on_damage: told of each damage how many stored bytes it made unreadable.
-        max_bytes: a longer line is given up.
-        key_of: gives the key of a line that is cut, from its beginning.
+    cuts. A line longer than ``max_bytes`` is given up; ``key_of`` gives the key of a line that is cut, from its
+    beginning. ``on_progress`` is told, bit by bit, how many further stored bytes of the range were read, all in all its
+    size; ``on_damage`` of each damage how many stored bytes it made unreadable.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: ``damaged_block``,
     ``damaged_gzip``, ``trailing_garbage``, ``truncated_dump``.
     """
     file_name = base_name(line_range.path)
-    done = line_range.start
-
-    def reach(position: int) -> None:
-        nonlocal done
-        position = min(position, line_range.end)
-        if on_progress is not None and position > done:
-            on_progress(position - done)
-            done = position
-
-    tail = b""
-    damage: str | None = None
-    position = 0
-
-    def watch(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-        nonlocal tail, damage, position
-        for item in items:
-            if isinstance(item, Damage):
-                damage = item.reason
-            else:
-                reach(item.position)
-                damage, tail = None, (tail + item.data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-                position = item.offset + len(item.data)
-            yield item
-
+    reading = RangeReading(line_range, on_progress)
     splitter = _Splitter(line_range, file_name, max_bytes, key_of, on_damage or (lambda n_bytes: None))
-    with storage.open_read(line_range.path) as file:
+    with files(line_range.path).open() as file:
         pieces = iter_pieces(file, compression=line_range.compression, start=line_range.start)
-        yield from splitter.split(watch(pieces))
+        yield from splitter.split(reading.watch(pieces))
         if line_range.is_last:
-            if line_range.compression != "gzip":
-                size, form = line_range.n_bytes, line_range.compression
-                tail, damage = read_tail(file, compression=form, size=size, count=_TAIL_BYTES)
-                position = size
-            if detail := _missing_end(tail, damage, is_array=line_range.is_array):
-                yield BadRecord("read", "", "truncated_dump", detail, file_name, position)
-    reach(line_range.end)
-
-
-def _missing_end(tail: bytes, damage: str | None, *, is_array: bool) -> str:
-    """Says in what way the file ends before it should; "" when it ends well, or with a damaged block."""
-    if damage == "truncated":
-        return "the compressed file ends in the middle"
-    if damage == "damaged_gzip":
-        return "nothing behind the damage can be decoded"
-    if damage == "damaged_block" or not is_array or tail.rstrip(AROUND).endswith(b"]"):
-        return ""
-    return "the closing ] is missing at the end"
+            tail, damage, offset = reading.end(file)
+            is_ended = not line_range.is_array or tail.rstrip(AROUND).endswith(b"]")
+            if detail := BROKEN_ENDS.get(damage or "", "" if is_ended else "the closing ] is missing at the end"):
+                yield BadRecord("read", "", "truncated_dump", detail, file_name, offset)
+    reading.finish()
 
 
 class _Splitter:
@@ -204,7 +117,7 @@ class _Splitter:
         key_of: Callable[[bytes], str],
         on_damage: Callable[[int], None],
     ) -> None:
-        self._end = _NO_END if line_range.is_last else line_range.end
+        self._end = line_range.content_end
         self._file_name = file_name
         self._max_bytes, self._key_of, self._on_damage = max_bytes, key_of, on_damage
         # Parts of the open line; None while there is none of our own to be added to.

@@ -1,16 +1,33 @@
-"""Which bytes of which files are read together."""
+"""Which bytes of which files are read together, and how far a range is read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from kbsource.dump.compressed.streams import UTF8, Compression
+from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.streams import UTF8, Compression, Piece, read_tail
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage, Storage, base_name
+from kbsource.files import Folder, absolute, base_name, glob
 
+MAX_RANGE_BYTES = 32 << 20
+"""32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
+MIN_RANGE_BYTES = 1 << 20
+RANGES_WANTED = 32
+"""Ranges that a middling dump is cut into, so that a handful of workers end at about the same time."""
+
+# What ends a file, its end tag or bracket and the white space around it, fits in many times over.
+TAIL_BYTES = 1 << 14
+BROKEN_ENDS = {
+    "truncated": "the compressed file ends in the middle",
+    "damaged_gzip": "nothing behind the damage can be decoded",
+    "damaged_block": "",
+}
+"""In what way content ends before it should, by the damage at its very end; "" for what is reported as a damage."""
 _NUMBERS = re.compile(r"(\d+)")
 # Files that stand beside dumps and match the same patterns.
 _COMPANION = re.compile(
@@ -21,48 +38,40 @@ _COMPANION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class DumpRange:
-    """A part of a dump file that one worker reads.
+class FileRange:
+    """A part of a file that one worker reads."""
 
-    Attributes:
-        index: place in the order of all ranges of all files.
-        path: the file.
-        start, end: stored bytes [start, end); the pages that begin there belong to the range.
-        compression: ``bzip2``, ``gzip`` or ``none``.
-        encoding: of the XML.
-        n_bytes: size of the file; the range that reaches it is the last one.
-        has_root: the file has a ``<mediawiki>`` root, which must be closed at its end.
-        prefix: namespace prefix of the elements.
-    """
-
-    index: int
+    index: int  #: place in the order of all ranges of all files
     path: str
-    start: int
+    start: int  #: stored bytes [start, end)
     end: int
     compression: Compression
-    encoding: str
-    n_bytes: int
-    has_root: bool = True
-    prefix: str = ""
+    n_bytes: int  #: size of the file; the range that reaches it is the last one
 
     @property
     def is_last(self) -> bool:
         """The range reaches the end of its file."""
         return self.end >= self.n_bytes
 
+    @property
+    def content_end(self) -> int:
+        """The offset at which what belongs to the next range begins; nothing is foreign to the last one."""
+        return 1 << 62 if self.is_last else self.end
 
-def plan_ranges(
-    paths: Sequence[str], storage: ReadableStorage, *, range_bytes: int, allow_unknown_schema: bool = False
-) -> list[DumpRange]:
-    """Gives the ranges of the files, in the given order of the files and from front to back.
+
+@dataclass(frozen=True, slots=True)
+class DumpRange(FileRange):
+    """A part of a dump of pages; those that begin there belong to it."""
+
+    encoding: str = UTF8  #: of the XML
+    has_root: bool = True  #: the file has a ``<mediawiki>`` root, which must be closed at its end
+    prefix: str = ""  #: namespace prefix of the elements
+
+
+def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema: bool = False) -> list[DumpRange]:
+    """The ranges of dump files, in the given order of the files and from front to back.
 
     gzip files and files in another encoding than UTF-8 cannot be entered in the middle: they are one range.
-
-    Args:
-        paths: dump files.
-        storage: where they are.
-        range_bytes: stored bytes of a range; the last one of a file may have fewer.
-        allow_unknown_schema: as for ``read_header``.
 
     Raises:
         SetupError: a file cannot be read as a dump, or ``range_bytes`` is below 1.
@@ -71,29 +80,23 @@ def plan_ranges(
         raise SetupError(f"A range must have at least 1 byte, not {range_bytes}.")
     ranges: list[DumpRange] = []
     for path in paths:
-        header = read_header(path, storage, allow_unknown_schema=allow_unknown_schema)
-        n_bytes = storage.size(path)
-        is_splittable = header.compression != "gzip" and header.encoding == UTF8
-        step = range_bytes if is_splittable else n_bytes
-        for start in range(0, n_bytes, step):
-            ranges.append(
-                DumpRange(
-                    index=len(ranges),
-                    path=path,
-                    start=start,
-                    end=min(start + step, n_bytes),
-                    compression=header.compression,
-                    encoding=header.encoding,
-                    n_bytes=n_bytes,
-                    has_root=header.has_root,
-                    prefix=header.prefix,
-                )
-            )
+        header = read_header(path, allow_unknown_schema=allow_unknown_schema)
+        facts = header.encoding, header.has_root, header.prefix
+        n_bytes = Folder.of(path).size()
+        is_whole = header.compression == "gzip" or header.encoding != UTF8
+        for start, end in cuts(n_bytes, n_bytes if is_whole else range_bytes):
+            ranges.append(DumpRange(len(ranges), path, start, end, header.compression, n_bytes, *facts))
     return ranges
 
 
-def expand_inputs(patterns: Sequence[str], storage: Storage) -> list[str]:
-    """Gives the dump files that the patterns name, each once, parts in the order of their numbers.
+def cuts(n_bytes: int, range_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where the ranges of a file begin and end; the last one may have fewer bytes."""
+    for start in range(0, n_bytes, range_bytes):
+        yield start, min(start + range_bytes, n_bytes)
+
+
+def expand_inputs(patterns: Sequence[str]) -> list[str]:
+    """The dump files that the patterns name, each once, parts in the order of their numbers.
 
     Indexes, checksums, SQL and other files that stand beside dumps are left out where a pattern with a wildcard
     matches them.
@@ -101,18 +104,90 @@ def expand_inputs(patterns: Sequence[str], storage: Storage) -> list[str]:
     Raises:
         SetupError: a pattern matches no dump file.
     """
+    return expand_paths(patterns, "dump file", is_companion=lambda path: _COMPANION.search(base_name(path)) is not None)
+
+
+def expand_paths(
+    patterns: Sequence[str], what: str = "file", *, is_companion: Callable[[str], bool] = lambda path: False
+) -> list[str]:
+    """The files that the patterns name, each once, parts in the order of their numbers.
+
+    Raises:
+        SetupError: a pattern matches no file.
+    """
     paths: dict[str, None] = {}
     for pattern in patterns:
-        if storage.exists(pattern):
-            found = [pattern]
-        else:
-            found = [path for path in storage.glob(pattern) if not _COMPANION.search(base_name(path))]
+        is_file = Folder.of(pattern).exists()
+        found = [pattern] if is_file else [path for path in glob(pattern) if not is_companion(path)]
         if not found:
-            raise SetupError(f"No dump file matches {pattern!r}. Check the path; quote patterns in the shell.")
+            raise SetupError(f"No {what} matches {pattern!r}. Check the path; quote patterns in the shell.")
         paths.update(dict.fromkeys(sorted(found, key=natural_key)))
     return list(paths)
 
 
+def from_root(paths: Sequence[str]) -> list[str]:
+    """Files from the root, for workers run elsewhere, whose counts are kept by name.
+
+    Raises:
+        SetupError: two have the same name.
+    """
+    repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
+    if repeated:
+        raise SetupError(f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them.")
+    return [absolute(path) for path in paths]
+
+
+def range_size(n_bytes: int) -> int:
+    """The bytes per range that suit a dump of that size; depends on nothing else."""
+    return min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
+
+
+def size_of(paths: Sequence[str]) -> int:
+    """The bytes of files as they are stored, together."""
+    return sum(Folder.of(path).size() for path in paths)
+
+
 def natural_key(path: str) -> tuple[tuple[int, int | str], ...]:
-    """Gives a key that sorts part 2 before part 10."""
+    """A key that sorts part 2 before part 10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _NUMBERS.split(path) if part)
+
+
+class RangeReading:
+    """What is seen of a range while its content passes through: how much of it was read, and how it ends."""
+
+    def __init__(self, of: FileRange, on_progress: Callable[[int], None] | None, *, encoding: str = UTF8) -> None:
+        self._of, self._on_progress = of, on_progress
+        self._is_streamed = of.compression == "gzip" or encoding != UTF8
+        self._done = of.start
+        self._tail, self._offset = b"", 0
+        self._damage: str | None = None
+
+    def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
+        """Yields the same."""
+        for item in items:
+            if isinstance(item, Damage):
+                self._damage = item.reason
+            else:
+                self._reach(item.position)
+                self._damage = None
+                self._offset = item.offset + len(item.data)
+                if self._is_streamed:
+                    self._tail = (self._tail + item.data[-TAIL_BYTES:])[-TAIL_BYTES:]
+            yield item
+
+    def finish(self) -> None:
+        """Tells the rest of the range as read."""
+        self._reach(self._of.end)
+
+    def end(self, file: BinaryIO) -> tuple[bytes, str | None, int]:
+        """The last bytes of the file's content, the reason of a damage at its very end, and its offset."""
+        of = self._of
+        if self._is_streamed:
+            return self._tail, self._damage, self._offset if of.compression == "gzip" else of.n_bytes
+        return *read_tail(file, compression=of.compression, size=of.n_bytes, count=TAIL_BYTES), of.n_bytes
+
+    def _reach(self, position: int) -> None:
+        position = min(position, self._of.end)
+        if self._on_progress is not None and position > self._done:
+            self._on_progress(position - self._done)
+            self._done = position

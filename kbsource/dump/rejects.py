@@ -14,7 +14,7 @@ DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
 
 
 def loss_findings(n_read: int, *, n_bytes: int, damaged_bytes: int) -> dict[str, int]:
-    """Gives the findings about damaged blocks, with about how many records went with them; nothing without damage.
+    """The findings about damaged blocks, with about how many records went with them; nothing without damage.
 
     >>> loss_findings(980, n_bytes=10_000, damaged_bytes=200)
     {'damaged_bytes': 200, 'estimated_lost': 20}
@@ -36,13 +36,9 @@ def check_rejects(
 ) -> None:
     """Raises where too much of a dump could not be used.
 
-    Args:
-        n_rejected: pages and places of damage, by reason.
-        n_pages: pages read.
-        max_share: highest share of the pages that may be rejected.
-        allow_truncated: a dump that breaks off is no fault.
-        what: what is counted, for the message.
-        loss: from ``loss_findings``.
+    ``n_rejected`` are pages and places of damage, by reason; ``max_share`` is the highest share of the ``n_pages`` read
+    that may be rejected. With ``allow_truncated`` a dump that breaks off is no fault. ``loss`` is from
+    ``loss_findings``.
 
     Raises:
         DataError: names the reasons and the option that lets them pass.
@@ -66,7 +62,7 @@ def check_rejects(
 
 
 def rounded_up(share: float) -> str:
-    """Gives the next share above, at most 1, with as many digits as it needs.
+    """The next share above, at most 1, with as many digits as it needs.
 
     >>> rounded_up(0.25), rounded_up(0.00123), rounded_up(1.0)
     ('0.3', '0.002', '1.0')

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
-from lxml import etree
 
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage, base_name
+from kbsource.files import Folder, base_name
 from kbsource.site import Site
 
 SCHEMA_VERSIONS = frozenset(f"0.{minor}" for minor in range(3, 12))
@@ -39,42 +38,29 @@ _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversi
 
 @dataclass(frozen=True, slots=True)
 class DumpHeader:
-    """What the head of a dump file says.
+    """What the head of a dump file says."""
 
-    Attributes:
-        site: facts of the wiki; where siteinfo is missing, what the root element and the file name tell.
-        schema_version: version of the export schema, ``0.11``; None when the file does not say.
-        has_siteinfo: the file has a ``<siteinfo>``.
-        has_root: the file has a ``<mediawiki>`` root; else it is a bare sequence of pages.
-        compression: ``bzip2``, ``gzip`` or ``none``, by content.
-        encoding: character encoding of the XML, ``utf-8``.
-        prefix: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps.
-    """
-
-    site: Site
-    schema_version: str | None
-    has_siteinfo: bool
-    has_root: bool
-    compression: Compression
-    encoding: str
-    prefix: str
+    site: Site  #: facts of the wiki; where siteinfo is missing, what the root element and the file name tell
+    schema_version: str | None  #: version of the export schema, ``0.11``; None when the file does not say
+    has_siteinfo: bool  #: the file has a ``<siteinfo>``
+    has_root: bool  #: the file has a ``<mediawiki>`` root; else it is a bare sequence of pages
+    compression: Compression  #: ``bzip2``, ``gzip`` or ``none``, by content
+    encoding: str  #: character encoding of the XML, ``utf-8``
+    prefix: str  #: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps
 
 
-def read_header(path: str, storage: ReadableStorage, *, allow_unknown_schema: bool = False) -> DumpHeader:
-    """Reads the head of a dump file.
+def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
+    """What the head of a dump file says, in any form that is read.
 
-    Args:
-        path: the dump, in any form that is read.
-        storage: where it is.
-        allow_unknown_schema: read a schema version that is not known as if it were the newest known one.
+    With ``allow_unknown_schema`` a schema version that is not known is read as if it were the newest known one.
 
     Raises:
         SetupError: the file is missing, empty, in a form that is not read, no MediaWiki dump at all, or of an
             unknown schema version.
     """
-    if not storage.exists(path):
+    if not Folder.of(path).exists():
         raise SetupError(f"{path} does not exist.")
-    compression, encoding, head = _read_head(path, storage)
+    compression, encoding, head = _read_head(path)
     page = _PAGE.search(head)
     bare = _BEFORE_ROOT.sub(b"", head[: page.start()] if page else head)
     root = _ROOT.search(bare)
@@ -104,9 +90,9 @@ def read_header(path: str, storage: ReadableStorage, *, allow_unknown_schema: bo
     )
 
 
-def _read_head(path: str, storage: ReadableStorage) -> tuple[Compression, str, bytes]:
-    """Gives compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
-    with storage.open_read(path) as file:
+def _read_head(path: str) -> tuple[Compression, str, bytes]:
+    """Compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
+    with Folder.of(path).open() as file:
         compression = compression_of(read_up_to(file, 8), path)
         encoding = ""
         for piece in iter_pieces(file, compression=compression):
@@ -132,12 +118,8 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _schema_version(attributes: dict[str, str]) -> str | None:
-    if version := attributes.get("version"):
-        return version
-    for name, value in attributes.items():
-        if name.startswith("xmlns") and (found := _EXPORT.search(value)):
-            return found[1]
-    return None
+    exports = (_EXPORT.search(value) for name, value in attributes.items() if name.startswith("xmlns"))
+    return attributes.get("version") or next((found[1] for found in exports if found), None)
 
 
 def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
@@ -146,6 +128,8 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
     if siteinfo is None:
         return Site(lang=lang or language_of_dbname(dbname) or "en", dbname=dbname)
     declared = b" xmlns:" + prefix + b'="export"' if prefix else b""
+    from lxml import etree  # kinds of release are known without it
+
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
     try:
         tree = etree.fromstring(b"<head" + declared + b">" + siteinfo + b"</head>", parser)[0]
@@ -175,12 +159,12 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
 
 
 def language_of_dbname(dbname: str) -> str:
-    """Gives the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; empty when it has none."""
+    """The language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; empty when it has none."""
     found = _DBNAME_SUFFIX.search(dbname)
     return dbname[: found.start()].replace("_", "-") if found else ""
 
 
-def read_siteinfo_json(path: str, storage: ReadableStorage) -> dict[str, Any]:
+def read_siteinfo_json(path: str) -> dict[str, Any]:
     """Reads the answer of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
     Beside a dump it is called ``…-siteinfo-namespaces.json.gz``. Its aliases are the ones ``<siteinfo>`` leaves out.
@@ -188,7 +172,7 @@ def read_siteinfo_json(path: str, storage: ReadableStorage) -> dict[str, Any]:
     Raises:
         SetupError: the file is no such answer.
     """
-    with storage.open_read(path) as file:
+    with Folder.of(path).open() as file:
         data = file.read()
     try:
         value = orjson.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
@@ -200,13 +184,13 @@ def read_siteinfo_json(path: str, storage: ReadableStorage) -> dict[str, Any]:
 
 
 def siteinfo_database(data: dict[str, Any]) -> str | None:
-    """Gives the database name of the wiki that an answer of the API is of; None where it does not say."""
+    """The database name of the wiki that an answer of the API is of; None where it does not say."""
     general: dict[str, Any] = data["query"].get("general") or {}
     return general.get("wikiid")
 
 
 def merge_siteinfo_json(site: Site, data: dict[str, Any]) -> Site:
-    """Gives the site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
+    """The site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
 
     Both shapes of the answer are read (``formatversion`` 1 and 2).
     """

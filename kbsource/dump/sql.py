@@ -1,4 +1,4 @@
-"""Rows of a MediaWiki table from its SQL dump, columns by name.
+"""Rows of the page_props table of a wiki from its SQL dump.
 
 Columns come and go between MediaWiki versions, so a row is read by the CREATE TABLE in front of it, never by place.
 
@@ -14,16 +14,14 @@ from operator import itemgetter
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage, base_name
+from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 
-SqlValue = int | float | bytes | None
-
-_PAGE_PROPS = ("pp_page", "pp_propname", "pp_value")
+_COLUMNS = (b"pp_page", b"pp_propname", b"pp_value")
 
 _Pick = Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
 
-# The longest value of these tables is a blob of 65,535 bytes; escaped it may be twice as long.
+# The longest value of the table is a blob of 65,535 bytes; escaped it may be twice as long.
 _MAX_ROW_BYTES = 1 << 20
 
 _MIN_WINDOW_BYTES = 1 << 9
@@ -47,55 +45,32 @@ _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 
-def read_rows(
-    path: str, storage: ReadableStorage, columns: Sequence[str]
-) -> Iterator[tuple[SqlValue, ...] | BadRecord]:
-    """Yields the named columns of every row, in the order of the file.
-
-    Numbers come as int or float, NULL as None, strings as the bytes they stand for. A row that cannot be read comes
-    as a BadRecord (stage ``read``, reason ``malformed_row``); a file that ends too early as ``truncated_sql``, a
-    damage as ``damaged_gzip`` or ``damaged_block``, each with its offset in the decompressed bytes.
-
-    Args:
-        path: ``.sql`` or ``.sql.gz``; what it is, its content says.
-        storage: where it is.
-        columns: names of columns.
-
-    Raises:
-        SetupError: the file is missing, is no dump of one table, or its table has no column of that name.
-    """
-    if not storage.exists(path):
-        raise SetupError(f"{path} does not exist.")
-    for rows in _SqlReader(path, storage, columns).batches():
-        if isinstance(rows, BadRecord):
-            yield rows
-            continue
-        for row in rows:
-            yield tuple(map(_literal_value, row))
-
-
-def page_props_database(path: str, storage: ReadableStorage) -> str | None:
-    """Gives the database that a dump of page_props is of, such as ``enwiki``; None where its head does not say.
+def page_props_database(path: str) -> str | None:
+    """The database that a dump of page_props is of, such as ``enwiki``; None where its head does not say.
 
     Raises:
         SetupError: it is no dump of this table. The head shows it, whatever the size of the file.
     """
-    return _SqlReader(path, storage, _PAGE_PROPS).read_database()
+    return _SqlReader(path).read_database()
 
 
 def read_page_props(
-    path: str, storage: ReadableStorage, *, names: frozenset[str] | None = None
+    path: str, *, names: frozenset[str] | None = None, files: Files = Folder.of
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
-    """Yields (page_id, name, value) of the page_props table, rejects as ``read_rows`` does.
+    """Yields (page_id, name, value) of ``.sql`` or ``.sql.gz``, in the order of the file.
 
-    Args:
-        path: the SQL dump of page_props.
-        storage: where it is.
-        names: the properties wanted (``wikibase_item``, ``disambiguation``, …), None for all. Some others hold
-            binary values, whose bytes that are no UTF-8 come as surrogates.
+    A row that cannot be read comes as a BadRecord (stage ``read``, reasons ``malformed_row`` and ``invalid_field``), a
+    file that ends too early as ``truncated_sql``, a damage as ``damaged_gzip`` or ``damaged_block``, each but
+    ``invalid_field`` with its offset in the decompressed bytes.
+
+    ``names`` are the properties wanted (``wikibase_item``, ``disambiguation``, …), None for all. Some others hold
+    binary values, whose bytes that are no UTF-8 come as surrogates.
+
+    Raises:
+        SetupError: the file is no dump of one table, or its table has no column of these names.
     """
     known: dict[bytes, str | None] = {}  # name as written -> name, None for those not wanted
-    for rows in _SqlReader(path, storage, _PAGE_PROPS).batches():
+    for rows in _SqlReader(path, files).batches():
         if isinstance(rows, BadRecord):
             yield rows
             continue
@@ -117,10 +92,9 @@ def read_page_props(
 class _SqlReader:
     """Reads one file; the buffer holds the decompressed bytes from the statement or row in hand on."""
 
-    def __init__(self, path: str, storage: ReadableStorage, columns: Sequence[str]) -> None:
+    def __init__(self, path: str, files: Files = Folder.of) -> None:
         self._path = path
         self._file_name = base_name(path)
-        self._columns = [column.encode("utf-8") for column in columns]
         self._buffer = b""
         self._dropped = 0
         self._position = 0
@@ -129,7 +103,7 @@ class _SqlReader:
         self._table: bytes | None = None
         self._table_columns: list[bytes] = []
         self._window = _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
-        self._file = storage.open_read(path)
+        self._file = files(path).open()
         self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, 8), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
@@ -149,7 +123,7 @@ class _SqlReader:
             raise self._is_no_dump()
 
     def read_database(self) -> str | None:
-        """Gives the database that the head names; None where it names none.
+        """The database that the head names; None where it names none.
 
         Raises:
             SetupError: no statement about a table follows, or its table lacks a wanted column.
@@ -215,23 +189,21 @@ class _SqlReader:
         self._position = found.end()
 
     def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], _Pick]:
-        """Gives the pattern of a row, and where in its groups the wanted columns are.
+        """The pattern of a row, and where in its groups the wanted columns are.
 
         The first group is the whole row with the ``,`` or ``;`` behind it, then each wanted column has one.
         """
         table = (self._table or b"").decode("utf-8", "replace")
-        missing = [column for column in self._columns if column not in columns]
+        missing = [column for column in _COLUMNS if column not in columns]
         if missing:
             raise SetupError(
                 f"{self._path}: table {table} has no column {missing[0].decode()}; "
                 f"it has {', '.join(column.decode('utf-8', 'replace') for column in columns)}."
             )
-        wanted = sorted({columns.index(column) for column in self._columns})
+        wanted = sorted(map(columns.index, _COLUMNS))
         values = [b"(" + _VALUE + b")" if index in wanted else _VALUE for index in range(len(columns))]
         row = rb"(\s*\(\s*" + rb"\s*,\s*".join(values) + rb"\s*\)\s*[,;])"
-        places = [1 + wanted.index(columns.index(column)) for column in self._columns]
-        pick: _Pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
-        return re.compile(row, re.DOTALL), pick
+        return re.compile(row, re.DOTALL), itemgetter(*(1 + wanted.index(columns.index(column)) for column in _COLUMNS))
 
     def _read_insert(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
         opening = self._match(_INSERT)
@@ -263,7 +235,7 @@ class _SqlReader:
                 return
 
     def _take_rows(self, pattern: re.Pattern[bytes]) -> Sequence[tuple[bytes, ...]]:
-        """Gives the groups of the next rows of the statement, none when the next one cannot be read."""
+        """The groups of the next rows of the statement, none when the next one cannot be read."""
         end = min(self._buffer.find(b";\n", self._position) + 1 or len(self._buffer), self._position + self._window)
         found = pattern.findall(self._buffer, self._position, end)
         taken = b"".join([row[0] for row in found])
@@ -302,30 +274,19 @@ def _shown(buffer: bytes, position: int) -> str:
 
 
 def _literal_text(written: bytes) -> str | None:
-    """Gives the text of a string as written, None when it is no string."""
-    if written[0] == 39 and b"\\" not in written:  # by far the most
-        return written[1:-1].decode("utf-8", "surrogateescape").replace("''", "'")
-    value = _literal_value(written)
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
-
-
-def _literal_value(written: bytes) -> SqlValue:
-    """Gives what a literal as written stands for: a number as int or float, NULL as None, a string as its bytes."""
-    first = written[0]
-    if first == 39:  # '
+    """The text of a string as written, None when it is no string."""
+    if written[0] == 95:  # _binary '…'
+        written = written[written.index(b"'") :]
+    if written[0] == 39:  # '
         text = written[1:-1]
-        return text if b"\\" not in text and b"''" not in text else _ESCAPE.sub(_unescaped, text)
-    if first == 78:  # NULL
-        return None
-    if first == 95:  # _binary '…'
-        return _literal_value(written[written.index(b"'") :])
-    if written[:2] == b"0x":
+        if b"\\" in text or b"''" in text:
+            text = _ESCAPE.sub(_unescaped, text)
+    elif written[:2] == b"0x":
         digits = written[2:].decode("ascii")
-        return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
-    try:
-        return int(written)
-    except ValueError:
-        return float(written)
+        text = bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+    else:
+        return None
+    return text.decode("utf-8", "surrogateescape")
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:

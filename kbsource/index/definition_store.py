@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.columns import numbers
 from kbsource.identity import title_hash
-from kbsource.index.mapped_files import MappedStrings, numbers, open_mapped, title_keys, write_index_file
+from kbsource.index.mapped_files import MappedStrings, open_mapped, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 
@@ -53,7 +54,7 @@ _Places = npt.NDArray[np.int64]
 
 
 def definition_name(namespace: int, title: str, lang: str) -> str:
-    """Gives the name of a page in the store, by its title with the prefix that the wiki has for the namespace.
+    """The name of a page in the store, by its title with the prefix that the wiki has for the namespace.
 
     >>> definition_name(10, "Vorlage:lang_ru", "de")
     '10:Lang ru'
@@ -66,7 +67,6 @@ def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
 
     Args:
         batches: of schema ``DEFINITION_ROWS``, in the order of the dump.
-        folder: made where missing.
 
     Returns:
         Names that lead to a text.
@@ -87,7 +87,7 @@ class _Rows:
         self._columns: list[tuple[npt.NDArray[np.generic], ...]] = []
 
     def texts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Gives the texts of the batches."""
+        """The texts of the batches."""
         for number, batch in enumerate(batches):
             place = (number << 32) + np.arange(batch.num_rows, dtype=np.int64)
             is_redirect = batch["target_name"].is_valid().to_numpy(zero_copy_only=False)
@@ -98,7 +98,7 @@ class _Rows:
             yield pa.RecordBatch.from_arrays([batch["text"]], schema=TEXTS_SCHEMA)
 
     def resolved(self) -> tuple[npt.NDArray[np.uint64], _Places]:
-        """Gives the keys that lead to a text, ascending, and where it is."""
+        """The keys that lead to a text, ascending, and where it is."""
         if not self._columns:
             return np.empty(0, np.uint64), np.empty(0, np.int64)
         columns = (np.concatenate(column) for column in zip(*self._columns, strict=True))
@@ -118,10 +118,6 @@ class _Rows:
 class DefinitionStore:
     """Lookups in a store; safe to open in many processes at once, which share the mapped pages.
 
-    Args:
-        folder: local folder, from ``build_definitions``.
-        site: facts of the wiki.
-
     Raises:
         SetupError: a file is missing, damaged, or of another version.
     """
@@ -137,14 +133,14 @@ class DefinitionStore:
         return len(self._keys)
 
     def source(self, name: str) -> str | None:
-        """Gives the wikitext of a template by its normalised name, redirects followed; None where there is none."""
+        """The wikitext of a template by its normalised name, redirects followed; None where there is none."""
         prefix, colon, rest = name.partition(":")
         if colon and self._site.namespace_by_name.get(prefix.strip().casefold()) == TEMPLATE:
             name = upper_first(rest.strip(), self._site.lang)
         return self._text(f"{TEMPLATE}:{name}")
 
     def module(self, name: str) -> str | None:
-        """Gives the source of a module by its name without prefix; None where there is none."""
+        """The source of a module by its name without prefix; None where there is none."""
         return self._text(f"{MODULE}:{upper_first(clean_title(name), self._site.lang)}")
 
     def _text(self, name: str) -> str | None:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kbsource.errors import SetupError
-from kbsource.files import check_regular
+from kbsource.files import Folder, check_regular
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
-# only read.
-_FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
-    pa.int8(): "b",
-    pa.uint8(): "B",
-    pa.int32(): "i",
-    pa.uint32(): "I",
-    pa.int64(): "q",
-    pa.uint64(): "Q",
-}
+
+def local_index(folder: str) -> str:
+    """A local folder with the files of an index, or of definitions, that may lie in a store."""
+    return Folder.of(folder).local_copy(Folder.of(folder).files("*"))
 
 
 class MappedStrings:
@@ -60,19 +54,6 @@ def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
     return np.frombuffer(digests, ">u8").astype(np.uint64)
 
 
-def numbers(array: pa.Array) -> memoryview:
-    """Gives the values of a fixed-width column without nulls as a memory view, without a copy.
-
-    Raises:
-        ArrowInvalid: there are nulls.
-    """
-    if array.null_count:
-        raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that has none")
-    width = array.type.bit_width // 8
-    data = memoryview(array.buffers()[1] or b"").cast("B")
-    return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])
-
-
 def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes an index file batch by batch, under a temporary name until it is whole."""
     with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -82,7 +63,7 @@ def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
-    """Gives the batches of an index file in order; they are read, where a mapped file would stay in memory."""
+    """The batches of an index file in order; they are read, where a mapped file would stay in memory."""
     with pa.OSFile(path, "rb") as file:
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
         for number in range(reader.num_record_batches):

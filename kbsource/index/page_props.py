@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.columns import numbers
 from kbsource.errors import SetupError
-from kbsource.index.mapped_files import numbers, open_mapped, write_index_file
+from kbsource.index.mapped_files import open_mapped, write_index_file
 from kbsource.runtime.sorted_runs import SortedRuns
 
 FILE = "page_props.arrow"
@@ -73,25 +74,15 @@ class QidConflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
-    """What was built.
+    """What was built."""
 
-    Attributes:
-        n_rows: rows read, of any property.
-        n_qids: pages with an item.
-        n_disambiguations: pages marked as disambiguation.
-        n_invalid_qids: values of ``wikibase_item`` that are no item id.
-        n_not_articles: rows left out because ``is_article`` refused their page.
-        conflicts: by item, then by refused page.
-        claims_path: file of what every page got, and from where (``CLAIMS``).
-    """
-
-    n_rows: int
-    n_qids: int
-    n_disambiguations: int
-    n_invalid_qids: int
-    n_not_articles: int
-    conflicts: tuple[QidConflict, ...]
-    claims_path: str
+    n_rows: int  #: rows read, of any property
+    n_qids: int  #: pages with an item
+    n_disambiguations: int  #: pages marked as disambiguation
+    n_invalid_qids: int  #: values of ``wikibase_item`` that are no item id
+    n_not_articles: int  #: rows left out because ``is_article`` refused their page
+    conflicts: tuple[QidConflict, ...]  #: by item, then by refused page
+    claims_path: str  #: file of what every page got, and from where (``CLAIMS``)
 
 
 def build_page_props(
@@ -109,7 +100,6 @@ def build_page_props(
 
     Args:
         rows: (page id, property name, value) in any order; other properties are passed over.
-        folder: local folder, made where missing.
         scratch: local folder for scratch files, 20 bytes a row; ``claims.arrow`` stays there.
         is_article: says of page ids whether they count (``TitleIndex.has_articles``); without it all do,
             and a redirect or a template may keep an item from an article.
@@ -197,7 +187,7 @@ class _Reading:
 
 
 def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-    """Gives items and pages of item << 32 | page."""
+    """Items and pages of item << 32 | page."""
     return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
 
 
@@ -217,7 +207,7 @@ def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[QidConflict]:
 
 
 def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
-    """Gives the lowest item of each wanted page, 0 for none; ``page_ids`` are all among the wanted."""
+    """The lowest item of each wanted page, 0 for none; ``page_ids`` are all among the wanted."""
     order = np.lexsort((qids, page_ids))
     found, first = np.unique(page_ids[order], return_index=True)
     lowest = np.zeros(len(wanted), np.uint32)
@@ -268,11 +258,11 @@ class PageProps:
         return i if i < len(self._page_ids) and self._page_ids[i] == page_id else -1
 
     def qid(self, page_id: int) -> str | None:
-        """Gives the page's Wikidata item, ``Q42``; None when it has none."""
+        """The page's Wikidata item, ``Q42``; None when it has none."""
         i = self._at(page_id)
         return f"Q{self._qids[i]}" if i >= 0 and self._qids[i] else None
 
     def is_disambiguation(self, page_id: int) -> bool:
-        """Says whether the page is marked as a disambiguation page."""
+        """Whether the page is marked as a disambiguation page."""
         i = self._at(page_id)
         return i >= 0 and self._marks[i] == 1

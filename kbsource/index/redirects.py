@@ -13,12 +13,12 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.columns import schema_of
 from kbsource.index.mapped_files import read_index_file
 from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA
 from kbsource.languages import language
 from kbsource.records import RedirectRow
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
-from kbsource.schema import REDIRECTS
 from kbsource.titles import clean_title
 
 _LINK = re.compile(r"\s*:?\s*\[\[([^\[\]|]*)(?:\|.*?)?\]\]", re.DOTALL)
@@ -33,7 +33,7 @@ _ARRIVING = pa.schema(
         *(TITLES_SCHEMA.field(name) for name in ("page_id", "title", "target_title", "fragment", "hops", "status")),
     ]
 )
-_PLACED = REDIRECTS.insert(0, pa.field("part", pa.int32()))
+_PLACED = schema_of(RedirectRow).insert(0, pa.field("part", pa.int32()))
 
 
 @cache
@@ -43,7 +43,7 @@ def _opening(lang: str) -> re.Pattern[str]:
 
 
 def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
-    """Gives target and section of a redirect's wikitext, None when the text is no redirect.
+    """Target and section of a redirect's wikitext, None when the text is no redirect.
 
     The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix: it
     is for ``titles.normalise_title``. The section is None when absent or empty.
@@ -70,10 +70,9 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
 
 
 def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
-    """Gives every redirect of a title index, by title in code-point order, then by page id.
+    """Every redirect of a title index, by title in code-point order, then by page id.
 
     Args:
-        folder: local folder of the index.
         scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
     """
     path = os.path.join(folder, TITLES_FILE)

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from kbsource.columns import numbers
 from kbsource.identity import title_hash
-from kbsource.index.mapped_files import MappedStrings, numbers, open_mapped
+from kbsource.index.mapped_files import MappedStrings, open_mapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -309,22 +310,6 @@ class TitleIndex:
             found = ids[at] == page_ids[chosen]
             rows[chosen[found]] = np.asarray(self._articles[number].row)[at[found]]
         return rows
-
-    def titles_at(self, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """Gives the titles at many rows, in their order, as an Arrow string array."""
-        import numpy as np
-
-        order = np.argsort(rows, kind="stable")
-        found = rows[order]
-        edges = np.searchsorted(found, np.arange(len(self._titles) + 1) << BATCH_SHIFT)
-        parts = [
-            batch["title"].take(pa.array(found[start:stop] & (BATCH_ROWS - 1)))
-            for batch, start, stop in zip(self._title_batches, edges[:-1], edges[1:], strict=True)
-            if start < stop
-        ]
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        return pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], pa.string())
 
     def title_batches(self) -> Iterator[Any]:
         """Gives the batches of titles.arrow in order, mapped."""

@@ -1,39 +1,53 @@
-"""RawPage -> Page: the two steps that the build takes for every article."""
+"""Pass two, RawPage -> Page: the two steps that are taken for every article, and the chunks they are taken in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec.structs import astuple
 from mwparserfromhell.parser import ParserError
 
-from kbsource.records import Anchor, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table
+from kbsource.columns import schema_of
+from kbsource.errors import RecordError
+from kbsource.index.definition_store import DefinitionStore
+from kbsource.index.mapped_files import local_index
+from kbsource.index.page_props import PageProps
+from kbsource.index.title_index import TitleIndex, Unresolved
+from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
+from kbsource.pages.shards import TemplateCounts
+from kbsource.pages.staging import raw_pages
+from kbsource.records import Anchor, BadRecord, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table
+from kbsource.release.pages.writing import PageFaultError, PageGroups
+from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
 from kbsource.wikitext.blocks import RawLink
-from kbsource.wikitext.expansion.definitions import Definitions, Invoke
-from kbsource.wikitext.fallback import extract_fallback
-from kbsource.wikitext.parse import ParsedText, WikitextParser
-from kbsource.wikitext.prepare import ParsedInfobox, ParsedTable
+from kbsource.wikitext.frames import Definitions, Invoke
+from kbsource.wikitext.lua_modules import LuaModules
+from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser, extract_fallback
 
+PARSER = "kbsource.pages.articles:PageParser"
+FALLBACK = "fallback_"
+"""How the parse statuses begin that are not ``ok``."""
+_DETAIL_CHARS = 1000
 # What one page's content can make the parser raise. Anything else is a defect that must stop the job.
 _PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
-    """A page whose wikitext is parsed and whose links are not yet looked up.
+    """A page whose wikitext is parsed and whose links are not yet looked up."""
 
-    Attributes:
-        raw: the page as read.
-        text: what its wikitext says.
-        status: ``ok`` or the fallback that was taken; becomes ``Page.parse_status``.
-    """
-
-    raw: RawPage
-    text: ParsedText
-    status: str
+    raw: RawPage  #: the page as read
+    text: ParsedText  #: what its wikitext says
+    status: str  #: ``ok`` or the fallback that was taken; becomes ``Page.parse_status``
 
 
 class FoundTitle(Protocol):
@@ -72,11 +86,11 @@ class PageParser:
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
-        """Makes a parser; its arguments are those of ``WikitextParser``."""
+        """The arguments are those of ``WikitextParser``."""
         self._parser = WikitextParser(site, definitions=definitions, invoke=invoke, exists=exists)
 
     def parse(self, raw: RawPage) -> ParsedPage:
-        """Gives the parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
+        """The parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
         try:
             text = self._parser.parse(raw.text, title=raw.title, timestamp=raw.timestamp, is_from_xml=True)
         except _PAGE_FAULTS:
@@ -84,18 +98,14 @@ class PageParser:
         return ParsedPage(raw, text, "ok")
 
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
-        """Gives the page by the simplest extraction, marked with ``status``."""
+        """The page by the simplest extraction, marked with ``status``."""
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
 
 
 def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Properties | None, site: Site) -> Page:
-    """Gives the page as it is released: every link looked up, redirects followed.
+    """The page as it is released: every link looked up in the index of the same dump, redirects followed.
 
-    Args:
-        parsed: the parsed page.
-        resolver: the title index of the same dump.
-        properties: Wikidata ids and disambiguation marks, if page_props was given.
-        site: the wiki, for the address.
+    Without ``properties`` there are no items, and what disambiguates the page says itself.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
@@ -165,3 +175,167 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
         losses=text.losses,
         parse_status=parsed.status,
     )
+
+
+class Parser(Protocol):
+    """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` is one."""
+
+    def parse(self, raw: RawPage) -> ParsedPage: ...
+    def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MakePages:
+    """The chunk function of a build, once it is known where index and definitions lie, here or in a store."""
+
+    site: Site  #: facts of the wiki
+    #: ``module:class`` of what parses, made with the site, and with the definitions where there are some
+    parser: str = PARSER
+    has_items: bool = False  #: the index says which page has which item
+    has_lua: bool = False  #: modules that definitions call are run
+
+    def prepare(self, *folders: str) -> None:
+        """Has index and definitions copied to this machine, for as long as this process lives."""
+        for folder in folders:
+            local_index(folder)
+
+    def __call__(self, index: str | None = None, definitions: str | None = None) -> PageChunks:
+        module, _, name = self.parser.partition(":")
+        make: Callable[..., Parser] = getattr(importlib.import_module(module), name)
+        if index is None:
+            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64))
+        index = local_index(index)
+        skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
+        properties = PageProps.open(index) if self.has_items else None
+        titles = TitleIndex.open(index)
+        if definitions is None:
+            parser = make(self.site)
+        else:
+            store = DefinitionStore(local_index(definitions), self.site)
+            exists = titles.__contains__
+            invoke = LuaModules(store, self.site, exists) if self.has_lua else None
+            parser = make(self.site, definitions=store, invoke=invoke, exists=exists)
+        return PageChunks(self.site, parser, titles, properties, skipped)
+
+
+class PageChunks:
+    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``Page``.
+
+    An article whose parsing ends the process, or fails, is extracted in the simplest way, with the status
+    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``; one that does not survive that either is rejected.
+    What raises RecordError is a failure too. ``skipped`` are the sources of the articles that are left out.
+
+    The report counts ``articles`` and ``skipped``; its facts hold ``statuses``, ``losses`` and ``findings`` by name,
+    and the rows of ``templates``.
+    """
+
+    schema = schema_of(Page)
+
+    def __init__(
+        self,
+        site: Site,
+        parser: Parser,
+        resolver: TitleResolver,
+        properties: Properties | None,
+        skipped: npt.NDArray[np.int64],
+    ) -> None:
+        self._site, self._parser, self._resolver, self._properties = site, parser, resolver, properties
+        self._skipped = frozenset(skipped.tolist())
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._groups(rows, work)
+        except PageFaultError as fault:
+            work.beat.enter(fault.number)  # ends the process at that page, which is then made in a simpler way
+            raise
+
+    def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        facts, groups, report = _Facts(), PageGroups(), work.report
+        report.counts.update(articles=0, skipped=0)
+        name = ""
+        for first, batch in rows:
+            name = batch.schema.metadata[b"file"].decode()
+            report.n_bytes += batch["text"].nbytes
+            for number, (source, raw) in enumerate(raw_pages(batch), first):
+                work.beat.done(pages=1, amount=_utf8_bytes(raw.text))
+                if source in self._skipped:
+                    report.counts["skipped"] += 1
+                    continue
+                try:
+                    page, text = self._page(raw, number, work)
+                    full = groups.add(page, number)
+                except RecordError as error:
+                    detail = error.detail[:_DETAIL_CHARS]
+                    report.rejected.append(
+                        BadRecord("parse", str(raw.page_id), error.reason, detail, raw.file, raw.offset)
+                    )
+                    continue
+                report.counts["articles"] += 1
+                facts.add(page, text)
+                if full is not None:
+                    yield full
+        if (rest := groups.rest()) is not None:
+            yield rest
+        report.facts = {"file": name, **facts.values()}
+
+    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, ParsedText]:
+        """The page and what its wikitext says.
+
+        By the simplest extraction where the parser does not come to its end or breaks a law.
+
+        Raises:
+            RecordError: nothing can be made of the article.
+        """
+        times, how = work.verdicts.get(number, (0, ""))
+        if times > 1:
+            raise RecordError(f"page_{how}", "neither the parser nor the simplest extraction came to an end")
+        if not times:
+            try:
+                return self._made(raw, number, None, work)
+            except RecordError:
+                how = "error"
+        return self._made(raw, number, f"{FALLBACK}{how}", work)
+
+    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, ParsedText]:
+        work.beat.enter(number)
+        try:
+            parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
+            page = resolve_page(parsed, self._resolver, self._properties, self._site)
+            PageGroups.check(page)
+        except RecordError:
+            work.beat.leave()
+            raise
+        work.beat.leave()
+        return page, parsed.text
+
+
+class _Facts:
+    """What is counted of pages."""
+
+    def __init__(self) -> None:
+        self._statuses: Counter[str] = Counter()
+        self._losses: Counter[str] = Counter()
+        self._findings: Counter[str] = Counter()
+        self._templates = TemplateCounts()
+
+    def add(self, page: Page, text: ParsedText) -> None:
+        self._statuses[page.parse_status] += 1
+        for loss in page.losses:
+            self._losses[loss.kind] += loss.pieces
+        self._templates.add_page(page, text)
+        findings = self._findings
+        findings["anchors"] += len(page.anchors)
+        findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)
+        findings["disambiguation_pages"] += page.is_disambiguation
+        findings["pages_with_item"] += page.qid is not None
+
+    def values(self) -> dict[str, Any]:
+        counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}
+        return {
+            **{name: dict(one) for name, one in counts.items()},
+            "templates": list(map(astuple, self._templates.rows())),
+        }
+
+
+def _utf8_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

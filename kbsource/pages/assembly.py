@@ -1,62 +1,153 @@
-"""What a build does between and after its passes, on one machine: laws, indexes, the small tables, the
-manifest."""
+"""What a build does between and after its passes, on one machine: indexes, laws, the small tables, the manifest."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kbsource.dump.rejects import DUPLICATE
+from kbsource.columns import rows_of
+from kbsource.dump.rejects import DUPLICATE, check_rejects
+from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
-from kbsource.files import Storage, base_name
+from kbsource.files import Files, Folder, base_name
+from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, build_page_props
 from kbsource.index.redirects import redirect_rows
-from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE
+from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import (
     DROPPED_FILE,
+    TitleIndexReport,
+    build_title_index,
     dropped_sources,
     read_dropped,
 )
-from kbsource.pages.indexes import Indexes
-from kbsource.pages.page_items import write_page_items
-from kbsource.pages.shards import ShardReport, merge_templates, read_shard
+from kbsource.pages.page_items import Sitelinks, write_page_items
+from kbsource.pages.shards import ShardReport, TemplateCounts, read_shard
 from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
-from kbsource.pages.template_counts import TemplateRow
-from kbsource.records import BadRecord
+from kbsource.records import BadRecord, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
-from kbsource.release.pages.locations_build import publish_index, write_locations
+from kbsource.release.pages.writing import publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.runtime.chunks import read_stored
-from kbsource.schema import TEMPLATES
 from kbsource.site import Site
-from kbsource.wikidata.reader import WikidataTables
+from kbsource.wikidata.kind import WikidataTables
 
 UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 
+INDEXES_FILE = "indexes.json"
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 
 
-def dropped_rows(
-    path: str, reports: Sequence[ScanReport], storage: Storage, staging: str
-) -> tuple[tuple[BadRecord, bool], ...]:
-    """Gives (record, is a redirect) of every dropped row, by range and row."""
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """What is known of all titles once they were read."""
+
+    folder: str  #: local folder of the index files
+    titles: TitleIndexReport  #: report of the title index
+    page_props: PagePropsReport | None  #: report of page_props and sitelinks; None without both
+    #: how many of Wikidata's sitelinks lead to redirects, and to pages that are missing; None without it
+    sitelinks: tuple[int, int] | None
+    n_bad_props: int  #: rows of page_props that could not be read
+
+    def write(self) -> None:
+        """Writes into the folder what ``read`` gives back: it is the last file there, and says that all are whole."""
+        Folder.of(os.path.join(self.folder, INDEXES_FILE)).write_json(msgspec.to_builtins(self))
+
+    @classmethod
+    def read(cls, folder: str) -> Indexes:
+        """What ``write`` wrote into a local folder, wherever that was."""
+        value = Folder.of(os.path.join(folder, INDEXES_FILE)).read_json()
+        return replace(msgspec.convert(value, cls), folder=folder)
+
+
+def build_indexes(
+    titles: Iterable[pa.RecordBatch],
+    *,
+    folder: str,
+    scratch: str,
+    page_props: str | None,
+    props_files: Files = Folder.of,
+    wikidata: WikidataTables | None,
+    site: Site,
+    max_share: float,
+) -> Indexes:
+    """Builds title index and page_props index of a scanned dump in a local folder.
+
+    ``titles`` are of schema ``TITLE_ROWS``, in order; ``page_props`` is the SQL dump of that table, and ``props_files``
+    gives its file. At most ``max_share`` of the titles may be left out because their page ids are not unique.
+
+    Raises:
+        SetupError: page_props cannot be read.
+        DataError: page_props is damaged, or too many pages come twice.
+    """
+    built = build_title_index(titles, folder, scratch=scratch)
+    check_rejects(
+        Counter({DUPLICATE: built.n_dropped}),
+        built.n_titles + built.n_dropped,
+        max_share=max_share,
+        allow_truncated=True,
+        what="titles",
+    )
+    os.replace(built.dropped_path, os.path.join(folder, DROPPED_FILE))
+    props, links, n_bad = None, None, 0
+    if page_props is not None or wikidata is not None:
+        index = TitleIndex.open(folder)
+        links = Sitelinks(wikidata, site, index) if wikidata is not None else None
+        rows = _PropRows(page_props, props_files)
+        props = build_page_props(
+            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
+        )
+        os.replace(props.claims_path, os.path.join(folder, CLAIMS_FILE))
+        n_bad = rows.n_bad
+    found = None if links is None else (links.n_redirects, links.n_missing)
+    indexes = Indexes(folder, built, props, found, n_bad)
+    indexes.write()
+    return indexes
+
+
+class _PropRows:
+    """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
+
+    def __init__(self, path: str | None, files: Files) -> None:
+        self._path, self._files = path, files
+        self.n_bad = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str, str]]:
+        if self._path is None:
+            return
+        names = frozenset({"wikibase_item", "disambiguation"})
+        for row in read_page_props(self._path, names=names, files=self._files):
+            if not isinstance(row, BadRecord):
+                yield row
+            elif row.reason == "malformed_row":
+                self.n_bad += 1
+            else:
+                raise DataError(
+                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Fetch the file again, or build "
+                    "without --page-props."
+                )
+
+
+def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tuple[tuple[BadRecord, bool], ...]:
+    """(record, is a redirect) of every dropped row, by range and row."""
     sources = dropped_sources(path)
     rows = {dropped.source: dropped for dropped in read_dropped(path)}
     files = {report.part: report.file for report in reports}
     found: list[tuple[BadRecord, bool]] = []
     for part in np.unique(sources >> 32).tolist():
         own = sources[sources >> 32 == part]
-        is_redirect = _redirects_at(own & 0xFFFFFFFF, storage, part_path(staging, "titles", part))
+        is_redirect = _redirects_at(own & 0xFFFFFFFF, part_path(staging, "titles", part))
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
             detail = f"{rows[source].title!r}: another row has the page id with a newer revision, or had it first"
             record = BadRecord("scan", str(rows[source].page_id), DUPLICATE, detail, files[part], -1)
@@ -64,10 +155,10 @@ def dropped_rows(
     return tuple(found)
 
 
-def _redirects_at(rows: npt.NDArray[np.int64], storage: Storage, path: str) -> npt.NDArray[np.bool_]:
+def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool_]:
     """Says of rows of a titles file, ascending, whether they are redirects."""
     flags, start = [], 0
-    for batch in read_batches(storage, path):
+    for batch in read_batches(path):
         own = rows[(rows >= start) & (rows < start + batch.num_rows)] - start
         flags.append(batch["is_redirect"].to_numpy(zero_copy_only=False)[own])
         start += batch.num_rows
@@ -77,45 +168,41 @@ def _redirects_at(rows: npt.NDArray[np.int64], storage: Storage, path: str) -> n
 def count_pages(
     reports: Sequence[ScanReport], shards: Sequence[ShardReport], dropped: Iterable[tuple[BadRecord, bool]]
 ) -> dict[str, Counts]:
-    """Gives what became of the pages of each input file.
+    """What became of the pages of each input file.
 
     Raises:
         DataError: articles were staged and neither written nor rejected.
     """
-    articles: Counter[str] = Counter()
-    redirects: Counter[str] = Counter()
-    rejected: dict[str, Counter[str]] = {report.file: Counter() for report in reports}
-    pages: Counter[str] = Counter()
-    others: Counter[str] = Counter()
-    staged: Counter[str] = Counter()
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for report in reports:
-        pages[report.file] += report.n_pages - report.n_unselected
-        others[report.file] += report.n_other
-        redirects[report.file] += report.n_redirects
-        staged[report.file] += report.n_articles
+        n_pages = report.n_pages - report.n_unselected
+        others = {"redirects": report.n_redirects, "others": report.n_other}
+        counts[report.file].update(pages=n_pages, staged=report.n_articles, **others)
         rejected[report.file].update(report.rejected)
     for shard in shards:
-        articles.update(shard.articles)
+        for file, n_articles in shard.articles.items():
+            counts[file]["articles"] += n_articles
         for file, reasons in shard.rejected.items():
+            counts[file]["failed"] += sum(reasons.values())
             rejected[file].update(reasons)
     for record, is_redirect in dropped:
         rejected[record.file][record.reason] += 1
-        (redirects if is_redirect else staged)[record.file] -= 1
-    for file, n_staged in staged.items():
-        n_rejected = sum(shard_total for s in shards for shard_total in s.rejected.get(file, {}).values())
-        if n_staged != articles[file] + n_rejected:
+        counts[record.file]["redirects" if is_redirect else "staged"] -= 1
+    for file, n in counts.items():
+        if n["staged"] != n["articles"] + n["failed"]:
             raise DataError(
-                f"{file}: {n_staged} articles staged, {articles[file]} written and {n_rejected} rejected; pages were "
-                "lost or doubled. Build again, and report it if it happens twice."
+                f"{file}: {n['staged']} articles staged, {n['articles']} written and {n['failed']} rejected; pages "
+                "were lost or doubled. Build again, and report it if it happens twice."
             )
     return {
-        file: Counts(pages[file], articles[file], redirects[file], others[file], dict(sorted(rejected[file].items())))
-        for file in pages
+        file: Counts(n["pages"], n["articles"], n["redirects"], n["others"], dict(sorted(rejected[file].items())))
+        for file, n in counts.items()
     }
 
 
 def dump_date(files: Sequence[str]) -> str | None:
-    """Gives the date in the names of dump files, as written there; None when they have none or several."""
+    """The date in the names of dump files, as written there; None when they have none or several."""
     dates = {found[1] for file in files if (found := _DATE.search(f"-{base_name(file)}"))}
     return dates.pop() if len(dates) == 1 else None
 
@@ -124,7 +211,6 @@ def assemble(
     reports: Sequence[ScanReport],
     shard_reports: Sequence[ShardReport],
     indexes: Indexes,
-    storage: Storage,
     *,
     output: str,
     staging: str,
@@ -137,47 +223,39 @@ def assemble(
 ) -> PagesManifest:
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
-    Args:
-        reports, shard_reports: what both passes did, in order.
-        indexes: from ``build_indexes``.
-        output, staging: folders of the release and of the staged files.
-        scratch: local folder for scratch files.
-        site, schema_version: what the dump says about itself.
-        inputs: files read, the dump's first.
-        options: options that decide the bytes.
-        wikidata: release of Wikidata, None without one.
+    ``reports`` and ``shard_reports`` say what both passes did, in order; ``inputs`` are the files read, the dump's
+    first; ``options`` those that decide the bytes. ``scratch`` is a local folder.
 
     Raises:
         DataError: pages were lost.
     """
-    dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, storage, staging)
+    dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, staging)
     counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
     files = [entry.file for entry in entries]
-    locations = write_locations(output, files, indexes.folder, storage=storage, scratch=scratch)
+    locations = write_locations(output, files, indexes.folder, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
-    index = publish_index(indexes.folder, index_files, output, storage=storage)
+    index = publish_index(indexes.folder, index_files, output)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
-    templates = merge_templates(
-        pa.Table.from_batches(read_stored(read_shard(storage, staging, shard.number)[0], storage), TEMPLATES)
-        for shard in shard_reports
-    )
+    templates = TemplateCounts()
+    for shard in shard_reports:
+        for batch in read_stored(read_shard(staging, shard.number)[0]):
+            templates.add(rows_of(batch, TemplateRow))
     tables = {
         "pages": entries,
-        "redirects": write_small_table(redirects, output, "redirects", storage=storage),
+        "redirects": write_small_table(redirects, RedirectRow, output, "redirects"),
         "rejected": write_small_table(
-            _rejected(reports, shard_reports, dropped, storage, staging), output, "rejected", storage=storage
+            _rejected(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
         ),
-        "templates": write_small_table(_template_rows(templates), output, "templates", storage=storage),
+        "templates": write_small_table(templates.rows(), TemplateRow, output, "templates"),
     }
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:
         tables["page_items"], agreements = write_page_items(
-            props.claims_path,
+            os.path.join(indexes.folder, CLAIMS_FILE),
             os.path.join(indexes.folder, PAGES_FILE),
             wikidata,
-            storage,
             output=output,
             scratch=scratch,
         )
@@ -192,7 +270,7 @@ def assemble(
         counts=counts,
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
-        unknown_templates=_most_used(templates),
+        unknown_templates=_most_used(templates.rows()),
         qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),
         findings=findings,
         page_order=locations.page_order,
@@ -227,28 +305,19 @@ def _rejected(
     reports: Sequence[ScanReport],
     shards: Sequence[ShardReport],
     dropped: Iterable[tuple[BadRecord, bool]],
-    storage: Storage,
     staging: str,
 ) -> Iterator[BadRecord]:
-    """Gives every rejected record: as scanned, then dropped, then as parsed."""
+    """Every rejected record: as scanned, then dropped, then as parsed."""
     for report in reports:
-        for batch in read_batches(storage, part_path(staging, "rejected", report.part)):
+        for batch in read_batches(part_path(staging, "rejected", report.part)):
             yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))
     for record, _ in dropped:
         yield record
     for shard in shards:
-        yield from read_shard(storage, staging, shard.number)[1]
+        yield from read_shard(staging, shard.number)[1]
 
 
-def _template_rows(templates: pa.Table) -> Iterator[TemplateRow]:
-    for batch in templates.to_batches(max_chunksize=1 << 16):
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield TemplateRow(*values)
-
-
-def _most_used(templates: pa.Table) -> tuple[TemplateCount, ...]:
-    """Gives the unknown templates by falling number of uses, then by name."""
-    unknown = templates.filter(pc.equal(templates["outcome"], "unknown"))
-    ordered = unknown.sort_by([("uses", "descending"), ("name", "ascending")]).slice(0, UNKNOWN_TEMPLATES_LISTED)
-    columns = (ordered[name].to_pylist() for name in ("name", "uses", "pages"))
-    return tuple(TemplateCount(*values) for values in zip(*columns, strict=True))
+def _most_used(templates: Iterable[TemplateRow]) -> tuple[TemplateCount, ...]:
+    """The unknown templates by falling number of uses, then by name."""
+    unknown = sorted((-row.uses, row.name, row.pages) for row in templates if row.outcome == "unknown")
+    return tuple(TemplateCount(name, -uses, pages) for uses, name, pages in unknown[:UNKNOWN_TEMPLATES_LISTED])

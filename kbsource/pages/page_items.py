@@ -10,43 +10,31 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.columns import schema_of
 from kbsource.errors import SetupError
-from kbsource.files import Storage
 from kbsource.index.mapped_files import read_index_file, write_index_file
 from kbsource.index.page_props import CLAIMS
 from kbsource.index.title_index import TitleIndex
+from kbsource.records import PageItem
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import write_small_table
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
-from kbsource.schema import ITEMS
 from kbsource.site import Site
 from kbsource.titles import normalise_title
-from kbsource.wikidata.entity import Term, shown_term
-from kbsource.wikidata.reader import WikidataTables
+from kbsource.wikidata.entity import shown_term
+from kbsource.wikidata.kind import WikidataTables
+from kbsource.wikidata.records import Item, Term
 
 _TERMS = ("label", "descriptions", "aliases")
 _ROWS_AT_ONCE = 1 << 14
-_PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(ITEMS.field(name) for name in _TERMS)])
-
-
-class PageItemRow(NamedTuple):
-    """A row of the table ``page_items``."""
-
-    page_id: int
-    qid: str | None
-    wikidata_qid: str | None
-    page_props_qid: str | None
-    agreement: str
-    label: str | None
-    description: str | None
-    aliases: tuple[str, ...]
+_PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(schema_of(Item).field(name) for name in _TERMS)])
 
 
 def check_site(tables: WikidataTables, site: Site) -> None:
@@ -68,9 +56,8 @@ def check_site(tables: WikidataTables, site: Site) -> None:
 class Sitelinks:
     """The sitelinks to a wiki that lead to articles, in arrays of item << 32 | page id.
 
-    Attributes:
-        n_redirects, n_missing: sitelinks to redirects, whose items are about something else than the article, and to
-            titles that the dump does not have; known once all were read.
+    Once all were read ``n_redirects`` counts those to redirects, whose items are about something else than the article,
+    ``n_missing`` those to titles that the dump does not have.
     """
 
     def __init__(self, tables: WikidataTables, site: Site, index: TitleIndex) -> None:
@@ -93,23 +80,12 @@ class Sitelinks:
 
 
 def write_page_items(
-    claims_path: str,
-    pages_path: str,
-    tables: WikidataTables,
-    storage: Storage,
-    *,
-    output: str,
-    scratch: str,
+    claims_path: str, pages_path: str, tables: WikidataTables, *, output: str, scratch: str
 ) -> tuple[tuple[FileEntry, ...], dict[str, int]]:
     """Writes the table ``page_items``, by page id, and gives its files and the number of rows by agreement.
 
-    Args:
-        claims_path: which page got which item, from ``page_props.build_page_props``.
-        pages_path: ``pages.arrow``, the pages of the release.
-        tables: the release of Wikidata.
-        storage: of the release.
-        output: folder of the release.
-        scratch: local folder for scratch files, about the size of the table.
+    ``claims_path``: which page got which item, from ``build_page_props``; ``pages_path``: ``pages.arrow``, the pages of
+    the release. ``scratch`` takes about the size of the table.
     """
     counts: Counter[str] = Counter()
     os.makedirs(scratch, exist_ok=True)
@@ -117,18 +93,18 @@ def write_page_items(
     kept = rebatched(_released(read_index_file(claims_path), read_index_file(pages_path)), _ROWS_AT_ONCE)
     write_index_file(kept_path, CLAIMS, kept)
 
-    def counted() -> Iterator[PageItemRow]:
+    def counted() -> Iterator[PageItem]:
         for row in _page_item_rows(kept_path, tables, scratch):
             counts[row.agreement] += 1
             yield row
 
-    entries = write_small_table(counted(), output, "page_items", storage=storage)
+    entries = write_small_table(counted(), PageItem, output, "page_items")
     os.remove(kept_path)
     return entries, dict(sorted(counts.items()))
 
 
 def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Gives the claims of pages that are there; both by page id."""
+    """The claims of pages that are there; both by page id."""
     ids = np.empty(0, np.int64)
     for batch in claims:
         own = batch["page_id"].to_numpy()
@@ -138,8 +114,8 @@ def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch])
         ids = ids[np.searchsorted(ids, own[-1:].max(initial=0)) :]
 
 
-def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItemRow]:
-    """Gives the rows by page id: terms of the pages' items are sorted by page, then joined some pages at a time."""
+def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
+    """The rows by page id: terms of the pages' items are sorted by page, then joined some pages at a time."""
     languages = tables.manifest.options["languages"]
     qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))
     with (
@@ -170,7 +146,7 @@ def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> I
                 yield _page_item(row, by_page.get(row["page_id"]), languages)
 
 
-def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItemRow:
+def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItem:
     qid, wikidata, page_props = (f"Q{claim[name]}" if claim[name] else None for name in CLAIMS.names[1:])
     if wikidata == page_props:
         agreement = "same"
@@ -180,7 +156,7 @@ def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: S
         agreement = "only_wikidata" if wikidata else "only_page_props"
     terms = terms or {"label": None, "descriptions": [], "aliases": []}
     description = shown_term([Term(term["language"], term["text"]) for term in terms["descriptions"]], languages)
-    return PageItemRow(
+    return PageItem(
         claim["page_id"],
         qid,
         wikidata,

@@ -1,36 +1,29 @@
 """The files of pages: chunks of pages put together, in the order of the dump.
 
 For each there is a chunk file in the staging folder, ``shards/00012.arrow``, written last: a shard without one was not
-finished. Its rows are the uses of templates (``schema.TEMPLATES``), by name and outcome; its report holds a
+finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome; its report holds a
 ``ShardReport``, and the articles that no extraction could save.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-import pyarrow as pa
+import msgspec
 
-from kbsource.files import Storage, join
-from kbsource.pages.template_counts import TemplateCounts, TemplateRow
-from kbsource.records import BadRecord
+from kbsource.columns import batch_of, schema_of
+from kbsource.files import Folder, join
+from kbsource.records import BadRecord, Page, TemplateRow
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
-from kbsource.runtime.chunks import (
-    Key,
-    Report,
-    Stored,
-    chunk_path,
-    read_chunk_report,
-    read_stored,
-    rows_batch,
-    write_chunk,
-)
-from kbsource.schema import TEMPLATES
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_chunk_report, read_stored, write_chunk
+from kbsource.wikitext.parse import ParsedText
+from kbsource.wikitext.templates import LostText
 
+_NOTHING = LostText(0, None)
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
 MIN_SHARD_BYTES = 8 << 20
@@ -45,57 +38,40 @@ class Shard:
 
     number: int
     n_shards: int
-    chunks: tuple[tuple[Key, Stored], ...]
+    chunks: tuple[tuple[ChunkKey, BatchRef], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What became of a shard's articles: ``sum(articles) + sum of rejected + n_skipped`` are all that were
-    staged.
+    """What became of a shard's articles: ``sum(articles) + sum of rejected + n_skipped`` are all that were staged."""
 
-    Attributes:
-        number: number of the shard.
-        entry: the file of pages.
-        articles: pages written, by input file.
-        rejected: articles rejected, by input file and reason.
-        n_skipped: articles left out because a newer row has their page id.
-        statuses: pages by ``parse_status``.
-        losses: pieces not carried over, by kind.
-        facts: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``,
-            ``pages_with_item``.
-    """
-
-    number: int
-    entry: FileEntry
-    articles: dict[str, int]
-    rejected: dict[str, dict[str, int]]
-    n_skipped: int
-    statuses: dict[str, int]
-    losses: dict[str, int]
+    number: int  #: number of the shard
+    entry: FileEntry  #: the file of pages
+    articles: dict[str, int]  #: pages written, by input file
+    rejected: dict[str, dict[str, int]]  #: articles rejected, by input file and reason
+    n_skipped: int  #: articles left out because a newer row has their page id
+    statuses: dict[str, int]  #: pages by ``parse_status``
+    losses: dict[str, int]  #: pieces not carried over, by kind
+    #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
     facts: dict[str, int]
 
 
 def plan_shards(
-    chunks: Sequence[tuple[Key, Stored]],
+    chunks: Sequence[tuple[ChunkKey, BatchRef]],
     *,
     shard_bytes: int = SHARD_BYTES,
     min_shard_bytes: int = MIN_SHARD_BYTES,
     min_shards: int = MIN_SHARDS,
 ) -> list[Shard]:
-    """Gives the shards of a dump: consecutive chunks, about the same amount of text in each; at least one
-    shard.
+    """The shards of a dump: consecutive chunks, about the same amount of text in each; at least one.
 
-    Depends on the chunks alone, never on the number of workers.
-
-    Args:
-        chunks: all chunks in the order of the dump; their weight is that of the wikitext they are made of.
-        shard_bytes: wikitext of a shard of a large dump.
-        min_shard_bytes: wikitext that a shard has at least, as far as there is so much.
-        min_shards: shards of a dump that is large enough for so many of ``min_shard_bytes``.
+    Depends on the chunks alone, never on the number of workers. The weight of a chunk is that of the wikitext it is
+    made of, of which a shard of a large dump has ``shard_bytes``, and each has ``min_shard_bytes`` as far as there is
+    so much; ``min_shards`` is for dumps that are large enough for so many of these.
     """
     total = sum(stored.n_bytes for _, stored in chunks)
     n_shards = max(-(-total // shard_bytes), min(min_shards, total // min_shard_bytes), 1)
-    groups: list[list[tuple[Key, Stored]]] = [[] for _ in range(n_shards)]
+    groups: list[list[tuple[ChunkKey, BatchRef]]] = [[] for _ in range(n_shards)]
     done = 0
     for key, stored in chunks:
         # By the chunk's middle, so that a chunk at an edge goes where most of it belongs.
@@ -107,34 +83,29 @@ def plan_shards(
 
 
 def shard_file(staging: str, number: int) -> str:
-    """Gives the path of what is known of a shard that is finished."""
-    return chunk_path(join(staging, "shards"), Key(number, 0))
+    """The path of what is known of a shard that is finished."""
+    return chunk_path(join(staging, "shards"), ChunkKey(number, 0))
 
 
-def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: str) -> ShardReport:
-    """Writes one file of pages out of its chunks, and the shard's report; one that is there already is taken.
+def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
+    """Writes one file of pages out of its chunks, from ``PageChunks``, and the shard's report, which it returns.
 
-    Args:
-        shard: the chunks, from ``page_chunks.PageChunks``.
-        storage: of all folders.
-        output: folder of the release.
-        staging: staging folder.
-
-    Returns:
-        The report, as written.
+    One that is there already is taken.
     """
-    if storage.exists(shard_file(staging, shard.number)):
-        return read_shard(storage, staging, shard.number)[2]
+    if Folder.of(shard_file(staging, shard.number)).exists():
+        return read_shard(staging, shard.number)[2]
     articles: Counter[str] = Counter()
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
     templates = TemplateCounts()
     records: list[BadRecord] = []
     n_skipped = 0
-    with TableFile(output, shard_path("pages", shard.number, shard.n_shards), "pages", storage) as target:
+    with TableFile(
+        output, shard_path("pages", shard.number, shard.n_shards), "pages", schema=schema_of(Page)
+    ) as target:
         for _, stored in shard.chunks:
-            report = read_chunk_report(stored.path, storage)[1]
-            for batch in read_stored(stored, storage):
+            report = read_chunk_report(stored.path)[1]
+            for batch in read_stored(stored):
                 target.write(batch)
             for bad in report.rejected:
                 records.append(bad)
@@ -143,41 +114,65 @@ def write_page_shard(shard: Shard, storage: Storage, *, output: str, staging: st
             n_skipped += report.counts["skipped"]
             for name, counts in sums.items():
                 counts.update(report.facts[name])
-            templates.add(map(TemplateRow._make, report.facts["templates"]))
+            templates.add(TemplateRow(*row) for row in report.facts["templates"])
     shard_report = ShardReport(
         number=shard.number,
         entry=target.entry,
-        articles=dict(sorted(articles.items())),
-        rejected={name: dict(sorted(reasons.items())) for name, reasons in sorted(rejected.items())},
+        articles=_in_order(articles),
+        rejected={name: _in_order(reasons) for name, reasons in sorted(rejected.items())},
         n_skipped=n_skipped,
-        statuses=dict(sorted(sums["statuses"].items())),
-        losses=dict(sorted(sums["losses"].items())),
-        facts=dict(sorted(sums["findings"].items())),
+        statuses=_in_order(sums["statuses"]),
+        losses=_in_order(sums["losses"]),
+        facts=_in_order(sums["findings"]),
     )
-    rows = rows_batch(templates.rows(), TEMPLATES)
+    rows = batch_of(templates.rows(), TemplateRow)
     done = Report(rejected=records, facts=asdict(shard_report))
-    write_chunk([rows], TEMPLATES, done, path=shard_file(staging, shard.number), storage=storage)
+    write_chunk([rows], schema_of(TemplateRow), done, path=shard_file(staging, shard.number))
     return shard_report
 
 
-def read_shard(storage: Storage, staging: str, number: int) -> tuple[Stored, list[BadRecord], ShardReport]:
-    """Gives of a shard that is finished the uses of templates, the articles that were rejected, and its report."""
-    templates, report = read_chunk_report(shard_file(staging, number), storage)
-    shard = ShardReport(**{**report.facts, "entry": FileEntry(**report.facts["entry"])})
-    return templates, report.rejected, shard
+def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
 
 
-def merge_templates(tables: Iterator[pa.Table]) -> pa.Table:
-    """Gives the sum of the shards' template tables, sorted by name and outcome; holds one sum in memory.
+def read_shard(staging: str, number: int) -> tuple[BatchRef, list[BadRecord], ShardReport]:
+    """Of a shard that is finished the uses of templates, the articles that were rejected, and its report."""
+    templates, report = read_chunk_report(shard_file(staging, number))
+    return templates, report.rejected, msgspec.convert(report.facts, ShardReport)
 
-    The tables come in the order of the pages: of the examples the first stays.
-    """
-    sums = [(name, "sum") for name in ("uses", "pages", "shown_chars", "lost_chars")]
-    firsts = [(name, "first") for name in ("example_title", "example")]
-    merged = TEMPLATES.empty_table()
-    for table in tables:
-        grouped = pa.concat_tables([merged, table]).group_by(["name", "outcome"], use_threads=False)
-        total = grouped.aggregate([*sums, *firsts])
-        merged = total.rename_columns([name.removesuffix("_sum").removesuffix("_first") for name in total.column_names])
-        merged = merged.select(TEMPLATES.names).cast(TEMPLATES)
-    return merged.sort_by([("name", "ascending"), ("outcome", "ascending")])
+
+class TemplateCounts:
+    """Rows by name and outcome; numbers add up, and the first example stays."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], TemplateRow] = {}
+
+    def add(self, rows: Iterable[TemplateRow]) -> None:
+        """Adds what comes behind everything that was added before."""
+        for row in rows:
+            key = row.name, row.outcome
+            known = self._rows.get(key)
+            if known is not None:
+                first = known if known.example is not None else row
+                row = TemplateRow(
+                    *key,
+                    uses=known.uses + row.uses,
+                    pages=known.pages + row.pages,
+                    shown_chars=known.shown_chars + row.shown_chars,
+                    lost_chars=known.lost_chars + row.lost_chars,
+                    example_title=first.example_title,
+                    example=first.example,
+                )
+            self._rows[key] = row
+
+    def add_page(self, page: Page, text: ParsedText) -> None:
+        """Adds the uses on a page, with what is shown and lost there by name and outcome."""
+        for use in page.templates:
+            key = use.name, use.outcome
+            n_lost, example = text.lost.get(key, _NOTHING)
+            lost_by = page.title if n_lost else None
+            self.add([TemplateRow(*key, use.uses, 1, text.shown.get(key, 0), n_lost, lost_by, example)])
+
+    def rows(self) -> list[TemplateRow]:
+        """The rows, sorted."""
+        return [self._rows[key] for key in sorted(self._rows)]

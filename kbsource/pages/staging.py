@@ -2,14 +2,13 @@
 
 Layout under the staging folder, one of each per range, named by its number::
 
-    articles/00012.arrow    raw articles, in record batches of about ``CHUNK_CHARS`` code points (see
-    ``ARTICLES``) titles/00012.arrow      titles and redirect targets of the main namespace
-    (``title_index_build.TITLE_ROWS``) rejected/00012.arrow    rejected records (``schema.REJECTED``)
+    articles/00012.arrow       raw articles (``StagedArticle``), in record batches of about ``CHUNK_CHARS`` code points
+    titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.TITLE_ROWS``)
+    rejected/00012.arrow       rejected records (``BadRecord``)
     definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), where they are wanted
-    scan/00012.json         the report; written last: a range without one was not finished
+    scan/00012.json            the report; written last: a range without one was not finished
 
-Every file is written under a temporary name and depends on the range alone, so doing a range again is
-harmless.
+Every file is written under a temporary name and depends on the range alone, so doing a range again is harmless.
 """
 
 from __future__ import annotations
@@ -18,21 +17,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import astuple
 
+from kbsource.columns import rows_of, schema_of
 from kbsource.dump.rejects import loss_findings
 from kbsource.errors import SetupError
-from kbsource.files import Storage, atomic_write, join, read_json, write_json
+from kbsource.files import Folder, join
 from kbsource.index.definition_store import DEFINITION_ROWS, MODULE, TEMPLATE, definition_name
 from kbsource.index.redirects import parse_redirect
 from kbsource.index.title_index_build import TITLE_ROWS
 from kbsource.records import BadRecord, RawPage
-from kbsource.runtime.chunks import Stored, rows_batch
-from kbsource.schema import REJECTED
+from kbsource.rows import Row
+from kbsource.runtime.chunks import BatchRef, rows_batch
 from kbsource.site import Site
 from kbsource.titles import TargetParser, normalise_title
 
@@ -45,85 +47,59 @@ _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
 _NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
 _NOT_YET_WRITTEN = "no_revision_as_of"
-
-ARTICLES = pa.schema(
-    [
-        pa.field("source", pa.int64(), nullable=False),
-        pa.field("page_id", pa.int64(), nullable=False),
-        pa.field("title", pa.string(), nullable=False),
-        pa.field("revision_id", pa.int64(), nullable=False),
-        pa.field("parent_revision_id", pa.int64()),
-        pa.field("timestamp", pa.string(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("text", pa.string(), nullable=False),
-    ]
-)
-"""Columns of RawPage that differ between articles, the title in normal form; the file's name is in the schema's
-metadata. ``source`` is the same as in the titles."""
-
+_COUNTED = ("n_pages", "n_articles", "n_redirects", "n_other", "n_definitions", "n_unselected")
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
 _WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
+class StagedArticle(Row):
+    """Fields of RawPage that differ between articles; the file's name is in the schema's metadata."""
+
+    source: int  #: the same as in the titles
+    page_id: int
+    title: str  #: in normal form
+    revision_id: int
+    parent_revision_id: int | None
+    timestamp: str
+    offset: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which articles of a dump are wanted.
+    """Which articles of a dump are wanted."""
 
-    Attributes:
-        max_pages: stop after that many pages and places of damage, of any kind; None for all.
-        titles: normalised titles; articles and redirects with another title are left out, but redirects that
-            lead to one of them stay. None for all.
-        has_definitions: templates and modules are wanted too; they are counted as pages of other namespaces.
-    """
-
-    max_pages: int | None = None
+    max_pages: int | None = None  #: stop after that many pages and places of damage, of any kind; None for all
+    #: normalised titles; articles and redirects with another title are left out, but redirects that lead to one
+    #: of them stay. None for all
     titles: frozenset[str] | None = None
+    #: templates and modules are wanted too; they are counted as pages of other namespaces
     has_definitions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``.
+    """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``."""
 
-    Attributes:
-        part: number of the range.
-        file: base name of the dump file.
-        n_pages: pages and places of damage that begin in the range.
-        n_articles, n_redirects: staged ones.
-        n_other: pages of other namespaces.
-        n_definitions: templates and modules among them that are staged.
-        n_unselected: left out by the selection, or without a revision before the time that was asked for.
-        rejected: pages and places of damage, by reason.
-        n_bytes, damaged_bytes: stored bytes of the range, and those that cannot be read.
-        chunks: the staged articles, weighed by the bytes of their wikitext.
-    """
-
-    part: int
-    file: str
-    n_pages: int
+    part: int  #: number of the range
+    file: str  #: base name of the dump file
+    n_pages: int  #: pages and places of damage that begin in the range
+    #: ``n_articles``, ``n_redirects``: staged ones
     n_articles: int
     n_redirects: int
-    n_other: int
-    n_definitions: int
-    n_unselected: int
-    rejected: dict[str, int]
+    n_other: int  #: pages of other namespaces
+    n_definitions: int  #: templates and modules among them that are staged
+    n_unselected: int  #: left out by the selection, or without a revision before the time that was asked for
+    rejected: dict[str, int]  #: pages and places of damage, by reason
+    #: ``n_bytes``, ``damaged_bytes``: stored bytes of the range, and those that cannot be read
     n_bytes: int
     damaged_bytes: int
-    chunks: tuple[Stored, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Gives the report as JSON values."""
-        return {**asdict(self), "chunks": list(map(tuple, self.chunks))}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ScanReport:
-        """Gives back what ``to_json`` gave."""
-        return cls(**{**value, "chunks": tuple(Stored(*chunk) for chunk in value["chunks"])})
+    chunks: tuple[BatchRef, ...]  #: the staged articles, weighed by the bytes of their wikitext
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Gives the path of a range's file of one kind: ``scan``, or one of those that ``Scan`` gives."""
+    """The path of a range's file of one kind: ``scan``, or one of those that ``Scan`` gives."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -135,7 +111,7 @@ class RedirectReader:
         self._parse_target = TargetParser(site).parse
 
     def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
-        """Gives (target title, its namespace, section) of a redirect, None for a page that is none.
+        """(target title, its namespace, section) of a redirect, None for a page that is none.
 
         The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's
         title gives (None, None, None).
@@ -157,15 +133,9 @@ class RedirectReader:
 class Scan:
     """What one range of a dump gives, batch by batch; iterate once.
 
-    Args:
-        records: pages and rejected records of the range in the order of the dump, from ``dump.reader.read_range``.
-        part: number of the range.
-        file: base name of the dump file.
-        site: facts of the wiki.
-        selection: which articles are wanted.
-        n_bytes: stored bytes of the range.
-        damages: takes, while the records are read, how many of them each damage made unreadable.
-        on_page: called for each page.
+    ``records`` are the pages and rejected records of the range in the order of the dump, from
+    ``dump.reader.read_range``. ``damages`` takes, while they are read, how many stored bytes each damage made
+    unreadable.
     """
 
     def __init__(
@@ -190,9 +160,7 @@ class Scan:
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Gives batches of ``ARTICLES``, ``title_index_build.TITLE_ROWS``, ``schema.REJECTED`` and
-        ``definition_store.DEFINITION_ROWS``, each with its kind: ``articles``, ``titles``, ``rejected`` or
-        ``definitions``."""
+        """Yields batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
         redirects = RedirectReader(self._site)
         n_chars = n_defined = 0
         for record in islice(self._records, self._selection.max_pages):
@@ -249,18 +217,8 @@ class Scan:
         self._counts["n_redirects" if is_redirect else "n_articles"] += 1
         if is_redirect:
             return 0
-        self._rows["articles"].append(
-            (
-                source,
-                page_id,
-                title,
-                record.revision_id,
-                record.parent_revision_id,
-                record.timestamp,
-                record.offset,
-                record.text,
-            )
-        )
+        revision = record.revision_id, record.parent_revision_id, record.timestamp
+        self._rows["articles"].append((source, page_id, title, *revision, record.offset, record.text))
         return len(record.text) + PAGE_CHARS
 
     def _define(self, record: RawPage, redirects: RedirectReader) -> int:
@@ -281,17 +239,12 @@ class Scan:
         self._rows["rejected"].append(astuple(bad))
         self._rejected[bad.reason] += 1
 
-    def report(self, chunks: Sequence[Stored] = ()) -> ScanReport:
-        """Gives what the range held, once all batches have come."""
+    def report(self, chunks: Sequence[BatchRef] = ()) -> ScanReport:
+        """What the range held, once all batches have come."""
         return ScanReport(
             part=self._part,
             file=self._file,
-            n_pages=self._counts["n_pages"],
-            n_articles=self._counts["n_articles"],
-            n_redirects=self._counts["n_redirects"],
-            n_other=self._counts["n_other"],
-            n_definitions=self._counts["n_definitions"],
-            n_unselected=self._counts["n_unselected"],
+            **{name: self._counts[name] for name in _COUNTED},
             rejected=dict(sorted(self._rejected.items())),
             n_bytes=self._n_bytes,
             damaged_bytes=sum(self._damages),
@@ -300,7 +253,7 @@ class Scan:
 
 
 def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
-    """Gives the findings about damaged blocks, from the ranges that were read."""
+    """The findings about damaged blocks, from the ranges that were read."""
     read = [report for report in reports if report.n_pages]
     return loss_findings(
         sum(report.n_pages for report in read),
@@ -314,77 +267,56 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
 
 
 def scan_schemas(file: str, selection: Selection) -> dict[str, pa.Schema]:
-    """Gives the schemas of what a scan of a file gives, by kind."""
-    schemas = {"articles": ARTICLES.with_metadata({"file": file}), "titles": TITLE_ROWS, "rejected": REJECTED}
+    """The schemas of what a scan of a file gives, by kind."""
+    schemas = {
+        "articles": schema_of(StagedArticle).with_metadata({"file": file}),
+        "titles": TITLE_ROWS,
+        "rejected": schema_of(BadRecord),
+    }
     return {**schemas, "definitions": DEFINITION_ROWS} if selection.has_definitions else schemas
 
 
-def stage_scan(scan: Scan, storage: Storage, *, staging: str, part: int) -> ScanReport:
-    """Writes what a scan gives and its report into the staging folder.
-
-    Args:
-        scan: of the range.
-        storage: of the staging folder.
-        staging: staging folder.
-        part: number of the range.
-
-    Returns:
-        The report, as written.
-    """
+def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:
+    """Writes what a scan gives into the staging folder, and its report, which it returns as written."""
     articles_path = part_path(staging, "articles", part)
-    chunks: list[Stored] = []
+    chunks: list[BatchRef] = []
     with ExitStack() as stack:
         writers = {}
         for kind, schema in scan.schemas.items():
-            sink = stack.enter_context(atomic_write(storage, part_path(staging, kind, part)))
+            sink = stack.enter_context(Folder.of(part_path(staging, kind, part)).create())
             writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
         for kind, batch in scan:
             writers[kind].write_batch(batch)
             if kind == "articles":
-                chunks.append(Stored(articles_path, len(chunks), 1, batch.num_rows, batch["text"].nbytes))
+                chunks.append(BatchRef(articles_path, len(chunks), 1, batch.num_rows, batch["text"].nbytes))
     report = scan.report(chunks)
-    write_json(storage, part_path(staging, "scan", part), report.to_json())
+    Folder.of(part_path(staging, "scan", part)).write_json(msgspec.to_builtins(report))
     return report
 
 
-def read_report(storage: Storage, staging: str, part: int) -> ScanReport:
-    """Gives the report of a range.
+def read_report(staging: str, part: int) -> ScanReport:
+    """The report of a range.
 
     Raises:
         SetupError: the range was not finished.
     """
     path = part_path(staging, "scan", part)
-    if not storage.exists(path):
+    if not Folder.of(path).exists():
         raise SetupError(f"{path}: range {part} of the dump was not finished by any worker; run the build again")
-    return ScanReport.from_json(read_json(storage, path))
+    return msgspec.convert(Folder.of(path).read_json(), ScanReport)
 
 
-def read_batches(storage: Storage, path: str) -> Iterator[pa.RecordBatch]:
-    """Gives the record batches of a staged file in order, one in memory at a time."""
-    with storage.open_read(path) as file:
+def read_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The record batches of a staged file in order, one in memory at a time."""
+    with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=_READING)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
-    """Gives (source, page) of staged articles, in order."""
-    name = batch.schema.metadata[b"file"].decode()
-    columns = [column.to_pylist() for column in batch.columns]
-    for source, page_id, title, revision, parent, timestamp, offset, text in zip(*columns, strict=True):
-        yield (
-            source,
-            RawPage(
-                page_id=page_id,
-                namespace=0,
-                title=title,
-                redirect_title=None,
-                revision_id=revision,
-                parent_revision_id=parent,
-                timestamp=timestamp,
-                model=_WIKITEXT,
-                text=text,
-                file=name,
-                offset=offset,
-            ),
-        )
+    """(source, page) of staged articles, in order."""
+    file = batch.schema.metadata[b"file"].decode()
+    for row in rows_of(batch, StagedArticle):
+        revision = row.revision_id, row.parent_revision_id, row.timestamp
+        yield row.source, RawPage(row.page_id, 0, row.title, None, *revision, _WIKITEXT, row.text, file, row.offset)

@@ -6,74 +6,65 @@ A kind is defined once, beside what makes it; ``mapping.kinds`` names all of the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple
 
 import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, join, storage_or_local
+from kbsource.files import Folder, join
+from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, no_release
-from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest
+from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest
 
-if TYPE_CHECKING:
-    from kbsource.release.verify import Checking
 
-M = TypeVar("M", bound=Manifest)
+class MadeFrom(NamedTuple):
+    """A release that another may be made from, to compare it with."""
+
+    kind: Kind[Any]
+    fact: str  #: of the manifest of what was made, which has its ``manifest_sha256``
+    hashed: tuple[str, ...] = ()  #: tables that are read as a whole, so that their files must be what was written
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Kind(Generic[M]):
-    """A kind of release.
+    """A kind of release: its format, its tables, what else lies in it, and the laws that it keeps."""
 
-    Attributes:
-        name: what one is called, for messages.
-        format: of its manifests, with the version after the last hyphen.
-        made_by: command that makes one.
-        manifest: class of its manifests.
-        tables: schemas of the tables that it may have, by name.
-        required: tables without which its manifest is damaged.
-        schema_version: of the tables, where its manifests have one.
-        further: columns that a table may have behind those of its schema.
-        files: files and folders beside the tables, by path.
-        parts: kind of the releases in its folders.
-        count_faults: gives every way in which the counts of a manifest contradict each other.
-        rules: slugs of its laws, with what it means that one is broken.
-        check: checks its laws in files that are what was written, and gives how much was checked, by what it is;
-            None where these do not allow it.
-        made_from: options of ``kbsource verify`` that name what it was made from, to compare it with; all or none.
-        shown_by: table and column of texts by which ``kbsource show`` finds rows; None where it finds none.
-    """
-
-    name: str
-    format: str
-    made_by: str
+    name: str  #: what one is called, for messages
+    format: str  #: of its manifests, with the version after the last hyphen
+    made_by: str  #: command that makes one
     manifest: type[M]
     tables: Mapping[str, pa.Schema]
-    required: Sequence[str] = ()
-    schema_version: int | None = None
-    further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)
-    files: Sequence[str] = ()
-    parts: Kind[Any] | None = None
-    count_faults: Callable[[M], list[str]] | None = None
-    rules: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ()  #: tables without which its manifest is damaged
+    schema_version: int | None = None  #: of the tables, where its manifests have one
+    further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)  #: columns that tables may have besides
+    files: Sequence[str] = ()  #: files and folders beside the tables
+    parts: Kind[Any] | None = None  #: kind of the releases in its folders
+    count_faults: Callable[[M], list[str]] | None = None  #: ways in which a manifest's counts contradict each other
+    laws: Sequence[Law] = ()
+    claims: Callable[[M], Mapping[str, int]] | None = None
+    """What a manifest says of the tables by name, for the view ``claimed``; fails where it says nothing of the kind."""
+    counted: Mapping[str, str] = field(default_factory=dict)  #: query by what it counts, to say how much was checked
+    views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
-    made_from: Sequence[str] = ()
-    shown_by: tuple[str, str] | None = None
+    """Looks at what no query sees, and counts further; None where files do not allow it."""
+    made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
+    """By option of ``kbsource verify``; all are given, or none."""
+    shown_by: tuple[str, str] | None = None  #: table and column of texts by which ``kbsource show`` finds rows
 
     @property
     def owned(self) -> tuple[str, ...]:
         """Paths of all that a release of the kind may hold beside its manifest."""
         return (*self.tables, *self.files)
 
-    def read(self, path: str, storage: Storage | None = None) -> M:
-        """Gives the manifest of a finished release; of a local one without a storage.
+    def read(self, path: str) -> M:
+        """The manifest of a finished release.
 
         Raises:
             SetupError: there is none, or it is of another kind or version; a DataError for a damaged one.
         """
-        content, where = read_content(path, storage_or_local(path, storage)), join(path, MANIFEST)
+        content, where = read_content(path), join(path, MANIFEST)
         value = parse_content(content, where)
         form = value["format"]
         if _stem(form) != _stem(self.format):
@@ -101,7 +92,7 @@ class Kind(Generic[M]):
         return manifest
 
     def schemas(self, table: str) -> list[pa.Schema]:
-        """Gives every schema that a table of that name may have; none where the kind has no such table."""
+        """Every schema that a table of that name may have; none where the kind has no such table."""
         own = self.tables.get(table)
         if own is None:
             return []
@@ -115,7 +106,7 @@ class ListingKind(Kind[ListingManifest]):
     manifest: type[ListingManifest] = ListingManifest
 
     def listing(self, entries: Sequence[FileEntry], facts: Mapping[str, Any]) -> ListingManifest:
-        """Gives the manifest of a release with these files."""
+        """The manifest of a release with these files."""
         return ListingManifest.of(self.format, entries, facts)
 
 
@@ -127,20 +118,20 @@ def _stem(form: object) -> str:
     return str(form).rpartition("-")[0]
 
 
-def read_content(path: str, storage: Storage) -> bytes:
-    """Gives the content of the manifest of a folder.
+def read_content(path: str) -> bytes:
+    """The content of the manifest of a folder.
 
     Raises:
         SetupError: it has none.
     """
-    if not storage.exists(join(path, MANIFEST)):
-        raise SetupError(f"{path}: {no_release(path, storage)}")
-    with storage.open_read(join(path, MANIFEST)) as file:
+    if not Folder.of(join(path, MANIFEST)).exists():
+        raise SetupError(f"{path}: {no_release(path)}")
+    with Folder.of(join(path, MANIFEST)).open() as file:
         return file.read()
 
 
 def parse_content(content: bytes, where: str) -> dict[str, Any]:
-    """Gives the values of a manifest of any kind; ``where`` names it in errors.
+    """The values of a manifest of any kind; ``where`` names it in errors.
 
     Raises:
         SetupError: it is none; a DataError where it is not even JSON.
@@ -155,7 +146,7 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
 
 
 def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]:
-    """Gives the kind of release whose manifest has this content, in whatever version.
+    """The kind of release whose manifest has this content, in whatever version.
 
     Raises:
         SetupError: it is of none; a DataError where it is damaged.

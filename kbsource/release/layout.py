@@ -16,7 +16,7 @@ import os
 from collections.abc import Collection
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, base_name, is_local, join
+from kbsource.files import Folder, base_name, glob, is_local, join
 
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
@@ -33,12 +33,12 @@ EXTRA = frozenset(
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:
-    """Gives a shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
+    """A shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
     return f"{table}/{table}-{shard:05d}-of-{n_shards:05d}.parquet"
 
 
 def table_of(file: str) -> str | None:
-    """Gives the table that a path of ``shard_path`` is of, in a folder of releases too; None for another file.
+    """The table that a path of ``shard_path`` is of, in a folder of releases too; None for another file.
 
     >>> table_of("fever/dev/misses/misses-00000-of-00001.parquet"), table_of("report.json")
     ('misses', None)
@@ -47,29 +47,29 @@ def table_of(file: str) -> str | None:
 
 
 def index_path(file: str) -> str:
-    """Gives an index file's path in the release: ``index/titles.arrow``."""
+    """An index file's path in the release: ``index/titles.arrow``."""
     return f"{INDEX}/{base_name(file)}"
 
 
-def no_release(output: str, storage: Storage) -> str:
-    """Gives why a folder without a manifest is no release, and what to do."""
-    if storage.exists(join(output, BUILDING)):
+def no_release(output: str) -> str:
+    """Why a folder without a manifest is no release, and what to do."""
+    if Folder.of(join(output, BUILDING)).exists():
         return "no finished release, what began to write it did not come to its end; run the same command again"
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "no folder; name the folder of a release"
-    if not stored_files(output, storage):
+    if not stored_files(output):
         return "no such folder, or an empty one, so no finished release; check the path"
     return f"no {MANIFEST}, so no finished release; make it, or name another folder"
 
 
-def stored_files(output: str, storage: Storage) -> list[str]:
-    """Gives the path of every file below a folder, relative to it, sorted."""
+def stored_files(output: str) -> list[str]:
+    """The path of every file below a folder, relative to it, sorted."""
     prefix = output.rstrip("/") + "/"
-    return sorted(path.removeprefix(prefix) for path in storage.glob(globbing.escape(prefix) + "**"))
+    return sorted(path.removeprefix(prefix) for path in glob(globbing.escape(prefix) + "**"))
 
 
 def is_in(file: str, names: Collection[str]) -> bool:
-    """Says whether a file is one of these, or lies in a folder that is.
+    """Whether a file is one of these, or lies in a folder that is.
 
     >>> is_in("fever/dev/report.json", ["fever/dev"]), is_in("fever/development.json", ["fever/dev"])
     (True, False)
@@ -77,18 +77,16 @@ def is_in(file: str, names: Collection[str]) -> bool:
     return any(file == name or file.startswith(f"{name}/") for name in names)
 
 
-def check_output(output: str, storage: Storage, *, kept: Collection[str] = ()) -> None:
+def check_output(output: str, *, kept: Collection[str] = ()) -> None:
     """Finds before any long work that nothing may be written to a folder.
 
     Args:
-        output: the folder.
-        storage: of it.
         kept: folders in it that are finished by themselves and stay as they are.
 
     Raises:
         SetupError: it holds something finished, or files that no run of ours put there.
     """
-    files = [file for file in stored_files(output, storage) if not is_in(file, kept)]
+    files = [file for file in stored_files(output) if not is_in(file, kept)]
     if MANIFEST in files:
         raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
     if files and not any(mark in files for mark in MARKS):
@@ -96,5 +94,5 @@ def check_output(output: str, storage: Storage, *, kept: Collection[str] = ()) -
 
 
 def foreign_file(output: str, file: str) -> SetupError:
-    """Gives what says that a folder holds a file that no run of ours put there."""
+    """What says that a folder holds a file that no run of ours put there."""
     return SetupError(f"{output}: neither empty nor the remains of a run (it holds {file}); choose an empty folder.")

@@ -6,24 +6,26 @@ It holds no clock, no host name and no absolute path: the same inputs, code and 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import importlib.util
 import json
-import types
+import subprocess
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kbsource import __version__
 from kbsource.errors import DataError
-from kbsource.files import Storage, base_name, join, sha256_of
+from kbsource.files import Folder, base_name, join
 from kbsource.release.layout import MANIFEST, stored_files, table_of
 
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
-SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json", ".lua"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,6 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """What made the bytes: versions, and the sha256 over the source files of the three packages."""
-
-    kbsource: str
-    python: str
-    pyarrow: str
-    mwparserfromhell: str
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class InnerRelease:
     """A release in a folder of this one: the folder, and the sha256 that its manifest has of itself."""
 
@@ -66,35 +57,33 @@ class InnerRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What the manifests of all kinds have in common: the format, and every file. A kind adds what else it says.
+    """What the manifests of all kinds have in common: the format, and every file. A kind adds what else it says."""
 
-    Attributes:
-        format: name and version of the kind's layout.
-        tables: files of each table in order.
-        files: the files that are no tables.
-    """
-
-    format: str
-    tables: dict[str, tuple[FileEntry, ...]]
-    files: tuple[FileEntry, ...] = ()
+    format: str  #: name and version of the kind's layout
+    tables: dict[str, tuple[FileEntry, ...]]  #: files of each table in order
+    files: tuple[FileEntry, ...] = ()  #: the files that are no tables
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
         """Releases in folders of this one."""
         return ()
 
+    def made_from(self, fact: str = "release") -> str | None:
+        """The sha256 of the manifest of a release that this was made from; None where that is not said."""
+        return None
+
     def entries(self) -> Iterator[FileEntry]:
-        """Gives every file."""
+        """Every file."""
         for entries in self.tables.values():
             yield from entries
         yield from self.files
 
     def n_rows(self, table: str) -> int:
-        """Gives the rows of a table; 0 where there is no such table."""
+        """The rows of a table; 0 where there is no such table."""
         return sum(entry.rows or 0 for entry in self.tables.get(table, ()))
 
     def to_json(self) -> dict[str, Any]:
-        """Gives all of it as JSON values."""
+        """All of it as JSON values."""
         raise NotImplementedError
 
     @classmethod
@@ -112,24 +101,18 @@ class Manifest:
         return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Gives the file's content: JSON with sorted keys, two spaces, a newline at the end."""
+        """The file's content: JSON with sorted keys, two spaces, a newline at the end."""
         return canonical_json({**self.to_json(), "manifest_sha256": self.sha256})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedManifest(Manifest):
-    """A manifest whose every field has a type: of pages and of Wikidata. In the file ``files`` are called ``index``.
+    """A manifest whose every field has a type: of pages and of Wikidata. In the file ``files`` are called ``index``."""
 
-    Attributes:
-        schema_version: of the tables.
-        inputs: files that were read.
-        options: options that decide the bytes, as JSON values.
-    """
-
-    schema_version: int
-    code: Code
+    schema_version: int  #: of the tables
+    code: dict[str, str]
     inputs: tuple[InputFile, ...]
-    options: dict[str, Any]
+    options: dict[str, Any]  #: options that decide the bytes, as JSON values
 
     def to_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)
@@ -140,26 +123,22 @@ class TypedManifest(Manifest):
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
-        if "files" in values:
-            raise DataError(f"{where}: missing or unknown ['files']; {DAMAGED}")
-        renamed = {("files" if name == "index" else name): value for name, value in values.items()}
-        result: typing.Self = typed_value(renamed, cls, where)
-        return result
+        known = {one.name for one in dataclasses.fields(cls)} - {"files"} | {"index"}
+        if odd := sorted(values.keys() ^ known):
+            raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
+        return typed_value({**values, "files": _with_rows(values["index"])}, cls, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingManifest(Manifest):
-    """A manifest of JSON values beside one list of all files: of everything that is made from pages and Wikidata.
+    """A manifest of JSON values beside one list of all files: of everything that is made from pages and Wikidata."""
 
-    Attributes:
-        facts: what it says beside format and files: ``release``, ``inputs``, ``options``, ``counts``, ….
-    """
-
+    #: what it says beside format and files: ``release``, ``inputs``, ``options``, ``counts``, …
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, form: str, entries: Iterable[FileEntry], facts: Mapping[str, Any]) -> typing.Self:
-        """Gives the manifest of a format for these files, in the order of their paths."""
+        """The manifest of a format for these files, in the order of their paths."""
         tables: dict[str, list[FileEntry]] = {}
         files: list[FileEntry] = []
         for entry in sorted(entries, key=lambda entry: entry.file):
@@ -170,12 +149,10 @@ class ListingManifest(Manifest):
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
-        return tuple(InnerRelease(**part) for part in self.facts.get("alignments", ()))
+        return msgspec.convert(self.facts.get("alignments", ()), tuple[InnerRelease, ...])
 
-    @property
-    def made_from(self) -> str | None:
-        """Names the release of pages that this was made from; None where that is not said."""
-        sha256: str | None = (self.facts.get("release") or {}).get("manifest_sha256")
+    def made_from(self, fact: str = "release") -> str | None:
+        sha256: str | None = (self.facts.get(fact) or {}).get("manifest_sha256")
         return sha256
 
     def to_json(self) -> dict[str, Any]:
@@ -185,7 +162,7 @@ class ListingManifest(Manifest):
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
-        entries = typed_value(values.get("files", []), tuple[FileEntry, ...], f"{where}: files")
+        entries = typed_value(_with_rows(values.get("files", [])), tuple[FileEntry, ...], f"{where}: files")
         facts = {name: value for name, value in values.items() if name not in ("format", "files")}
         typed_value(facts.get("alignments", []), tuple[InnerRelease, ...], f"{where}: alignments")
         return cls.of(values["format"], entries, facts)
@@ -196,58 +173,51 @@ def canonical_json(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
 
 
-def code_facts() -> Code:
-    """Gives the versions of this installation and the hash of its source files."""
+@functools.cache
+def _code_facts() -> dict[str, str]:
     import platform
-
-    return Code(
-        kbsource=__version__,
-        python=".".join(platform.python_version_tuple()[:2]),
-        pyarrow=_version("pyarrow"),
-        mwparserfromhell=_version("mwparserfromhell"),
-        sha256=_source_hash(),
-    )
-
-
-def _version(distribution: str) -> str:
-    """Gives the version of a distribution; none where it is not installed, as one that is not needed need not be."""
     from importlib import metadata  # takes a while, and readers do without
 
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "none"
+    found = {}
+    for distribution in ("pyarrow", "mwparserfromhell"):
+        with suppress(metadata.PackageNotFoundError):
+            found[distribution] = metadata.version(distribution)
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"kbsource": _version(), "python": python, "pyarrow": "none", "mwparserfromhell": "none", **found}
 
 
-def _source_hash() -> str:
-    """Gives the sha256 over path and content of every source file of the three packages, in order of path."""
-    digest = hashlib.sha256()
-    for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
-        for root in sorted(spec.submodule_search_locations or ()) if spec else ():
-            for path in sorted(Path(root).rglob("*")):
-                if path.suffix in SOURCE_SUFFIXES and path.is_file():
-                    content = path.read_bytes()
-                    name = f"{package}/{path.relative_to(root).as_posix()}"
-                    digest.update(f"{name}\n{len(content)}\n".encode() + content)
-    return digest.hexdigest()
+def code_facts() -> dict[str, str]:
+    """What made the bytes: the versions of kbsource, Python, pyarrow and mwparserfromhell, ``none`` where one is not
+    installed. That of a checkout with changes that are not committed ends in ``+changed``."""
+    return dict(_code_facts())
 
 
-def input_files(paths: Iterable[str], storage: Storage) -> list[InputFile]:
-    """Gives the files that were read, those of folders by their path in it; a release by its manifest alone."""
+def _version() -> str:
+    checkout = Path(__file__).parents[2]
+    if not (checkout / ".git").exists():
+        return __version__
+    command = ["git", "-C", str(checkout), "status", "--porcelain", "--", *PACKAGES]
+    with suppress(OSError):
+        changed = subprocess.run(command, capture_output=True, check=False)
+        return f"{__version__}+changed" if changed.stdout else __version__
+    return __version__
+
+
+def input_files(paths: Iterable[str]) -> list[InputFile]:
+    """The files that were read, those of folders by their path in it; a release by its manifest alone."""
     result = []
     for path in paths:
         manifest = join(path, MANIFEST)
-        if storage.exists(manifest):
+        if Folder.of(manifest).exists():
             result.append((f"{base_name(path)}/{MANIFEST}", manifest))
             continue
-        inside = stored_files(path, storage)
+        inside = stored_files(path)
         result += [(f"{base_name(path)}/{name}", join(path, name)) for name in inside] or [(base_name(path), path)]
-    return [InputFile(name, storage.size(path), sha256_of(storage, path)) for name, path in result]
+    return [InputFile(name, Folder.of(path).size(), Folder.of(path).sha256()) for name, path in result]
 
 
 def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
-    """Gives every table whose rows are not as many as counted."""
+    """Every table whose rows are not as many as counted."""
     return [
         f"table {table} has {manifest.n_rows(table)} rows, the counts say {n_wanted}"
         for table, n_wanted in expected.items()
@@ -255,18 +225,23 @@ def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
     ]
 
 
-class Counted(typing.Protocol):
-    """Records of an input: how many were read (the first field), and what became of them, with those rejected."""
+class Counted:
+    """Records of an input, as a dataclass: how many were read (the first field), and what became of them."""
+
+    __slots__ = ()
+    rejected: dict[str, int]  #: by reason
 
     @property
-    def n_rejected(self) -> int: ...
+    def n_rejected(self) -> int:
+        """Those rejected, for any reason."""
+        return sum(self.rejected.values())
 
 
 Summed = typing.TypeVar("Summed", bound=Counted)
 
 
 def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:
-    """Gives every way in which counts contradict each other: what was read is the sum of what became of it, and the
+    """Every way in which counts contradict each other: what was read is the sum of what became of it, and the
     totals are the sum of the inputs."""
     faults = []
     for name, one in [*sorted(counts.items()), ("all inputs", totals)]:
@@ -281,10 +256,9 @@ def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> li
 
 
 def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
-    """Gives the sum, field by field, of dataclasses of numbers and of numbers by reason.
+    """The sum, field by field, of dataclasses of numbers and of numbers by reason.
 
     Args:
-        counts: to add up.
         zero: one of them with nothing counted.
     """
     total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
@@ -298,29 +272,23 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
     return type(zero)(**total)
 
 
-def typed_value(value: Any, wanted: Any, where: str) -> Any:
-    """Gives a JSON value as the annotated type; ``where`` names it in errors.
+T = typing.TypeVar("T")
+
+
+def typed_value(value: Any, wanted: type[T], where: str) -> T:
+    """A JSON value as the annotated type; ``where`` names it in errors. Fields that are unknown are left out.
 
     Raises:
-        DataError: a field is missing, unknown or of another type.
+        DataError: a field is missing or of another type.
     """
-    if wanted is Any:
-        return value
-    if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
-        hints = typing.get_type_hints(wanted)
-        if wanted is FileEntry and isinstance(value, dict):
-            value = {"rows": None, **value}
-        if not isinstance(value, dict) or set(value) != set(hints):
-            odd = sorted(set(value) ^ set(hints)) if isinstance(value, dict) else type(value).__name__
-            raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
-        return wanted(**{name: typed_value(value[name], hint, f"{where}: {name}") for name, hint in hints.items()})
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    if origin is types.UnionType:
-        return None if value is None else typed_value(value, arguments[0], where)
-    if origin is tuple and isinstance(value, list):
-        return tuple(typed_value(one, arguments[0], f"{where}[{number}]") for number, one in enumerate(value))
-    if origin is dict and isinstance(value, dict):
-        return {name: typed_value(one, arguments[1], f"{where}[{name!r}]") for name, one in value.items()}
-    if type(value) is wanted:
-        return value
-    raise DataError(f"{where}: {value!r} is not {wanted}; {DAMAGED}")
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}; {DAMAGED}") from error
+
+
+def _with_rows(files: Any) -> Any:
+    """Files as JSON, those that count nothing too."""
+    if not isinstance(files, list):
+        return files
+    return [{"rows": None, **file} if isinstance(file, dict) else file for file in files]

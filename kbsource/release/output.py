@@ -5,20 +5,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import threading
 import time
+import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import asdict
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Storage, atomic_write, is_local, join
+from kbsource.files import Folder, is_local, join
 from kbsource.identity import stable_sha256
-from kbsource.release.intact import file_fault
-from kbsource.release.kind import Kind, M
+from kbsource.release.kind import Kind
+from kbsource.release.laws import M
 from kbsource.release.layout import (
     BUILDING,
     EXTRA,
@@ -31,6 +29,7 @@ from kbsource.release.layout import (
     stored_files,
 )
 from kbsource.release.manifest import code_facts
+from kbsource.release.reader import file_fault
 
 BEAT_S = 15.0
 """How often a run shows in a bucket that it is alive."""
@@ -40,16 +39,12 @@ _UNFINISHED = (".tmp", ".unnamed")
 _NOTE = "written while a job runs; without a manifest.json this folder is not finished"
 
 
-def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: Collection[str] = ()) -> None:
+def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = ()) -> None:
     """Checks what was written against the manifest, writes the manifest, and removes marks and staging.
 
     Killed before the manifest has its name, there is no release; killed after it, there is a whole one.
 
     Args:
-        kind: of the release.
-        manifest: of it.
-        output: its folder.
-        storage: of the folder.
         kept: folders in it that are finished by themselves.
 
     Raises:
@@ -58,41 +53,32 @@ def commit(kind: Kind[M], manifest: M, output: str, storage: Storage, *, kept: C
     if kind.count_faults is not None and (faults := kind.count_faults(manifest)):
         raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
-    found = set(stored_files(output, storage)) - {entry.file for entry in entries}
+    found = set(stored_files(output)) - {entry.file for entry in entries}
     if extra := sorted(file for file in found if not is_in(file, (MANIFEST, *MARKS, STAGING, *EXTRA, *kept))):
         raise SetupError(f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); make it again.")
     for entry in entries:
-        if (fault := file_fault(output, entry, storage, hashes=False)) is not None:
+        if (fault := file_fault(output, entry, hashes=False)) is not None:
             said = "was not written" if fault[0] == "missing" else f"has {fault[1]}"
             raise SetupError(f"{output}: {entry.file} {said}; make it again.")
-    with atomic_write(storage, join(output, MANIFEST)) as file:
+    with Folder.of(join(output, MANIFEST)).create() as file:
         file.write(manifest.to_bytes())
-    storage.delete_tree(join(output, STAGING))
-    with suppress(OSError):  # while a mark is renewed it may go under one's hands; ReleaseFolder removes what stays
-        for mark in MARKS:
-            storage.delete_tree(join(output, mark))
+    Folder.of(join(output, STAGING)).delete()
+    for mark in MARKS:
+        Folder.of(join(output, mark)).delete()
 
 
 class ReleaseFolder:
     """The folder of a release while it is made. A context: the folder is locked in it, against a second run.
 
-    A run that dies leaves no lock behind: on a local disk the system drops it, in a bucket the mark is no longer
-    renewed. What a dead run left is kept where the job is the same one, so that what was done is not done again, and
-    removed where it is another.
+    A run that dies leaves no lock behind: on a local disk the system drops it; in a store see ``_Lease``. What it left
+    is kept where the job is the same one, so that what was done is not done again, and removed where it is another.
 
     Args:
         folder: absolute path; made here.
-        storage: of the folder.
-        kind: of the release.
         job: JSON values that decide its bytes, as the code does: the inputs with their hashes, the options. None for
             work of seconds, which is begun anew.
         further: paths that are written beside those that the kind has.
         kept: folders in it that are finished by themselves and stay as they are.
-
-    Attributes:
-        folder: as given.
-        staging: folder for what is only needed while the job runs.
-        is_resumed: a run of the same job was here before.
 
     Raises:
         SetupError: the folder holds something finished or foreign, or another run writes to it.
@@ -101,7 +87,6 @@ class ReleaseFolder:
     def __init__(
         self,
         folder: str,
-        storage: Storage,
         *,
         kind: Kind[Any],
         job: object = None,
@@ -109,23 +94,22 @@ class ReleaseFolder:
         kept: Collection[str] = (),
     ) -> None:
         self.folder = folder
-        self.staging = join(folder, STAGING)
-        self.is_resumed = False
-        self._storage = storage
+        self.staging = join(folder, STAGING)  #: folder for what is only needed while the job runs
+        self.is_resumed = False  #: a run of the same job was here before
         self._owned, self._kept = (*kind.owned, *further), kept
-        self._job = None if job is None else stable_sha256(json.dumps([job, asdict(code_facts())], sort_keys=True))
+        self._job = None if job is None else stable_sha256(json.dumps([job, code_facts()], sort_keys=True))
         self._mark = join(folder, BUILDING)
         self._lock: BinaryIO | None = None
-        self._heart: _Heart | None = None
+        self._lease: _Lease | None = None
 
     def __enter__(self) -> ReleaseFolder:
-        check_output(self.folder, self._storage, kept=self._kept)
+        check_output(self.folder, kept=self._kept)
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)
-        elif any(self._storage.exists(join(self.folder, mark)) for mark in MARKS):
-            _wait_for_silence(self._mark, self.folder, self._storage)
+        else:
+            self._lease = _Lease(Folder.of(self._mark))
         try:
-            check_output(self.folder, self._storage, kept=self._kept)  # it may have been finished meanwhile
+            check_output(self.folder, kept=self._kept)  # it may have been finished meanwhile
             self._take_over()
         except BaseException:
             self._unlock()
@@ -133,39 +117,32 @@ class ReleaseFolder:
         return self
 
     def _take_over(self) -> None:
-        marks = [_read_mark(join(self.folder, mark), self._storage) for mark in MARKS]
-        before = next((mark["job"] for mark in marks if mark.get("job") is not None), None)
+        before = (_parse_mark(Folder.of(self._mark).read()) if self._lease is None else self._lease.mark).get("job")
         self.is_resumed = before is not None and before == self._job
         found = self._files()
         left = [file for file in found if file.endswith(_UNFINISHED)]
         if not self.is_resumed:
             left += [name for name in (*self._owned, STAGING) if any(is_in(file, (name,)) for file in found)]
         for name in left:
-            self._storage.delete_tree(join(self.folder, name))
-        mark = {"note": _NOTE, "job": self._job, "run": f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"}
+            Folder.of(join(self.folder, name)).delete()
         if self._lock is not None:
             self._lock.truncate(0)
-            self._lock.write(json.dumps(mark).encode())
+            self._lock.write(json.dumps({"note": _NOTE, "job": self._job}).encode())
             self._lock.flush()
-        else:
-            self._heart = _Heart(self._mark, mark, self._storage)
+        elif self._lease is not None:
+            self._lease.hold(self._job)
         if odd := [file for file in self._files() if not is_in(file, (*self._owned, *MARKS, STAGING))]:
             raise foreign_file(self.folder, odd[0])
 
     def _files(self) -> list[str]:
-        return [file for file in stored_files(self.folder, self._storage) if not is_in(file, self._kept)]
+        return [file for file in stored_files(self.folder) if not is_in(file, self._kept)]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._unlock()
 
     def _unlock(self) -> None:
-        if self._heart is not None:
-            self._heart.stop()
-        if self._storage.exists(join(self.folder, MANIFEST)):  # a beat may have crossed with the commit
-            for mark in MARKS:
-                self._storage.delete_tree(join(self.folder, mark))
+        if self._lease is not None:
+            self._lease.release()
         if self._lock is not None:
             self._lock.close()
 
@@ -181,51 +158,111 @@ def _locked(path: str, folder: str) -> BinaryIO:
     return file
 
 
-def _read_mark(path: str, storage: Storage) -> dict[str, Any]:
-    """Gives the content of a mark; nothing for one that is none of this form, or that was not written to its end."""
-    if not storage.exists(path):
-        return {}
-    with storage.open_read(path) as file, suppress(ValueError, RecursionError):
-        value = json.loads(file.read())
+def _parse_mark(content: bytes) -> dict[str, Any]:
+    """What a mark says; nothing for one that is none of this form, or that was not written to its end."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(content)
         return value if isinstance(value, dict) else {}
     return {}
-
-
-def _wait_for_silence(path: str, folder: str, storage: Storage) -> None:
-    before = _read_mark(path, storage)
-    time.sleep(SILENCE_S)
-    if _read_mark(path, storage) != before:
-        raise _in_use(folder)
 
 
 def _in_use(folder: str) -> SetupError:
     return SetupError(f"{folder}: another run is writing it; wait until it has ended, or choose another folder.")
 
 
-class _Heart:
-    """Renews the mark in a bucket until it is stopped, or until another run has taken the folder or finished it."""
+class _Lease:
+    """The mark of a run in a store: created where there is none, and written over only as it was read.
 
-    def __init__(self, path: str, mark: dict[str, Any], storage: Storage) -> None:
-        self._path, self._mark, self._storage = path, mark, storage
+    So of all runs that begin or take over at one moment one succeeds. A mark says whose it is. That its run is dead is
+    known at once of one that ended, or that ran on this machine; of one elsewhere once it was not renewed for
+    ``SILENCE_S``, whatever the clocks say.
+
+    Raises:
+        SetupError: another run is writing the folder.
+    """
+
+    def __init__(self, file: Folder) -> None:
+        self._file = file
+        self._own: dict[str, Any] = {
+            "note": _NOTE,
+            "run": uuid.uuid4().hex,
+            "machine": _machine(),
+            "process": _process(os.getpid()),
+        }
         self._is_over = threading.Event()
-        self._n_beats = 0
-        self._write()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self._thread.start()
+        self._renewing: threading.Thread | None = None
+        self.mark: dict[str, Any] = {}  #: what the run before left
+        tag = file.write_new(json.dumps(self._own).encode())
+        if tag is None:
+            tag = self._taken_over()
+        self._tag = tag
 
-    def _write(self) -> None:
-        with atomic_write(self._storage, self._path) as file:
-            file.write(json.dumps({**self._mark, "beat": self._n_beats}).encode())
-        self._n_beats += 1
+    def _taken_over(self) -> str:
+        with suppress(FileNotFoundError):  # it has just ended well
+            content, tag = self._file.read_tagged()
+            self.mark = _parse_mark(content)
+            if self._is_dead(tag):
+                # Until its remains are gone they are those of its job.
+                self._own["job"] = self.mark.get("job")
+                taken = self._file.replace(json.dumps(self._own).encode(), tag)
+                if taken is not None:
+                    return taken
+        raise _in_use(str(self._file.parent))
 
-    def _beat(self) -> None:
+    def _is_dead(self, tag: str) -> bool:
+        if self.mark.get("run") is None:
+            return True  # it ended
+        if self.mark.get("machine") == _machine() != "":
+            before: list[int] = self.mark["process"]
+            return before != _process(before[0])
+        time.sleep(SILENCE_S)
+        return self._file.read_tagged()[1] == tag
+
+    def hold(self, job: str | None) -> None:
+        """Says which job it is, and renews the mark from now on."""
+        self._own["job"] = job
+        self._write({"beat": 0})
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+        self._renewing.start()
+
+    def _write(self, further: dict[str, Any]) -> bool:
+        content = json.dumps({**self._own, **further}).encode()
+        written = self._file.replace(content, self._tag)
+        if written is None:  # somebody wrote it: another run, or this one, without an answer
+            found, written = self._file.read_tagged()
+            if _parse_mark(found).get("run") != self._own["run"]:
+                return False
+        self._tag = written
+        return True
+
+    def _renew(self) -> None:
+        n_beats = 0
         while not self._is_over.wait(BEAT_S):
-            # A store that is out of reach for a while is no reason to stop: the next beat may come through.
+            n_beats += 1
+            # A store that is out of reach for a while is no reason to stop: the next one may come through.
             with suppress(OSError):
-                if _read_mark(self._path, self._storage).get("run") != self._mark["run"]:
+                if not self._write({"beat": n_beats}):
                     return
-                self._write()
 
-    def stop(self) -> None:
+    def release(self) -> None:
+        """Ends the lease; the mark, where the release was not committed, says that its run has ended."""
         self._is_over.set()
-        self._thread.join()
+        if self._renewing is not None:
+            self._renewing.join()
+        with suppress(OSError):  # committed, or taken over; or out of reach, and then it is not renewed
+            self._write({"run": None})
+
+
+def _machine() -> str:
+    """What tells where a number of a process means the same one; empty where that is not known."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read().strip()}/{os.stat('/proc/self/ns/pid').st_ino}"
+    return ""
+
+
+def _process(pid: int) -> list[int]:
+    """A process by number and start time, which is 0 where it has ended."""
+    with suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        state, *numbers = file.read().rpartition(")")[2].split()
+        return [pid, 0 if state in "ZX" else int(numbers[18])]
+    return [pid, 0]

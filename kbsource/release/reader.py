@@ -1,14 +1,16 @@
-"""Reading the tables of a release of any kind."""
+"""Reading the files of a release of any kind, and whether they are what its manifest says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.files import LocalStorage, ReadableStorage, Storage, check_regular, join
+from kbsource.errors import SetupError
+from kbsource.files import Folder, check_regular, glob, join
+from kbsource.release.manifest import FileEntry
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -25,50 +27,51 @@ def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
     return pq.ParquetFile(source, page_checksum_verification=True, **options)
 
 
-def open_table(path: str, storage: Storage) -> pq.ParquetFile:
+def open_table(path: str | Folder) -> pq.ParquetFile:
     """Opens a Parquet file for reading row groups here and there: mapped where it is local, else by ranges of bytes.
 
     ``close(force=True)`` closes it.
     """
-    if isinstance(storage, LocalStorage) and storage.maps_tables:
-        check_regular(path)
-        return parquet_file(path, memory_map=True)
-    return parquet_file(storage.open_ranges(path), pre_buffer=True)
+    file = Folder.of(path)
+    if file.is_local and file.is_mapped:
+        check_regular(file.url)
+        return parquet_file(file.url, memory_map=True)
+    return parquet_file(file.open_ranges(), pre_buffer=True)
 
 
 @contextmanager
-def opened_table(path: str, storage: Storage) -> Iterator[pq.ParquetFile]:
+def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
     """Opens a file as ``open_table`` does, and closes it."""
-    file = open_table(path, storage)
+    file = open_table(path)
     try:
         yield file
     finally:
         file.close(force=True)
 
 
-def row_groups(path: str, storage: ReadableStorage, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Gives the row groups of a file in order, one in memory; ``columns`` or all of them."""
-    with storage.open_read(path) as file, parquet_file(file) as parquet:
+def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of a file in order, one in memory; ``columns`` or all of them."""
+    with Folder.of(path).open() as file, parquet_file(file) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
 
 
-def read_table(output: str, table: str, storage: Storage) -> Iterator[dict[str, Any]]:
-    """Gives the rows of a table in order, one row group in memory."""
-    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
-        for group in row_groups(path, storage):
+def read_table(output: str, table: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table in order, one row group in memory."""
+    for path in glob(join(output, table, f"{table}-*.parquet")):
+        for group in row_groups(path):
             yield from group.to_pylist()
 
 
-def rows_with(output: str, table: str, column: str, value: str | int, storage: Storage) -> Iterator[dict[str, Any]]:
-    """Gives the rows of a table that have a value in a column of text or integers, in order; one row group in memory.
+def rows_with(output: str, table: str, column: str, value: str | int) -> Iterator[dict[str, Any]]:
+    """The rows of a table that have a value in a column of text or integers, in order; one row group in memory.
 
     Row groups whose statistics say that they have no such value are not read.
     """
     import pyarrow.compute as pc  # takes a while, and few readers need it
 
-    for path in storage.glob(join(output, table, f"{table}-*.parquet")):
-        with opened_table(path, storage) as file:
+    for path in glob(join(output, table, f"{table}-*.parquet")):
+        with opened_table(path) as file:
             number = [leaf.path for leaf in file.schema].index(column)
             for group in range(file.metadata.num_row_groups):
                 known = file.metadata.row_group(group).column(number).statistics
@@ -76,3 +79,44 @@ def rows_with(output: str, table: str, column: str, value: str | int, storage: S
                     continue
                 rows = file.read_row_group(group, use_threads=False)
                 yield from rows.filter(pc.equal(rows[column], value)).to_pylist()
+
+
+def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str] | None:
+    """The rule that a file breaks, and what was seen; None for one that is what was written.
+
+    Args:
+        hashes: the file is read; else its size must do.
+    """
+    path = join(folder, entry.file)
+    if not Folder.of(path).exists():
+        return "missing", "fetch or make the release again"
+    if (size := Folder.of(path).size()) != entry.bytes:
+        return "size", f"{size} bytes, {entry.bytes} were written"
+    if hashes and (digest := Folder.of(path).sha256()) != entry.sha256:
+        return "sha256", f"{digest}, {entry.sha256} was written"
+    return None
+
+
+def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
+    """Raises where a file of a release is missing or was cut off, before work that takes hours.
+
+    Raises:
+        SetupError: names the first such file, and the remedy.
+    """
+    _check(folder, entries, hashes=False)
+
+
+def check_hashes(folder: str, entries: Iterable[FileEntry]) -> None:
+    """Raises where a file of a release is not as it was written; reads all of them. The rest as ``check_sizes``."""
+    _check(folder, entries, hashes=True)
+
+
+def _check(folder: str, entries: Iterable[FileEntry], *, hashes: bool) -> None:
+    for entry in entries:
+        if (fault := file_fault(folder, entry, hashes=hashes)) is not None:
+            rule, seen = fault
+            said = "is missing" if rule == "missing" else f"has {seen}"
+            if hashes:
+                said = f"is not as it was written ({rule})"
+            path = join(folder, entry.file)
+            raise SetupError(f"{path} {said}; fetch or make the release again, and check it with kbsource verify.")

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Generic
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbsource.errors import SetupError
-from kbsource.files import CHUNK_BYTES, Storage, join, sha256_of, storage_or_local
-from kbsource.release.findings import RULES, Finding, Findings
-from kbsource.release.intact import file_fault
-from kbsource.release.kind import Kind, M, kind_of, read_content
+from kbsource.files import CHUNK_BYTES, Folder, join
+from kbsource.release.kind import Kind, kind_of, read_content
+from kbsource.release.laws import COMMON, Checking, Finding, Findings, check
 from kbsource.release.layout import EXTRA, MANIFEST, is_in, stored_files, table_of
 from kbsource.release.manifest import FileEntry, Manifest
-from kbsource.release.reader import opened_table
+from kbsource.release.reader import check_hashes, file_fault, opened_table
+from kbsource.release.sql import MEMORY_MB, add_release, add_tables, connected
 from kbsource.release.writer import is_id
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found, by file and rule; a sound release has no findings.
-
-    Attributes:
-        kind: name of the kind of release; empty where the manifest does not tell.
-        n_files, n_bytes: files hashed and their size.
-        n_rows: rows of tables and lines of other files.
-        counts: how much the laws were checked in, by what it is.
-        has_texts: it was compared with what it was made from.
-        extra: files and folders that were added on purpose, see ``layout.EXTRA``.
-    """
+    """What was found, by file and rule; a sound release has no findings."""
 
     findings: tuple[Finding, ...]
-    kind: str
+    kind: str  #: empty where the manifest does not tell
     n_files: int
     n_bytes: int
-    n_rows: int
-    counts: Mapping[str, int]
-    has_texts: bool
-    extra: tuple[str, ...]
+    n_rows: int  #: of tables, and lines of other files
+    counts: Mapping[str, int]  #: how much the laws were asked of, by what it is
+    has_texts: bool  #: it was compared with what it was made from
+    extra: tuple[str, ...]  #: files and folders that were added on purpose, see ``layout.EXTRA``
 
     @property
     def is_sound(self) -> bool:
@@ -53,54 +45,55 @@ class VerifyReport:
 def verify(
     path: str,
     kinds: Sequence[Kind[Any]],
-    storage: Storage | None = None,
     *,
     sources: Mapping[str, str] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    memory_mb: int = MEMORY_MB,
+    on_progress: Progress = lambda done, total: None,
 ) -> VerifyReport:
     """Checks a release and gives everything that is wrong with it.
 
-    Files are hashed first; rows, columns and laws are then checked in those that are what was written. Memory: one row
-    group, and what the laws of the kind take.
+    Files are hashed first; rows, columns and laws are then checked in those that are what was written.
 
     Args:
-        path: folder of the release.
-        kinds: that it may be of.
-        storage: of all folders; None for the local file system.
         sources: folders that it was made from, to be compared with, by a name in ``Kind.made_from``.
+        memory_mb: that asking for laws takes at most, in MB; what needs more goes to the disk.
         on_progress: told the bytes done and the bytes to do: every file once for its hash, once for what is in it.
 
     Raises:
-        SetupError: the folder holds no finished release, or ``sources`` are not what it was made from.
+        SetupError: a store does not answer, the folder holds no finished release, or ``sources`` are not what it was
+            made from.
     """
-    storage, sources = storage_or_local(path, storage), sources or {}
-    content = read_content(path, storage)
-    found = Findings({**RULES, **{slug: meaning for kind in kinds for slug, meaning in kind.rules.items()}})
+    sources = sources or {}
+    for folder in sources.values():
+        Folder.of(folder).reached()
+    content = read_content(path)
+    found = Findings([*COMMON, *(law for kind in kinds for law in kind.laws)])
     kind = None
     try:
         kind = kind_of(content, join(path, MANIFEST), kinds)
-        manifest = kind.read(path, storage)
+        manifest = kind.read(path)
     except SetupError as error:
         if sources and kind is None:
             raise
         found.add(MANIFEST, "manifest", str(error))
         return VerifyReport(found.sorted(), kind.name if kind else "", 1, len(content), 0, {}, False, ())
-    _check_sources(path, kind, sources, kinds)
-    checking = Checking(path, kind, manifest, storage, found=found, sources=sources, on_progress=on_progress)
-    counts = checking.run()
-    return VerifyReport(
-        found.sorted(),
-        kind.name,
-        len(checking.entries),
-        checking.n_bytes,
-        checking.n_rows,
-        counts or {},
-        bool(sources) and counts is not None,
-        tuple(checking.extra),
-    )
+    _check_sources(path, kind, manifest, sources, kinds)
+    files = _Files(path, found)
+    files.list_release(kind, manifest, "")
+    files.check_stored(on_progress)
+    for fault in kind.count_faults(manifest) if kind.count_faults is not None else ():
+        found.add(MANIFEST, "counts", fault)
+    files.check_rows()
+    counts = _check_laws(kind, manifest, files, sources, memory_mb)
+    on_progress(2 * files.n_bytes, 2 * files.n_bytes)
+    has_texts = bool(sources) and counts is not None
+    n_files, extra = len(files.entries), tuple(files.extra)
+    return VerifyReport(found.sorted(), kind.name, n_files, files.n_bytes, files.n_rows, counts or {}, has_texts, extra)
 
 
-def _check_sources(path: str, kind: Kind[Any], sources: Mapping[str, str], kinds: Iterable[Kind[Any]]) -> None:
+def _check_sources(
+    path: str, kind: Kind[Any], manifest: Manifest, sources: Mapping[str, str], kinds: Iterable[Kind[Any]]
+) -> None:
     if odd := [name for name in sources if name not in kind.made_from]:
         flags = " and ".join(f"--{name}" for name in odd)
         takers = ", ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
@@ -108,131 +101,132 @@ def _check_sources(path: str, kind: Kind[Any], sources: Mapping[str, str], kinds
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
         raise SetupError(f"{path}: {flags} are for a {kind.name}; give both of what these were made from, or none.")
+    for name, folder in sources.items():
+        of, fact, hashed = kind.made_from[name]
+        source = of.read(folder)
+        made_from = manifest.made_from(fact)
+        if made_from not in (None, source.sha256):
+            raise SetupError(
+                f"{path} was made from another release than {folder}: give the one with manifest {made_from}."
+            )
+        for table in hashed:
+            check_hashes(folder, source.tables[table])
 
 
-class Checking(Generic[M]):
-    """The verification of one release.
+def _check_laws(
+    kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
+) -> Mapping[str, int] | None:
+    """Asks for everything that breaks a law, and gives how much was asked of; None where files do not allow it."""
+    if not kind.laws:
+        return {}
+    import duckdb
 
-    Attributes:
-        path, kind, manifest, storage: of the release.
-        found: takes what is wrong.
-        sources: folders that it is to be compared with, by name.
-        entries: every listed file, those of the releases in its folders too.
-        intact: files that are what was written.
-        readable: those of them that are tables with the columns of their schema, or no tables.
-        sound: those of them that have as many rows as were written.
-        extra: files and folders that were added on purpose.
-        n_rows: rows of tables and lines of other files.
-    """
+    found = files.found
+    # A second thread takes a third more CPU for the same rows, and holds row groups of its own.
+    with connected(memory_mb=memory_mb, threads=1) as db:
+        whole = files.add_views(kind, db)
+        checking = Checking(files.path, kind.name, manifest, sources, found, db, whole, files.entries, files.sound)
+        try:
+            if not files.add_claims(db):
+                return None
+            for name, folder in sources.items():
+                add_release(db, kind.made_from[name].kind, folder, schema=name, places=True)
+                checking.given.add(name)
+            if kind.views is not None:
+                checking.given.update(kind.views(checking))
+            check(db, kind.laws, checking.given, found)
+            counts = {}
+            for what, query in kind.counted.items():
+                ((counts[what],),) = db.execute(query).fetchall()
+            further = {} if kind.check is None else kind.check(checking)
+            return None if further is None else {**counts, **further}
+        except duckdb.OutOfMemoryException as error:
+            raise SetupError(
+                f"{files.path}: the laws take more than {memory_mb} MB; give a larger --memory."
+            ) from error
+        except duckdb.Error:
+            if not files.find_unreadable():
+                raise
+            return None
 
-    def __init__(
-        self,
-        path: str,
-        kind: Kind[M],
-        manifest: M,
-        storage: Storage,
-        *,
-        found: Findings,
-        sources: Mapping[str, str],
-        on_progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self.path, self.kind, self.manifest, self.storage = path, kind, manifest, storage
-        self.found, self.sources, self._on_progress = found, sources, on_progress
-        self.entries: dict[str, FileEntry] = {}
-        self._kinds: dict[str, Kind[Any]] = {}
-        self._folders: set[str] = set()
-        self._unknown: list[str] = []
-        self.intact: set[str] = set()
-        self.readable: set[str] = set()
-        self.sound: set[str] = set()
-        self.extra: list[str] = []
-        self.n_rows = 0
-        self._n_done, self._unread = 0, set[str]()
 
-    def run(self) -> Mapping[str, int] | None:
-        """Checks everything and gives what the laws were checked in; None where files are too damaged for that."""
-        self._list(self.kind, self.manifest, "")
-        self._check_files()
-        if self.kind.count_faults is not None:
-            for fault in self.kind.count_faults(self.manifest):
-                self.found.add(MANIFEST, "counts", fault)
-        self._unread = set(self.entries)
-        for file in sorted(self.intact):
-            self._check_rows(self.entries[file])
-        counts = {} if self.kind.check is None else self.kind.check(self)
-        for file in sorted(self._unread):
-            self.done(file)
-        return counts
+class _Files:
+    """The files of a release and of those in its folders, and what is wrong with them."""
 
-    def done(self, file: str) -> None:
-        """Takes note that what is in a file was checked."""
-        if file in self._unread:
-            self._unread.remove(file)
-            self._add(self.entries[file].bytes)
+    def __init__(self, path: str, found: Findings) -> None:
+        self.path, self.found = path, found
+        self.entries: dict[str, FileEntry] = {}  # by path in the release
+        self.sound: set[str] = set()  # those that are what was written and hold as many rows
+        self.extra: list[str] = []  # added on purpose
+        self.n_rows = self.n_bytes = 0
+        self._releases: dict[str, tuple[Kind[Any], Manifest]] = {}  # by folder
+        self._unknown: list[str] = []  # folders of releases whose manifests are damaged
+        self._intact: set[str] = set()
+        self._readable: set[str] = set()  # intact tables with the columns of their schema
 
-    def _add(self, n_bytes: int) -> None:
-        self._n_done += n_bytes
-        if self._on_progress is not None:
-            self._on_progress(self._n_done, 2 * self.n_bytes)
-
-    @cached_property
-    def n_bytes(self) -> int:
-        """Size of all files."""
-        return sum(entry.bytes for entry in self.entries.values())
-
-    def _list(self, kind: Kind[Any], manifest: Manifest, folder: str) -> None:
+    def list_release(self, kind: Kind[Any], manifest: Manifest, folder: str) -> None:
         """Lists the files of a release and of those in its folders, whose manifests count as files."""
-        self._folders.add(folder)
+        self._releases[folder] = kind, manifest
         for entry in manifest.entries():
-            file = join(folder, entry.file)
-            self.entries[file] = FileEntry(file, entry.rows, entry.bytes, entry.sha256)
-            self._kinds[file] = kind
+            self._add(FileEntry(join(folder, entry.file), entry.rows, entry.bytes, entry.sha256))
         for part in manifest.parts if kind.parts is not None else ():
+            assert kind.parts is not None
             inside = join(folder, part.folder)
             file, path = join(inside, MANIFEST), join(self.path, inside)
-            if not self.storage.exists(join(path, MANIFEST)):
+            if not Folder.of(join(path, MANIFEST)).exists():
                 self.found.add(file, "missing", "make it again")
                 continue
-            size, sha256 = self.storage.size(join(path, MANIFEST)), sha256_of(self.storage, join(path, MANIFEST))
-            self.entries[file], self._kinds[file] = FileEntry(file, None, size, sha256), kind
-            assert kind.parts is not None
+            size, sha256 = Folder.of(join(path, MANIFEST)).size(), Folder.of(join(path, MANIFEST)).sha256()
+            self._add(FileEntry(file, None, size, sha256))
             try:
-                inner = kind.parts.read(path, self.storage)
+                inner = kind.parts.read(path)
             except SetupError as error:
                 self.found.add(file, "manifest", str(error))
                 self._unknown.append(inside)
                 continue
             if inner.sha256 != part.manifest_sha256:
                 self.found.add(file, "manifest", f"{inner.sha256}, {part.manifest_sha256} was written")
-            self._list(kind.parts, inner, inside)
+            self.list_release(kind.parts, inner, inside)
 
-    def _check_files(self) -> None:
+    def _add(self, entry: FileEntry) -> None:
+        self.entries[entry.file] = entry
+        self.n_bytes += entry.bytes
+
+    def check_stored(self, on_progress: Progress) -> None:
         """Checks names, sizes and hashes."""
-        extra = [join(folder, name) for folder in sorted(self._folders) for name in sorted(EXTRA)]
-        for file in stored_files(self.path, self.storage):
+        extra = [join(folder, name) for folder in sorted(self._releases) for name in sorted(EXTRA)]
+        for file in stored_files(self.path):
             if added := [name for name in extra if is_in(file, (name,))]:
                 self.extra += [name for name in added if name not in self.extra]
             elif file not in self.entries and file != MANIFEST and not is_in(file, self._unknown):
                 self.found.add(file, "unlisted", "remove it, or fetch the release again")
+        n_done = 0
         for file, entry in sorted(self.entries.items()):
-            fault = file_fault(self.path, entry, self.storage, hashes=True)
+            fault = file_fault(self.path, entry, hashes=True)
             if fault is None:
-                self.intact.add(file)
+                self._intact.add(file)
             else:
                 self.found.add(file, *fault)
-            self._add(entry.bytes)
+            n_done += entry.bytes
+            on_progress(n_done, 2 * self.n_bytes)
 
-    def _check_rows(self, entry: FileEntry) -> None:
-        """Checks columns, rows and statistics of a table, and the number of lines of another file that has some."""
-        n_rows = entry.rows
-        if table_of(entry.file) is not None:
-            n_rows = self._checked_table(entry)
+    def check_rows(self) -> None:
+        """Checks columns, rows and statistics of tables, and the number of lines of other files that have some."""
+        for kind, manifest, folder in ((*self._releases[folder], folder) for folder in sorted(self._releases)):
+            for one in manifest.entries():
+                if (file := join(folder, one.file)) in self._intact:
+                    self._check_rows(kind, self.entries[file])
+
+    def _check_rows(self, kind: Kind[Any], entry: FileEntry) -> None:
+        n_rows, table = entry.rows, table_of(entry.file)
+        if table is not None:
+            n_rows = self._checked_table(kind.schemas(table), entry)
             if n_rows is None:
                 return
+            self._readable.add(entry.file)
         elif entry.rows is not None and not entry.file.endswith(".json"):
-            with self.storage.open_read(join(self.path, entry.file)) as file:
+            with Folder.of(join(self.path, entry.file)).open() as file:
                 n_rows = sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
-        self.readable.add(entry.file)
         if n_rows == entry.rows:
             self.sound.add(entry.file)
         else:
@@ -240,11 +234,10 @@ class Checking(Generic[M]):
         if not entry.file.endswith(".json"):
             self.n_rows += n_rows or 0
 
-    def _checked_table(self, entry: FileEntry) -> int | None:
-        """Gives the rows of a table; None where it has other columns than its schema, or is no table."""
-        schemas = self._kinds[entry.file].schemas(table_of(entry.file) or "")
+    def _checked_table(self, schemas: Iterable[pa.Schema], entry: FileEntry) -> int | None:
+        """The rows of a table; None where it has other columns than its schema, or is no table."""
         try:
-            with opened_table(join(self.path, entry.file), self.storage) as file:
+            with opened_table(join(self.path, entry.file)) as file:
                 if not any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
                     self.found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                     return None
@@ -256,52 +249,62 @@ class Checking(Generic[M]):
             self.found.add(entry.file, "unreadable", str(error))
             return None
 
-    def batches(self, table: str) -> Iterator[tuple[FileEntry, pa.RecordBatch]]:
-        """Gives (file, row group) of what can be read of a table."""
-        for entry in self.manifest.tables.get(table, ()):
-            yield from ((entry, batch) for batch in self.file_batches(entry))
+    def add_views(self, kind: Kind[Any], db: Any) -> set[str]:
+        """Adds a view for each table of a kind over what can be read of it; gives the tables that are whole."""
+        schemas = {**kind.tables, **(kind.parts.tables if kind.parts is not None else {})}
+        files: dict[str, list[str]] = {table: [] for table in schemas}
+        whole = {*schemas}
+        for folder, (_, manifest) in self._releases.items():
+            for table, entries in manifest.tables.items():
+                if table not in schemas:
+                    continue  # its columns are found to be none
+                own = [join(folder, entry.file) for entry in entries]
+                files[table] += [file for file in own if file in self._readable]
+                if not self._readable.issuperset(own):
+                    whole.discard(table)
+        add_tables(db, files, self.path, places=True, schemas=schemas)
+        return whole
 
-    def file_batches(self, entry: FileEntry) -> Iterator[pa.RecordBatch]:
-        """Gives the row groups of a table's file; none where it cannot be read."""
-        if entry.file not in self.readable:
-            return
-        try:
-            with opened_table(join(self.path, entry.file), self.storage) as file:
-                for number in range(file.metadata.num_row_groups):
-                    yield from file.read_row_group(number, use_threads=False).combine_chunks().to_batches()
-        except (pa.ArrowInvalid, OSError) as error:
-            self.found.add(entry.file, "unreadable", str(error))
-        self.done(entry.file)
+    def add_claims(self, db: Any) -> bool:
+        """Adds what the manifests claim; False where one does not say what its kind says."""
+        db.execute("create table claimed (_part varchar, name varchar, n bigint)")
+        for folder, (kind, manifest) in self._releases.items():
+            if kind.claims is None:
+                continue
+            try:
+                claimed = [(folder, name, int(n)) for name, n in kind.claims(manifest).items()]
+            except (AttributeError, KeyError, TypeError, ValueError, SetupError) as error:
+                file = join(folder, MANIFEST)
+                if not self.found.has(file, "counts"):  # which says so of counts that are not there
+                    self.found.add(file, "manifest", f"options and counts are not those of a {kind.name} ({error!r})")
+                return False
+            if claimed:
+                db.executemany("insert into claimed values (?, ?, ?)", claimed)
+        return True
 
-    def is_intact(self, *tables: str) -> bool:
-        """Says whether every file of tables is what was written."""
-        return self.intact.issuperset(entry.file for table in tables for entry in self.manifest.tables[table])
-
-    def has_files(self, needed: Iterable[str], *, exactly: bool = False) -> bool:
-        """Says whether these files are listed and sound, so that laws say something; notes those that are missing.
-
-        Args:
-            needed: paths in the release.
-            exactly: no other file may be listed.
-        """
-        wanted = set(needed)
-        for file in sorted(wanted - set(self.entries)):
-            self.found.add(file, "missing", f"no {self.kind.name} is without it")
-        odd = sorted(set(self.entries) - wanted) if exactly else []
-        for file in odd:
-            self.found.add(MANIFEST, "manifest", f"{file} is no part of a {self.kind.name}")
-        return not odd and wanted <= self.sound
+    def find_unreadable(self) -> bool:
+        """Reads every table, and notes those that cannot be read though they are what was written."""
+        n_found = 0
+        for file in sorted(self._readable):
+            try:
+                with opened_table(join(self.path, file)) as opened:
+                    for number in range(opened.metadata.num_row_groups):
+                        opened.read_row_group(number, use_threads=False)
+            except (pa.ArrowInvalid, OSError) as error:
+                self.found.add(file, "unreadable", str(error))
+                n_found += 1
+        return n_found > 0
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Gives a schema as it is read back: Parquet keeps no timestamps in seconds."""
+    """A schema as it is read back: Parquet keeps no timestamps in seconds."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
     return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema_arrow
 
 
 def _statistics_fault(file: pq.ParquetFile) -> str | None:
-    """Gives what is wrong with the statistics of id columns, by which engines leave row groups out; None for nothing.
+    """What is wrong with the statistics of id columns, by which engines leave row groups out; None for nothing.
 
     Releases of before 2026-12 lack some of them: only what is there must be true.
     """

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
-from operator import attrgetter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.files import HashingWriter, Storage, atomic_write, join
+from kbsource.columns import batch_of, schema_of
+from kbsource.files import Folder, HashingWriter, glob, join
 from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import rows_batch
-from kbsource.schema import ALL_TABLES, REJECTED, SCHEMA_VERSION
 
+R = TypeVar("R", bound=Row)
 SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
@@ -47,7 +47,7 @@ _DICTIONARY = frozenset(
 
 
 def is_id(name: str) -> bool:
-    """Says whether a column holds ids, by which engines leave row groups out: every one has statistics.
+    """Whether a column holds ids, by which engines leave row groups out: every one has statistics.
 
     >>> [is_id(name) for name in ("page_id", "wikidata_qid", "title", "property_ids")]
     [True, True, False, False]
@@ -56,7 +56,7 @@ def is_id(name: str) -> bool:
 
 
 def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str, pa.DataType]]:
-    """Gives nearest name, Parquet path and type of every leaf below a column."""
+    """Nearest name, Parquet path and type of every leaf below a column."""
     if pa.types.is_list(type_):
         yield from _leaves(name, f"{path}.list.element", type_.value_type)
     elif pa.types.is_struct(type_):
@@ -66,10 +66,9 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
         yield name, path, type_
 
 
-def parquet_schema(table: str, schema: pa.Schema | None = None) -> pa.Schema:
-    """Gives a table's schema with its version in the metadata, as it is written; None for the table's own."""
-    own = ALL_TABLES[table] if schema is None else schema
-    return own.with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
+def parquet_schema(table: str, schema: pa.Schema) -> pa.Schema:
+    """A table's schema with its version in the metadata, as it is written."""
+    return schema.with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
 
 
 def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
@@ -99,20 +98,16 @@ def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _HashedFile:
-    """A file that is hashed while it is written, and appears under its name only once it is whole.
+    """A file that is hashed while it is written, and appears under its name only once it is whole."""
 
-    Attributes:
-        n_rows: rows, or lines, so far.
-    """
-
-    def __init__(self, output: str, file: str, storage: Storage) -> None:
-        self._output, self._file, self._storage = output, file, storage
+    def __init__(self, output: str, file: str) -> None:
+        self._output, self._file = output, file
         self._entry: FileEntry | None = None
-        self.n_rows = 0
+        self.n_rows = 0  #: rows, or lines, so far
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            raw = stack.enter_context(atomic_write(self._storage, join(self._output, self._file)))
+            raw = stack.enter_context(Folder.of(join(self._output, self._file)).create())
             self._sink = HashingWriter(raw)
             self._open(stack)
             self._stack = stack.pop_all()
@@ -121,11 +116,9 @@ class _HashedFile:
     def _open(self, stack: ExitStack) -> None:
         """Opens what writes into the sink."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        if kind is None:
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
+        if raised[0] is None:
             self._entry = FileEntry(self._file, self.n_rows, self._sink.n_bytes, self._sink.hexdigest())
 
     @property
@@ -148,35 +141,17 @@ class TableFile(_HashedFile):
     """A Parquet file.
 
     Args:
-        output: folder of the release.
-        file: path in it.
-        table: its name.
-        storage: of the folder.
-        schema: the table's columns; None for those that ``kbsource.schema`` has under its name.
         is_plain: everything is compressed alike: for small tables, which are read as a whole.
     """
 
-    def __init__(
-        self,
-        output: str,
-        file: str,
-        table: str,
-        storage: Storage,
-        *,
-        schema: pa.Schema | None = None,
-        is_plain: bool = False,
-    ) -> None:
-        super().__init__(output, file, storage)
+    def __init__(self, output: str, file: str, table: str, *, schema: pa.Schema, is_plain: bool = False) -> None:
+        super().__init__(output, file)
         self._schema, self._is_plain = parquet_schema(table, schema), is_plain
 
     def _open(self, stack: ExitStack) -> None:
         if self._is_plain:
             writer = pq.ParquetWriter(
-                self._sink,
-                self._schema,
-                compression="zstd",
-                compression_level=_PLAIN_LEVEL,
-                write_page_checksum=True,
+                self._sink, self._schema, compression="zstd", compression_level=_PLAIN_LEVEL, write_page_checksum=True
             )
         else:
             writer = _open(self._sink, self._schema)
@@ -193,15 +168,12 @@ class RollingFiles:
     """Batches of a table on their way into files, before anybody knows how many there will be; see ``name_files``.
 
     Args:
-        output: folder that takes the files.
-        table: its name.
-        storage: of the folder.
         names: of the files in the table's folder, with a place for the number.
         rows_per_file: a file that has as many is full.
     """
 
-    def __init__(self, output: str, table: str, storage: Storage, *, names: str, rows_per_file: int) -> None:
-        self._output, self._table, self._storage = output, table, storage
+    def __init__(self, output: str, table: str, *, schema: pa.Schema, names: str, rows_per_file: int) -> None:
+        self._output, self._table, self._schema = output, table, schema
         self._names, self._rows_per_file = names, rows_per_file
         self._stack = ExitStack()
         self._written: list[TableFile] = []
@@ -209,10 +181,8 @@ class RollingFiles:
     def __enter__(self) -> RollingFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
 
     @property
     def room(self) -> int:
@@ -224,7 +194,8 @@ class RollingFiles:
         if self.room <= 0:
             self._stack.close()
             name = f"{self._table}/{self._names.format(len(self._written))}"
-            self._written.append(self._stack.enter_context(TableFile(self._output, name, self._table, self._storage)))
+            file = TableFile(self._output, name, self._table, schema=self._schema)
+            self._written.append(self._stack.enter_context(file))
         self._written[-1].write(batch)
 
     @property
@@ -234,108 +205,85 @@ class RollingFiles:
 
 
 def name_files(
-    entries: Sequence[FileEntry], table: str, storage: Storage, *, folder: str, output: str
+    entries: Sequence[FileEntry], table: str, *, schema: pa.Schema, folder: str, output: str
 ) -> tuple[FileEntry, ...]:
-    """Gives the files of a table their final names, in their order, and gives their entries; at least one.
+    """Moves the files of a table, in their order, to their final names; at least one.
 
     Args:
         entries: of the files; those that have been moved already stay.
-        table: its name.
-        storage: of both folders.
-        folder: where the files lie.
-        output: folder of the release.
     """
     if not entries:
-        with TableFile(folder, f"{table}/none.unnamed", table, storage) as empty:
+        with TableFile(folder, f"{table}/none.unnamed", table, schema=schema) as empty:
             pass
         entries = [empty.entry]
-    waiting = frozenset(storage.glob(join(folder, table, "*")))
+    waiting = frozenset(glob(join(folder, table, "*")))
     named = []
     for number, entry in enumerate(entries):
         file = shard_path(table, number, len(entries))
         if (source := join(folder, entry.file)) in waiting:
-            storage.rename(source, join(output, file))
+            Folder.of(source).move("", Folder.of(join(output, file)))
         named.append(replace(entry, file=file))
     return tuple(named)
 
 
 def write_small_table(
-    rows: Iterable[Any], output: str, table: str, *, storage: Storage, rows_per_file: int = ROWS_PER_FILE
+    rows: Iterable[R], row: type[R], output: str, table: str, *, rows_per_file: int = ROWS_PER_FILE
 ) -> tuple[FileEntry, ...]:
-    """Writes dataclass rows, whose fields are the table's columns in order, and gives the files; at least
-    one.
+    """Writes a table of such rows, as many as come; at least one file.
 
     Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is
-        known. What ``rows`` raises passes through and leaves no file under a final name.
+    known. What ``rows`` raises passes through and leaves no file under a final name.
     """
-    schema = parquet_schema(table)
-    source = map(attrgetter(*schema.names), rows)
-    with RollingFiles(output, table, storage, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
-        while (
-            batch := rows_batch(islice(source, min(SMALL_GROUP_ROWS, files.room or rows_per_file)), schema)
-        ).num_rows:
-            files.write(batch)
-    return name_files(files.entries, table, storage, folder=output, output=output)
+    schema, source = schema_of(row), iter(rows)
+    with RollingFiles(output, table, schema=schema, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
+        while group := list(islice(source, min(SMALL_GROUP_ROWS, files.room or rows_per_file))):
+            files.write(batch_of(group, row))
+    return name_files(files.entries, table, schema=schema, folder=output, output=output)
 
 
 def write_rows(
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[Any],
     table: str,
     schema: pa.Schema,
     *,
     output: str,
-    storage: Storage,
     file: str | None = None,
     group_rows: int = GROUP_ROWS,
 ) -> FileEntry:
-    """Writes rows, values in the order of the columns, as one file, and gives its entry.
+    """Writes rows, of a table or values in the order of the columns, as one file, and gives its entry.
 
     Args:
         rows: taken one group after the other, so memory holds ``group_rows`` of them.
-        table: its name.
-        schema: its columns.
-        output: folder of the release.
-        storage: of the folder.
         file: path in it; None where it is the only one of the table.
-        group_rows: rows in a row group.
     """
 
     def groups() -> Iterator[pa.RecordBatch]:
         source = iter(rows)
-        while (batch := rows_batch(islice(source, group_rows), schema)).num_rows:
-            yield batch
+        while group := list(islice(source, group_rows)):
+            yield batch_of(group, type(group[0])) if isinstance(group[0], Row) else rows_batch(group, schema)
 
-    return write_batches(groups(), table, schema, output=output, storage=storage, file=file)
+    return write_batches(groups(), table, schema, output=output, file=file)
 
 
 def write_batches(
-    batches: Iterable[pa.RecordBatch],
-    table: str,
-    schema: pa.Schema,
-    *,
-    output: str,
-    storage: Storage,
-    file: str | None = None,
+    batches: Iterable[pa.RecordBatch], table: str, schema: pa.Schema, *, output: str, file: str | None = None
 ) -> FileEntry:
     """Writes batches, each as a row group; the rest as ``write_rows``."""
     path = file or shard_path(table, 0, 1)
-    with TableFile(output, path, table, storage, schema=schema, is_plain=True) as target:
+    with TableFile(output, path, table, schema=schema, is_plain=True) as target:
         for batch in batches:
             target.write(batch)
     return target.entry
 
 
-def write_rejected(rejected: Iterable[BadRecord], *, output: str, storage: Storage) -> FileEntry:
-    """Writes the table ``rejected`` of what is made in seconds, and gives its entry."""
-    rows = map(attrgetter(*REJECTED.names), rejected)
-    return write_rows(rows, "rejected", REJECTED, output=output, storage=storage)
+def write_rejected(rejected: Iterable[BadRecord], *, output: str) -> FileEntry:
+    """Writes the table ``rejected`` of what is made in seconds."""
+    return write_rows(rejected, "rejected", schema_of(BadRecord), output=output)
 
 
-def write_lines(
-    lines: Iterable[bytes], file: str, *, output: str, storage: Storage, n_rows: int | None = None
-) -> FileEntry:
+def write_lines(lines: Iterable[bytes], file: str, *, output: str, n_rows: int | None = None) -> FileEntry:
     """Writes lines, or other pieces of a file that has ``n_rows`` of them, and gives its entry."""
-    with LinesFile(output, file, storage) as target:
+    with LinesFile(output, file) as target:
         for line in lines:
             target.write(line)
     return target.entry if n_rows is None else replace(target.entry, rows=n_rows)

@@ -15,19 +15,12 @@ SIZE_BYTES = 4 * 8
 
 
 class Reading(NamedTuple):
-    """What a worker shows.
+    """What a worker shows."""
 
-    Attributes:
-        page: number of the page in work, from 1; 0 between pages.
-        serial: how often ``page`` was set: an unchanged serial is the same piece of work.
-        pages_done: since the task began.
-        amount_done: the same in the unit of the job: bytes of raw input, evidences, facts.
-    """
-
-    page: int
-    serial: int
-    pages_done: int
-    amount_done: int
+    page: int  #: number of the page in work, from 1; 0 between pages
+    serial: int  #: how often ``page`` was set: an unchanged serial is the same piece of work
+    pages_done: int  #: since the task began
+    amount_done: int  #: the same in the unit of the job: bytes of raw input, evidences, facts
 
 
 class Beat:
@@ -53,7 +46,7 @@ class Beat:
 
     @classmethod
     def unshared(cls) -> Beat:
-        """Gives a beat that nobody else can read, for work done in this process."""
+        """A beat that nobody else can read, for work done in this process."""
         return cls(bytearray(SIZE_BYTES))
 
     def enter(self, page: int) -> None:
@@ -77,11 +70,11 @@ class Beat:
 
     @staticmethod
     def glance(path: str) -> Reading:
-        """Gives the numbers in a file as they are now, without mapping it."""
+        """The numbers in a file as they are now, without mapping it."""
         with open(path, "rb") as file:
             return Reading(*struct.unpack("4Q", file.read(SIZE_BYTES)))
 
     def read(self) -> Reading:
-        """Gives the numbers as they are now."""
+        """The numbers as they are now."""
         values = self._values
         return Reading(values[_PAGE], values[_SERIAL], values[_PAGES_DONE], values[_AMOUNT_DONE])

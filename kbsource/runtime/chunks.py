@@ -7,17 +7,23 @@ file that is there is a whole chunk with its report, and a step that was done be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 import pyarrow as pa
+from msgspec.structs import astuple
 
-from kbsource.files import Storage, atomic_write, join
+from kbsource.columns import rows_of
+from kbsource.files import Folder, join
 from kbsource.records import BadRecord
+from kbsource.rows import Row
 from kbsource.runtime.beat import Beat
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Row)
 
 _ROWS_AT_ONCE = 512
 _REPORT = b"kbsource.report"
@@ -27,53 +33,34 @@ _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
-class Key(NamedTuple):
-    """Place in the order of the input. Order comes from keys alone, never from arrival.
+class ChunkKey(NamedTuple):
+    """Place in the order of the input. Order comes from keys alone, never from arrival."""
 
-    Attributes:
-        part: number of the part of the input, a range of a dump or a file of a release.
-        chunk: number of the chunk in its part.
-    """
-
-    part: int
-    chunk: int
+    part: int  #: number of the part of the input, a range of a dump or a file of a release
+    chunk: int  #: number of the chunk in its part
 
 
-class Stored(NamedTuple):
-    """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket.
+class BatchRef(NamedTuple):
+    """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket."""
 
-    Attributes:
-        path: of the file.
-        first_batch, n_batches: which batches.
-        n_rows: rows in them.
-        n_bytes: weight of the rows, in the unit of who stored them (bytes of text, as a rule).
-    """
-
-    path: str
-    first_batch: int
+    path: str  #: of the file
+    first_batch: int  #: ``first_batch``, ``n_batches``: which batches
     n_batches: int
-    n_rows: int
-    n_bytes: int
+    n_rows: int  #: rows in them
+    n_bytes: int  #: weight of the rows, in the unit of who stored them (bytes of text, as a rule)
 
 
 @dataclass(slots=True)
 class Report:
-    """What becomes of a chunk beside its rows.
+    """What becomes of a chunk beside its rows."""
 
-    Attributes:
-        counts: by name; sums over chunks mean something.
-        rejected: records that cannot be used, in order.
-        facts: further JSON values.
-        n_bytes: weight of the rows, see ``Stored``.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    rejected: list[BadRecord] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-    n_bytes: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks mean something
+    rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
+    facts: dict[str, Any] = field(default_factory=dict)  #: further JSON values
+    n_bytes: int = 0  #: weight of the rows, see ``BatchRef``
 
     def to_bytes(self) -> bytes:
-        """Gives the report as JSON; the same report gives the same bytes."""
+        """The report as JSON; the same report gives the same bytes."""
         value = {
             "counts": dict(self.counts),
             "rejected": [astuple(bad) for bad in self.rejected],
@@ -92,23 +79,17 @@ class Report:
 
 @dataclass(slots=True)
 class Work:
-    """One chunk in work.
+    """One chunk in work."""
 
-    Attributes:
-        key: of the chunk.
-        beat: takes note of the row in work and of what is done.
-        verdicts: over rows that ended the process when they were alone in it, by number of the row from 1: how often
-            that was (1 or 2) and how, ``timeout``, ``crash`` or ``error``.
-        alone: number of the only row to be done, of which nothing is kept: it is tried whether that ends the process.
-            Given rows are then that one; a function whose chunks are known by their keys has to find it. 0 for all.
-        report: to be filled.
-    """
-
-    key: Key
-    beat: Beat
+    key: ChunkKey  #: of the chunk
+    beat: Beat  #: takes note of the row in work and of what is done
+    #: over rows that ended the process when they were alone in it, by number of the row from 1: how often that was
+    #: (1 or 2) and how, ``timeout``, ``crash`` or ``error``
     verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    #: number of the only row to be done, of which nothing is kept: it is tried whether that ends the process. Given
+    #: rows are then that one; a function whose chunks are known by their keys has to find it. 0 for all.
     alone: int = 0
-    report: Report = field(default_factory=Report)
+    report: Report = field(default_factory=Report)  #: to be filled
 
 
 class ChunkFunction(Protocol):
@@ -121,45 +102,35 @@ class ChunkFunction(Protocol):
     schema: pa.Schema
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Gives the rows that come of a chunk.
+        """The rows that come of a chunk.
 
         Args:
             rows: batches, each with the number of its first row, from 1.
-            work: the chunk; its report is filled until the last batch has been given.
         """
         ...
 
 
-def chunk_path(folder: str, key: Key) -> str:
-    """Gives the path of a chunk's file in a folder.
+def chunk_path(folder: str, key: ChunkKey) -> str:
+    """The path of a chunk's file in a folder.
 
-    >>> chunk_path("s3://b/parsed", Key(3, 12))
+    >>> chunk_path("s3://b/parsed", ChunkKey(3, 12))
     's3://b/parsed/00003-00012.arrow'
     """
     return join(folder, f"{key.part:05d}-{key.chunk:05d}.arrow")
 
 
 def write_chunk(
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    report: Report,
-    *,
-    path: str,
-    storage: Storage,
-    is_packed: bool = True,
-) -> Stored:
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, report: Report, *, path: str, is_packed: bool = True
+) -> BatchRef:
     """Writes a chunk file, under a temporary name until it is whole, and gives where the rows are.
 
     Args:
         batches: of the rows, any number, written as they come.
-        schema: of the rows.
         report: written last, as it is once all batches have come.
-        path: of the file.
-        storage: of the path.
         is_packed: rows are compressed; where they are not the file can be looked into without being read.
     """
     n_batches = n_rows = 0
-    with atomic_write(storage, path) as sink:
+    with Folder.of(path).create() as sink:
         writer = pa.ipc.new_file(sink, schema, options=_WRITING if is_packed else _PLAIN)
         for batch in batches:
             writer.write_batch(batch)
@@ -169,37 +140,72 @@ def write_chunk(
         facts = Report(report.counts, report.rejected, {**report.facts, "n_rows": n_rows}, report.n_bytes)
         writer.write_batch(empty, custom_metadata={_REPORT: facts.to_bytes()})
         writer.close()
-    return Stored(path, 0, n_batches, n_rows, report.n_bytes)
+    return BatchRef(path, 0, n_batches, n_rows, report.n_bytes)
 
 
-def read_chunk_report(path: str, storage: Storage) -> tuple[Stored, Report]:
-    """Gives where the rows of a chunk file are, and its report; the rows are not read."""
-    with storage.open_read(path) as file:
+def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
+    """Where the rows of a chunk file are, and its report; the rows are not read."""
+    with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=_READING)
         n_batches = reader.num_record_batches - 1
         metadata = reader.get_batch_with_custom_metadata(n_batches).custom_metadata
         report = Report.from_bytes(metadata[_REPORT])
     n_rows = report.facts.pop("n_rows")
-    return Stored(path, 0, n_batches, n_rows, report.n_bytes), report
+    return BatchRef(path, 0, n_batches, n_rows, report.n_bytes), report
 
 
-def read_stored(stored: Stored, storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Gives the batches of stored rows in order, one in memory at a time.
+def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
+    """What a step made, read from its file, which is made unless it is there: so a job that was killed goes on.
 
-    Args:
-        stored: the rows.
-        storage: of their path.
-        columns: which ones, in that order; None for all.
+    A file has its name only once it is whole. So the folder of a step is for one job with one input only.
     """
-    with storage.open_read(stored.path) as file:
+    if not Folder.of(path).exists():
+        make()
+    return read(path)
+
+
+def once_json(path: str, make: Callable[[], Any]) -> Any:
+    """JSON values that a step made, in a file that is made unless it is there."""
+    return once(path, lambda: Folder.of(path).write_json(make()), lambda path: Folder.of(path).read_json())
+
+
+def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> BatchRef:
+    """The rows of a chunk in a folder, in a file that ``make`` writes unless it is there."""
+    path = chunk_path(folder, key)
+    return once(path, lambda: make(path), read_chunk_report)[0]
+
+
+def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of stored rows in order, one in memory at a time."""
+    with Folder.of(stored.path).open() as file:
         reader = pa.ipc.open_file(file, options=_READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
             batch = reader.get_batch(number)
             yield batch if columns is None else batch.select(list(columns))
 
 
+def read_batches(rows: BatchRef | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batches of rows, which are stored or at hand, in order, one in memory at a time."""
+    if isinstance(rows, pa.RecordBatch):
+        yield rows
+    else:
+        yield from read_stored(BatchRef(*rows))
+
+
+def read_rows(rows: BatchRef | pa.RecordBatch, row: type[R]) -> Iterator[R]:
+    """Rows in order, one batch in memory at a time."""
+    for batch in read_batches(rows):
+        yield from rows_of(batch, row)
+
+
+def read_chunk_schema(path: str) -> pa.Schema:
+    """The schema of the rows of a chunk file."""
+    with Folder.of(path).open() as file:
+        return pa.ipc.open_file(file).schema
+
+
 def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Gives rows, values in the order of the columns, as a record batch."""
+    """Rows, values in the order of the columns, as a record batch."""
     source = iter(rows)
     pieces = []
     while piece := list(islice(source, _ROWS_AT_ONCE)):
@@ -209,7 +215,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Gives batches with the number of their first row, from 1."""
+    """Batches with the number of their first row, from 1."""
     number = 1
     for batch in batches:
         yield number, batch
@@ -217,7 +223,7 @@ def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Re
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Gives the row of a number, from 1, alone, with that number."""
+    """The row of a number, from 1, alone, with that number."""
     for first, batch in with_numbers(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from kbsource.errors import SetupError, told_fault
@@ -34,22 +33,16 @@ MEMORY_EXIT_CODE = 70
 
 
 class WorkerDiedError(Exception):
-    """The process ended, or was ended, before it answered.
-
-    Attributes:
-        page: number of the page in work, from 1; 0 when none was.
-        kind: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or
-            ``error`` (it raised an exception).
-        detail: exit code and the end of what it wrote to its standard error.
-        is_killed: SIGKILL ended it, which comes from outside.
-    """
+    """The process ended, or was ended, before it answered."""
 
     def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")
-        self.page = page
+        self.page = page  #: number of the page in work, from 1; 0 when none was
+        #: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or ``error`` (it
+        #: raised an exception)
         self.kind = kind
-        self.detail = detail
-        self.is_killed = is_killed
+        self.detail = detail  #: exit code and the end of what it wrote to its standard error
+        self.is_killed = is_killed  #: SIGKILL ended it, which comes from outside
 
 
 class Guard:
@@ -59,20 +52,13 @@ class Guard:
     """
 
     def __init__(
-        self,
-        function: str,
-        *,
-        beat_path: str,
-        page_timeout_s: float | None = None,
-        memory_bytes: int | None = None,
+        self, function: str, *, beat_path: str, page_timeout_s: float | None = None, memory_bytes: int | None = None
     ) -> None:
         """Prepares the worker.
 
         Args:
             function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
             beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
-            page_timeout_s: seconds that one page may take; None for no limit.
-            memory_bytes: memory that the process may allocate; None for no limit.
         """
         self._function = function
         self._beat_path = beat_path
@@ -86,9 +72,7 @@ class Guard:
     def __enter__(self) -> Guard:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -102,10 +86,7 @@ class Guard:
         return self._process.pid if self._process else None
 
     def run(self, task: Mapping[str, Any]) -> Any:
-        """Gives what the function makes of the task.
-
-        Args:
-            task: JSON values.
+        """What the function makes of the task.
 
         Raises:
             SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
@@ -154,7 +135,7 @@ class Guard:
         return self._process
 
     def _wait(self, process: subprocess.Popen[bytes], beat: Beat) -> bytes:
-        """Gives the answer line; watches the beat meanwhile."""
+        """The answer line; watches the beat meanwhile."""
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)

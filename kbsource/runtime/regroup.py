@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.files import Storage
-from kbsource.runtime.chunks import Report, Stored, read_stored, write_chunk
+from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 MOST_GROUPS = 256
 """Groups of rows that are worked on together; a chunk has a piece of each."""
@@ -28,17 +27,13 @@ def write_groups(
     schema: pa.Schema,
     *,
     path: str,
-    storage: Storage,
     order: Sequence[str] = (),
-) -> list[tuple[int, Stored]]:
+) -> list[tuple[int, BatchRef]]:
     """Writes the rows of a chunk by group and gives each group's part of the file, groups ascending.
 
     Args:
         batches: the rows; all of them are held in memory.
         groups: the group of each row, an array a batch.
-        schema: of the rows.
-        path: of the file.
-        storage: of the path.
         order: columns of numbers, without nulls, that the rows of a group are ordered by; rows that are equal there,
             and all rows without an order, keep theirs.
     """
@@ -49,16 +44,16 @@ def write_groups(
     group = group[places]
     found, starts = np.unique(group, return_index=True)
     ends = np.append(starts, len(group))[1:]
-    pieces: list[tuple[int, Stored]] = []
+    pieces: list[tuple[int, BatchRef]] = []
     parts = []
     n_batches = 0
     for number, start, end in zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True):
         cuts = range(start, end, PIECE_ROWS)
         parts += [(cut, min(cut + PIECE_ROWS, end)) for cut in cuts]
-        pieces.append((number, Stored(path, n_batches, len(cuts), end - start, 0)))
+        pieces.append((number, BatchRef(path, n_batches, len(cuts), end - start, 0)))
         n_batches += len(cuts)
     ordered = (_taken(table, places[start:end]) for start, end in parts)
-    write_chunk(ordered, schema, Report(), path=path, storage=storage)
+    write_chunk(ordered, schema, Report(), path=path)
     return pieces
 
 
@@ -67,27 +62,26 @@ def _taken(table: pa.Table, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
     return taken.to_batches()[0]
 
 
-def read_group(pieces: Iterable[Stored], storage: Storage) -> Iterator[pa.RecordBatch]:
-    """Gives the rows of a group as they were in the chunks, chunk after chunk, one batch in memory."""
+def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:
+    """The rows of a group as they were in the chunks, chunk after chunk, one batch in memory."""
     for piece in pieces:
-        yield from read_stored(piece, storage)
+        yield from read_stored(piece)
 
 
-def merge_group(pieces: Sequence[Stored], storage: Storage, order: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Gives the rows of a group in the order that each piece is in.
+def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a group in the order that each piece is in.
 
     The same pieces give the same rows in the same order; that of rows that are equal in ``order`` means nothing.
     Memory: ``PIECE_ROWS`` rows of each piece, however many rows there are in all.
 
     Args:
         pieces: each ordered by the columns of ``order``.
-        storage: of their paths.
         order: columns that were given to ``write_groups``.
     """
     if len(pieces) == 1:
-        yield from read_stored(pieces[0], storage)
+        yield from read_stored(pieces[0])
         return
-    readers = [_Reader(read_stored(piece, storage), piece.n_batches) for piece in pieces]
+    readers = [_Reader(read_stored(piece), piece.n_batches) for piece in pieces]
     while readers := [reader for reader in readers if reader.fill()]:
         # All rows up to the least last row of what is held can be given: nothing before them is still to come, and
         # after the last batch of a piece nothing at all.
@@ -121,7 +115,7 @@ class _Reader:
         return True
 
     def take(self) -> pa.RecordBatch | None:
-        """Gives all that is held."""
+        """All that is held."""
         taken, self._held = self._held, None
         return taken
 
@@ -130,7 +124,7 @@ class _Reader:
         return tuple(self._held[name][-1].as_py() for name in order)
 
     def take_to(self, limit: tuple[Any, ...], order: Sequence[str]) -> pa.RecordBatch | None:
-        """Gives the rows up to a limit, itself included."""
+        """The rows up to a limit, itself included."""
         assert self._held is not None
         start, end = 0, self._held.num_rows
         for name, value in zip(order, limit, strict=True):
@@ -145,13 +139,9 @@ class _Reader:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Gives rows as they come, cut so that those that stand together and are equal in some columns are in one batch.
+    """Rows as they come, cut so that those that stand together and are equal in some columns are in one batch.
 
     Memory: a batch, and the longest run of equal rows.
-
-    Args:
-        batches: of the rows.
-        names: columns of numbers.
     """
     held: list[pa.RecordBatch] = []
     for batch in batches:

@@ -9,15 +9,13 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.files import LocalStorage
-from kbsource.runtime.chunks import Report, Stored, read_stored, write_chunk
+from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 RUN_BYTES = 8 << 20
 """Rows held in memory until they are sorted and written; as much again while they are."""
@@ -46,22 +44,19 @@ class SortedRuns:
 
         Args:
             folder: local, of its own.
-            schema: of the rows.
             by: name of the key, a column of integers without nulls.
         """
         self._folder, self._schema, self._by = folder, schema, by
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
-        self._runs: list[tuple[Stored, npt.NDArray[np.integer]]] = []
+        self._runs: list[tuple[BatchRef, npt.NDArray[np.integer]]] = []
         self.n_rows = 0
         os.makedirs(folder, exist_ok=True)
 
     def __enter__(self) -> SortedRuns:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def add(self, *columns: pa.Array | npt.NDArray[np.generic]) -> None:
@@ -74,7 +69,7 @@ class SortedRuns:
             self._write_run()
 
     def ranges(self) -> list[KeyRange]:
-        """Gives ranges that cover all keys, ascending, about ``RANGE_ROWS`` rows each; those of a key stay together."""
+        """Ranges that cover all keys, ascending, about ``RANGE_ROWS`` rows each; those of a key stay together."""
         self._write_run()
         firsts = np.sort(np.concatenate([run[1] for run in self._runs])) if self._runs else np.empty(0, np.int64)
         step = max(RANGE_ROWS // PIECE_ROWS, 1)
@@ -82,13 +77,13 @@ class SortedRuns:
         return [KeyRange(*edges) for edges in pairwise([None, *cuts, None])]
 
     def read(self, keys: KeyRange) -> pa.RecordBatch:
-        """Gives the rows of a range, run after run, sorted by key within each."""
+        """The rows of a range, run after run, sorted by key within each."""
         self._write_run()
         empty = pa.RecordBatch.from_pylist([], self._schema)
         return pa.concat_batches([empty, *(batch for run in self._runs for batch in self._read_run(*run, keys))])
 
     def read_sorted(self, n_rows: int) -> Iterator[pa.RecordBatch]:
-        """Gives all rows by key in batches of exactly so many rows, the last one shorter; equal keys in any order."""
+        """All rows by key in batches of exactly so many rows, the last one shorter; equal keys in any order."""
         batches = (self.read(keys) for keys in self.ranges())
         return rebatched((batch.take(pa.array(np.argsort(batch[self._by]))) for batch in batches), n_rows)
 
@@ -102,14 +97,14 @@ class SortedRuns:
         starts = range(0, len(order), PIECE_ROWS)
         pieces = (rows.take(pa.array(order[start : start + PIECE_ROWS])) for start in starts)
         path = os.path.join(self._folder, f"{len(self._runs):05d}.arrow")
-        stored = write_chunk(pieces, self._schema, Report(), path=path, storage=LocalStorage())
+        stored = write_chunk(pieces, self._schema, Report(), path=path)
         self._runs.append((stored, keys[order[::PIECE_ROWS]]))
 
-    def _read_run(self, stored: Stored, firsts: npt.NDArray[np.integer], keys: KeyRange) -> Iterator[pa.RecordBatch]:
+    def _read_run(self, stored: BatchRef, firsts: npt.NDArray[np.integer], keys: KeyRange) -> Iterator[pa.RecordBatch]:
         # A piece may end with the key that the next one begins with.
         first = 0 if keys.start is None else max(_place(firsts, keys.start) - 1, 0)
         end = len(firsts) if keys.stop is None else _place(firsts, keys.stop)
-        for batch in read_stored(stored._replace(first_batch=first, n_batches=end - first), LocalStorage()):
+        for batch in read_stored(stored._replace(first_batch=first, n_batches=end - first)):
             own = batch[self._by].to_numpy()
             start = 0 if keys.start is None else _place(own, keys.start)
             stop = len(own) if keys.stop is None else _place(own, keys.stop)
@@ -118,12 +113,12 @@ class SortedRuns:
 
 
 def _place(keys: npt.NDArray[np.integer], key: int) -> int:
-    """Gives how many of sorted keys lie before one; compared as what they are, not as floating-point numbers."""
+    """How many of sorted keys lie before one; compared as what they are, not as floating-point numbers."""
     return int(np.searchsorted(keys, keys.dtype.type(key)))
 
 
 def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """Gives the rows of batches of one schema in batches of exactly so many rows, the last one shorter."""
+    """The rows of batches of one schema in batches of exactly so many rows, the last one shorter."""
     pending: list[pa.RecordBatch] = []
     room = n_rows
     for batch in batches:

@@ -3,19 +3,111 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kbsource.files import Storage
+from kbsource.columns import schema_of
+from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import name_files, write_small_table
-from kbsource.runtime.chunks import Key, Stored, read_chunk_report, read_stored
-from kbsource.wikidata.classes import class_closure, closure_batch, distinct_edges
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report, read_stored
 from kbsource.wikidata.kind import EntityCounts
 from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, class_edges_path, part_files, tables_folder
+from kbsource.wikidata.records import WIKIDATA_TABLES, ClassPair
+
+BLOCK_CLASSES = 1 << 14
+"""Classes whose closure is worked out at once; each has 20 to 100 classes above it."""
+_EDGES_AT_ONCE = 1 << 20
+_HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
+
+Numbers = npt.NDArray[np.uint32]
+Indexes = npt.NDArray[np.int64]
+
+
+class Closure(NamedTuple):
+    """Pairs of a block, by class, then by superclass: item numbers, and the fewest steps between them."""
+
+    classes: Numbers
+    superclasses: Numbers
+    distances: npt.NDArray[np.int32]
+
+
+def class_closure(
+    subclasses: Numbers, superclasses: Numbers, *, block_classes: int = BLOCK_CLASSES
+) -> Iterator[Closure]:
+    """Yields the closure of a relation, the classes in ascending order.
+
+    Args:
+        subclasses, superclasses: pairs of item numbers, in any order, as often as they come. A pair of equal numbers
+            only makes the class known.
+    """
+    nodes = np.unique(np.concatenate([subclasses, superclasses]))
+    first, above = _adjacency(nodes, subclasses, superclasses)
+    for start in range(0, len(nodes), block_classes):
+        sources = np.arange(start, min(start + block_classes, len(nodes)), dtype=np.int64)
+        keys, distances = _reach(sources, len(nodes), first, above)
+        yield Closure(nodes[keys // len(nodes)], nodes[keys % len(nodes)], distances)
+
+
+def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tuple[Indexes, npt.NDArray[np.int32]]:
+    """Gives, by index of the node, where its superclasses begin, and all superclasses as indexes."""
+    is_edge = subclasses != superclasses
+    below = np.searchsorted(nodes, subclasses[is_edge]).astype(np.int32)
+    above = np.searchsorted(nodes, superclasses[is_edge]).astype(np.int32)
+    order = np.argsort(below, kind="stable")
+    first = np.searchsorted(below[order], np.arange(len(nodes) + 1))
+    return first, above[order]
+
+
+def _reach(
+    sources: Indexes, n_nodes: int, first: Indexes, above: npt.NDArray[np.int32]
+) -> tuple[Indexes, npt.NDArray[np.int32]]:
+    """The pairs (source * n_nodes + node) that are reached, sorted, and their distances."""
+    found = sources * n_nodes + sources
+    distances = np.zeros(len(found), np.int32)
+    front, step = found, 0
+    while len(front):
+        step += 1
+        nodes = front % n_nodes
+        n_above = first[nodes + 1] - first[nodes]
+        # Place of every superclass of every node of the front: where its list begins, and on from there.
+        ends = np.cumsum(n_above)
+        places = np.arange(ends[-1]) + np.repeat(first[nodes] - (ends - n_above), n_above)
+        reached = np.unique(np.repeat(front - nodes, n_above) + above[places])
+        at = np.minimum(np.searchsorted(found, reached), len(found) - 1)
+        front = reached[found[at] != reached]
+        merged = np.concatenate([found, front])
+        order = np.argsort(merged, kind="stable")
+        found = merged[order]
+        distances = np.concatenate([distances, np.full(len(front), step, np.int32)])[order]
+    return found, distances
+
+
+def distinct_edges(pairs: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+    """The distinct pairs, sorted; holds the distinct ones in memory, 8 bytes each."""
+    known, pending, n_pending = np.empty(0, np.uint64), [], 0
+    for below, above in pairs:
+        pending.append(below.astype(np.uint64) << _HALF | above)
+        n_pending += len(below)
+        if n_pending >= max(_EDGES_AT_ONCE, len(known)):
+            known, pending, n_pending = np.unique(np.concatenate([known, *pending])), [], 0
+    known = np.unique(np.concatenate([known, *pending]))
+    return (known >> _HALF).astype(np.uint32), (known & _LOW).astype(np.uint32)
+
+
+def closure_batch(closure: Closure) -> pa.RecordBatch:
+    """A block of the closure as rows of the table ``classes``."""
+    columns = [_item_ids(closure.classes), _item_ids(closure.superclasses), pa.array(closure.distances)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema_of(ClassPair))
+
+
+def _item_ids(numbers: Numbers) -> pa.Array:
+    return pc.binary_join_element_wise("Q", pa.array(numbers).cast(pa.string()), "")
 
 
 def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
@@ -35,9 +127,7 @@ def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
     return {part: tuple(sorted(ordinals)) for part, ordinals in sorted(found.items())}
 
 
-def name_tables(
-    reports: Sequence[PartReport], storage: Storage, *, output: str, staging: str
-) -> dict[str, tuple[FileEntry, ...]]:
+def name_tables(reports: Sequence[PartReport], *, output: str, staging: str) -> dict[str, tuple[FileEntry, ...]]:
     """Moves the ranges' files to where they belong, in the order of the ranges; every table gets at least one file.
 
     Files that are there already stay.
@@ -45,36 +135,37 @@ def name_tables(
     tables = {}
     for table in PARSED_TABLES:
         entries = [entry for report in reports for entry in report.tables[table]]
-        tables[table] = name_files(entries, table, storage, folder=tables_folder(staging), output=output)
+        tables[table] = name_files(
+            entries, table, schema=WIKIDATA_TABLES[table], folder=tables_folder(staging), output=output
+        )
     return tables
 
 
-def write_classes(keys: Iterable[Key], storage: Storage, *, output: str, staging: str) -> tuple[FileEntry, ...]:
+def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tuple[FileEntry, ...]:
     """Writes the table ``classes`` and gives its files.
 
     Args:
         keys: of the ranges, as their ``CLASS_EDGES`` have them.
-        storage: of the folders.
-        output: folder of the release.
-        staging: staging folder.
     """
-    stored = (read_chunk_report(class_edges_path(staging, key), storage)[0] for key in keys)
-    batches = (batch for file in stored for batch in read_stored(file, storage))
+    stored = (read_chunk_report(class_edges_path(staging, key))[0] for key in keys)
+    batches = (batch for file in stored for batch in read_stored(file))
     edges = distinct_edges((batch["class"].to_numpy(), batch["superclass"].to_numpy()) for batch in batches)
-    with part_files(staging, "classes", Key(0, 0), storage) as files:
+    with part_files(staging, "classes", ChunkKey(0, 0)) as files:
         for closure in class_closure(*edges):
             files.write(closure_batch(closure))
-    return name_files(files.entries, "classes", storage, folder=tables_folder(staging), output=output)
+    return name_files(
+        files.entries, "classes", schema=schema_of(ClassPair), folder=tables_folder(staging), output=output
+    )
 
 
-def write_rejected(chunks: Iterable[Stored], storage: Storage, *, output: str) -> tuple[FileEntry, ...]:
+def write_rejected(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntry, ...]:
     """Writes the table ``rejected`` out of the reports of the ranges, and gives its files. Memory: one range's."""
-    rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path, storage)[1].rejected)
-    return write_small_table(rejected, output, "rejected", storage=storage)
+    rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
+    return write_small_table(rejected, BadRecord, output, "rejected")
 
 
 def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:
-    """Gives what became of the lines of each input file."""
+    """What became of the lines of each input file."""
     counts: dict[str, Counter[str]] = {}
     rejected: dict[str, Counter[str]] = {}
     for report in reports:
@@ -84,18 +175,14 @@ def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:
         rejected.setdefault(report.file, Counter()).update(report.rejected)
     return {
         file: EntityCounts(
-            own["n_lines"],
-            own["n_items"],
-            own["n_properties"],
-            own["n_others"],
-            dict(sorted(rejected[file].items())),
+            own["n_lines"], own["n_items"], own["n_properties"], own["n_others"], dict(sorted(rejected[file].items()))
         )
         for file, own in counts.items()
     }
 
 
 def summed_facts(reports: Sequence[PartReport]) -> dict[str, int]:
-    """Gives the sum of the ranges' further counts."""
+    """The sum of the ranges' further counts."""
     total: Counter[Any] = Counter()
     for report in reports:
         total.update(report.facts)

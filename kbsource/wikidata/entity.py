@@ -1,21 +1,309 @@
 """A line of the JSON dump -> an Entity: its terms, sitelinks and statements as they are released.
 
+What the columns of ``Value`` hold comes of snaks. Nothing is lost: a value of an unknown type, or not of the form that
+its type has, is kept as JSON under the type ``other``.
+
 Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError
-from kbsource.wikidata.containers import members, object_of
-from kbsource.wikidata.statements import Statement, StatementReader
-from kbsource.wikidata.values import ID_NUMBER
+from kbsource.wikidata.records import Term
+
+SNAKS = ("value", "somevalue", "novalue")
+VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
+RANKS = ("preferred", "normal", "deprecated")
+ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
+"""Number in an id, for regular expressions: it fits 32 bits, and Wikibase has none above 2,147,483,647."""
+VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
+"""Id of any entity; those of forms and senses begin with their lexeme's."""
+
+FORMS = (*(("value", value_type) for value_type in VALUE_TYPES), ("somevalue", None), ("novalue", None))
+"""What a snak can be: its kind and the type of its value."""
+ENTITY, _STRING, _TIME, _QUANTITY, _MONOLINGUAL, _COORDINATE, _OTHER, _SOMEVALUE, _NOVALUE = range(len(FORMS))
+_VALUELESS = {"somevalue": _SOMEVALUE, "novalue": _NOVALUE}
+OWN_COLUMNS = {
+    "monolingualtext": ("language",),
+    "quantity": ("unit", "lower", "upper"),
+    "time": ("year", "month", "day", "precision", "calendar"),
+    "globecoordinate": ("latitude", "longitude", "globe"),
+}
+"""Columns of ``schema.VALUE`` that only values of one type fill."""
+
+Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
+"""Place in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for each that is not there.
+
+A plain tuple: a dump has billions of them.
+"""
+
+# Years have been padded to 11 digits once, and have up to 16 in cosmology.
+_match_time = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
+_is_amount = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII).fullmatch
+_is_entity_id = re.compile(VALUE_ID, re.ASCII).fullmatch
+_MONTH_PRECISION, _DAY_PRECISION = 10, 11
+_NUMBERS = {f"{number:02}": number or None for number in range(32)}
+"""Months and days by their two digits; 00 is none."""
+_MAX_PRECISION = 14
+_MAX_DEGREES = 360
+"""As in Wikibase: the longitudes of some globes run from 0 to 360."""
+_LETTERS = {"item": "Q", "property": "P", "lexeme": "L"}
+_CALENDARS = {"Q1985727": "gregorian", "Q1985786": "julian"}
+# One object for each text that every other snak repeats: of all others a row group would keep its own.
+_DATATYPES = {
+    name: name
+    for name in (
+        "commonsMedia",
+        "entity-schema",
+        "external-id",
+        "geo-shape",
+        "globe-coordinate",
+        "math",
+        "monolingualtext",
+        "musical-notation",
+        "quantity",
+        "string",
+        "tabular-data",
+        "time",
+        "url",
+        "wikibase-form",
+        "wikibase-item",
+        "wikibase-lexeme",
+        "wikibase-property",
+        "wikibase-sense",
+    )
+}
+# What a value of another form than its type has makes its reader raise.
+_FORM_FAULTS = (KeyError, TypeError, ValueError, AttributeError)
+
+
+def read_snak(snak: dict[str, Any]) -> Snak:
+    """What a snak says.
+
+    Raises:
+        RecordError: ``malformed_statement``.
+    """
+    try:
+        kind = snak["snaktype"]
+        datatype = snak.get("datatype")
+        if type(datatype) is str:
+            datatype = _DATATYPES.get(datatype, datatype)
+        elif datatype is not None:
+            raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
+        if kind != "value":
+            if kind not in SNAKS:
+                raise RecordError("malformed_statement", f"snaktype {brief(kind)}")
+            return _VALUELESS[kind], datatype, None, None
+        datavalue = snak["datavalue"]
+        type_ = datavalue["type"]
+        value = datavalue["value"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RecordError("malformed_statement", f"snak without {error}: {brief(snak)}") from error
+    reader = _READERS.get(type_) if type(type_) is str else None
+    if reader is not None:
+        try:
+            return reader(datatype, value)
+        except _FORM_FAULTS:
+            pass
+    return _OTHER, datatype, orjson.dumps(datavalue, option=orjson.OPT_SORT_KEYS).decode(), None
+
+
+def _read_entity(datatype: str | None, value: dict[str, Any]) -> Snak:
+    # Dumps before 2016 have no "id", entities of later types no "numeric-id".
+    found = value.get("id")
+    if found is None:
+        number = value["numeric-id"]
+        if type(number) is not int:
+            raise TypeError(number)
+        found = f"{_LETTERS[value['entity-type']]}{number}"
+    if not _is_entity_id(found):
+        raise ValueError(found)
+    return ENTITY, datatype, found, None
+
+
+def _read_string(datatype: str | None, value: str) -> Snak:
+    if type(value) is not str:
+        raise TypeError(value)
+    return _STRING, datatype, value, None
+
+
+def _read_time(datatype: str | None, value: dict[str, Any]) -> Snak:
+    written = value["time"]
+    found = _match_time(written)
+    precision = value["precision"]
+    if found is None or type(precision) is not int or not 0 <= precision <= _MAX_PRECISION:
+        raise ValueError(written)
+    year, month, day = found.groups()
+    calendar = _entity_of(value["calendarmodel"])
+    own = (
+        int(year),
+        _NUMBERS[month] if precision >= _MONTH_PRECISION else None,
+        _NUMBERS[day] if precision >= _DAY_PRECISION else None,
+        precision,
+        _CALENDARS.get(calendar, calendar),
+    )
+    return _TIME, datatype, written, own
+
+
+def _read_quantity(datatype: str | None, value: dict[str, Any]) -> Snak:
+    unit, amount = value["unit"], _amount(value["amount"])
+    own = (None if unit == "1" else _entity_of(unit), _bound(value.get("lowerBound")), _bound(value.get("upperBound")))
+    return _QUANTITY, datatype, amount, own
+
+
+def _read_monolingual(datatype: str | None, value: dict[str, Any]) -> Snak:
+    language, text = value["language"], value["text"]
+    if type(language) is not str or type(text) is not str:
+        raise TypeError(value)
+    return _MONOLINGUAL, datatype, text, (language,)
+
+
+def _read_coordinate(datatype: str | None, value: dict[str, Any]) -> Snak:
+    latitude, longitude = _degrees(value["latitude"]), _degrees(value["longitude"])
+    globe = _entity_of(value["globe"])
+    return _COORDINATE, datatype, f"{latitude!r},{longitude!r}", (latitude, longitude, globe)
+
+
+def _degrees(number: Any) -> float:
+    if type(number) not in (int, float) or not -_MAX_DEGREES <= number <= _MAX_DEGREES:
+        raise ValueError(number)
+    return float(number)
+
+
+def _amount(written: str) -> str:
+    if not _is_amount(written):
+        raise ValueError(written)
+    return written.removeprefix("+")
+
+
+def _bound(written: str | None) -> str | None:
+    return None if written is None else _amount(written)
+
+
+@lru_cache(maxsize=1 << 12)
+def _entity_of(address: str) -> str:
+    """The id at the end of ``http://www.wikidata.org/entity/Q42``."""
+    found = address.rsplit("/", 1)[-1]
+    if not _is_entity_id(found):
+        raise ValueError(address)
+    return found
+
+
+_READERS: dict[str, Callable[[str | None, Any], Snak]] = {
+    "wikibase-entityid": _read_entity,
+    "string": _read_string,
+    "time": _read_time,
+    "quantity": _read_quantity,
+    "monolingualtext": _read_monolingual,
+    "globecoordinate": _read_coordinate,
+}
+
+
+def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object of an entity; missing, null and ``[]`` are empty ones.
+
+    Raises:
+        RecordError: ``invalid_field``: it is something else.
+    """
+    found = value.get(name)
+    if type(found) is dict:
+        return found
+    if found is None or found == []:
+        return {}
+    raise RecordError("invalid_field", f"{name} is a {type(found).__name__}")
+
+
+def members(value: Any) -> Iterable[Any]:
+    """The members of an array.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if type(value) is list:
+        return value
+    if type(value) is dict:
+        return value.values()
+    raise TypeError(f"{brief(value)} is no array")
+
+
+Qualifier = tuple[str, Snak]
+"""Property and snak."""
+ReadStatement = tuple[str, int, Snak, tuple[Qualifier, ...]]
+"""Property, place of the rank in ``RANKS``, main snak, qualifiers."""
+
+_PROPERTY_ID = re.compile(rf"P{ID_NUMBER}", re.ASCII)
+_RANK_PLACES = {rank: place for place, rank in enumerate(RANKS)}
+_NO_QUALIFIERS: tuple[Any, ...] = (None, [], {})
+
+
+class _Properties(dict[str, bool]):
+    """Whether a property is wanted. Where all are, what is no property raises RecordError ``malformed_statement``."""
+
+    def __init__(self, chosen: frozenset[str] | None) -> None:
+        super().__init__(dict.fromkeys(chosen or (), True))
+        self._takes_all = chosen is None
+
+    def __missing__(self, property_id: str) -> bool:
+        if self._takes_all and not _PROPERTY_ID.fullmatch(property_id):
+            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is no property")
+        self[property_id] = self._takes_all
+        return self._takes_all
+
+
+class StatementReader:
+    """Reads statements.
+
+    Args:
+        qualifiers: properties of the qualifiers that are wanted; None for all.
+    """
+
+    def __init__(self, qualifiers: frozenset[str] | None) -> None:
+        self._qualifiers = _Properties(qualifiers)
+        self._properties = _Properties(None)
+
+    def read(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[ReadStatement, ...]:
+        """The statements in their order.
+
+        Raises:
+            RecordError: ``malformed_statement``.
+        """
+        found: list[ReadStatement] = []
+        add, properties, read_qualifiers = found.append, self._properties, self._read_qualifiers
+        try:
+            for property_id, statements in claims.items():
+                for statement in members(statements) if properties[property_id] else ():
+                    rank = statement["rank"]
+                    place = _RANK_PLACES.get(rank) if type(rank) is str else None
+                    if place is None:
+                        raise RecordError("malformed_statement", f"{property_id}: rank {brief(rank)}")
+                    qualifiers = statement.get("qualifiers")
+                    if qualifiers:
+                        add((property_id, place, read_snak(statement["mainsnak"]), read_qualifiers(qualifiers)))
+                    elif qualifiers in _NO_QUALIFIERS:
+                        add((property_id, place, read_snak(statement["mainsnak"]), ()))
+                    else:
+                        raise TypeError(f"qualifiers are {brief(qualifiers)}")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RecordError("malformed_statement", f"{entity_id}: {error!r}") from error
+        return tuple(found)
+
+    def _read_qualifiers(self, qualifiers: Mapping[str, Any]) -> tuple[Qualifier, ...]:
+        wanted = self._qualifiers
+        found: list[Qualifier] = []
+        for property_id, snaks in qualifiers.items():
+            if wanted[property_id]:
+                for snak in members(snaks):
+                    found.append((property_id, read_snak(snak)))
+        return tuple(found)
+
 
 MUL = "mul"
 """Language of labels and aliases that hold in all languages (names of people, titles)."""
@@ -41,19 +329,12 @@ NEEDED_QUALIFIERS = (
 """Qualifiers that decide when, for what and how surely a statement holds."""
 
 _ID = re.compile(rf"([A-Z])({ID_NUMBER})(?:-[A-Z][1-9]\d*)?", re.ASCII)
-_LETTERS = {"item": "Q", "property": "P"}
+_KIND_LETTERS = {"item": "Q", "property": "P"}
 _MAX_REVISION = (1 << 63) - 1
 _ONLY_TEXT = frozenset([str])
 _NO_MEMORY = "Not enough memory"
 _KEY = re.compile(rb'"id":\s*"([A-Z][1-9]\d{0,9})"')
 _KEY_BYTES = 4096
-
-
-class Term(NamedTuple):
-    """A label, description or alias."""
-
-    language: str
-    text: str
 
 
 class EntitySitelinks(NamedTuple):
@@ -67,34 +348,22 @@ NO_SITELINKS = EntitySitelinks((), ())
 
 
 class Entity(NamedTuple):
-    """One entity, as far as it is released.
+    """One entity, as far as it is released."""
 
-    Attributes:
-        kind: ``item``, ``property``, or another type that is not released (``lexeme``, …); of those nothing but the id
-            is read.
-        entity_id: ``Q42``.
-        number: number in the id.
-        revision_id: None where the dump does not tell.
-        datatype: of a property, else None.
-        labels, descriptions, aliases: in the chosen languages, as dumped.
-        label: the one to show, None without one.
-        sitelinks: to the chosen wikis.
-        n_sitelinks: to all wikis.
-        statements: in the order of the dump.
-    """
-
+    #: ``item``, ``property``, or another type that is not released (``lexeme``, …); of those nothing but the id is read
     kind: str
-    entity_id: str
-    number: int
-    revision_id: int | None = None
-    datatype: str | None = None
+    entity_id: str  #: ``Q42``
+    number: int  #: number in the id
+    revision_id: int | None = None  #: None where the dump does not tell
+    datatype: str | None = None  #: of a property, else None
+    #: ``labels``, ``descriptions``, ``aliases``: in the chosen languages, as dumped
     labels: tuple[Term, ...] = ()
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
-    label: Term | None = None
-    sitelinks: EntitySitelinks = NO_SITELINKS
-    n_sitelinks: int = 0
-    statements: tuple[Statement, ...] = ()
+    label: Term | None = None  #: the one to show, None without one
+    sitelinks: EntitySitelinks = NO_SITELINKS  #: to the chosen wikis
+    n_sitelinks: int = 0  #: to all wikis
+    statements: tuple[ReadStatement, ...] = ()  #: in the order of the dump
 
 
 class _Languages:
@@ -106,7 +375,7 @@ class _Languages:
         self._unwanted: set[str] = set()  # those met so far: most of the hundreds that an entity has
 
     def wanted_of(self, languages: Iterable[str]) -> list[str]:
-        """Gives the wanted ones, in their order."""
+        """The wanted ones, in their order."""
         unwanted = self._unwanted
         return [language for language in languages if language not in unwanted and self._is_wanted(language)]
 
@@ -121,11 +390,7 @@ class EntityReader:
     """Reads entities. Holds what is wanted of them; make one for each process."""
 
     def __init__(
-        self,
-        *,
-        languages: tuple[str, ...],
-        sites: frozenset[str] | None,
-        qualifiers: frozenset[str] | None,
+        self, *, languages: tuple[str, ...], sites: frozenset[str] | None, qualifiers: frozenset[str] | None
     ) -> None:
         """Prepares.
 
@@ -141,7 +406,7 @@ class EntityReader:
         self._statements = StatementReader(qualifiers)
 
     def read(self, line: bytes) -> Entity:
-        """Gives the entity of a line, without the commas and brackets around it.
+        """The entity of a line, without the commas and brackets around it.
 
         Raises:
             RecordError: ``malformed_json``, ``missing_field``, ``invalid_field``, ``entity_redirect``,
@@ -165,7 +430,7 @@ class EntityReader:
         if found is None or type(kind) is not str or not _fits(found, kind):
             raise RecordError("invalid_field", f"id {brief(entity_id)} of type {brief(kind)}")
         number = int(found[2])
-        if kind not in _LETTERS:
+        if kind not in _KIND_LETTERS:
             return Entity(kind, entity_id, number)
         revision_id, datatype = value.get("lastrevid"), value.get("datatype")
         if revision_id is not None and not (type(revision_id) is int and 0 <= revision_id <= _MAX_REVISION):
@@ -190,7 +455,7 @@ class EntityReader:
         )
 
     def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
-        """Gives which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among names, as a variant too."""
+        """Which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among names, as a variant too."""
         return {one for one in self._wanted[kind] if any(name == one or name.startswith(f"{one}-") for name in names)}
 
     def _terms(self, value: Mapping[str, Any], name: str) -> tuple[Term, ...]:
@@ -228,7 +493,7 @@ class EntityReader:
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
-    """Gives the term of the first chosen language that has one, else of ``mul``, else of a variant; None of none."""
+    """The term of the first chosen language that has one, else of ``mul``, else of a variant; None of none."""
     if not terms:
         return None
     by_language = {term.language: term for term in terms}
@@ -239,20 +504,20 @@ def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
 
 
 def entity_key(line: bytes) -> str:
-    """Gives the id of a line that cannot be read, as far as it shows; else an empty string."""
+    """The id of a line that cannot be read, as far as it shows; else an empty string."""
     found = _KEY.search(line[:_KEY_BYTES])
     return found[1].decode("ascii") if found else ""
 
 
 def _fits(found: re.Match[str], kind: str) -> bool:
-    """Says whether an id is one of the type. Of the letters of items and properties no other type has any."""
-    if kind in _LETTERS or found[1] in _LETTERS.values():
-        return found[0] == f"{_LETTERS.get(kind)}{found[2]}"
+    """Whether an id is one of the type. Of the letters of items and properties no other type has any."""
+    if kind in _KIND_LETTERS or found[1] in _KIND_LETTERS.values():
+        return found[0] == f"{_KIND_LETTERS.get(kind)}{found[2]}"
     return True
 
 
 def _first_fault(sitelinks: Mapping[str, Any]) -> Exception:
-    """Gives what is wrong with the first sitelink that has no title."""
+    """What is wrong with the first sitelink that has no title."""
     for link in sitelinks.values():
         try:
             title = link["title"]

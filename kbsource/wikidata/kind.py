@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from kbsource.files import join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import TypedManifest, row_faults, sum_faults
-from kbsource.schema import SCHEMA_VERSION, WIKIDATA_TABLES
-
-if TYPE_CHECKING:
-    from kbsource.release.verify import Checking
+from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.reader import row_groups
+from kbsource.rows import SCHEMA_VERSION
+from kbsource.wikidata.entity import ID_NUMBER, OWN_COLUMNS, RANKS, SNAKS, VALUE_ID, VALUE_TYPES
+from kbsource.wikidata.records import WIKIDATA_TABLES
 
 FORMAT = "kbsource-wikidata-1"
-RULES = {
-    "entity_law": "a row of Wikidata is not built as such rows are",
-    "duplicate_entity": "two rows have one entity",
-    "classes_disagree": "the class closure is not that of the statements",
-}
-"""Every law and what it means that it is broken."""
 
 
 @dataclass(frozen=True, slots=True)
-class EntityCounts:
+class EntityCounts(Counted):
     """What became of the lines read; law: lines_read = items + properties + other_entities + rejected."""
 
     lines_read: int = 0
@@ -32,33 +30,24 @@ class EntityCounts:
     other_entities: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def n_rejected(self) -> int:
-        """Lines rejected, for any reason."""
-        return sum(self.rejected.values())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WikidataManifest(TypedManifest):
-    """Everything that is known about a release of Wikidata, which has tables alone.
+    """Everything that is known about a release of Wikidata, which has tables alone."""
 
-    Attributes:
-        date: of the dump, as in the files' names; None when they have none.
-        counts, totals: per input file by base name, and their sum.
-        findings: statements by ``rank_…``, ``snak_…`` and ``value_…``, ``qualifiers``, entities ``without_label`` and
-            of other types (``type_…``); with damage of the dump ``damaged_bytes`` and ``estimated_lost``.
-    """
-
-    date: str | None
+    date: str | None  #: of the dump, as in the files' names; None when they have none
+    #: ``counts``, ``totals``: per input file by base name, and their sum
     counts: dict[str, EntityCounts]
     totals: EntityCounts
+    #: statements by ``rank_…``, ``snak_…`` and ``value_…``, ``qualifiers``, entities ``without_label`` and of other
+    #: types (``type_…``); with damage of the dump ``damaged_bytes`` and ``estimated_lost``
     findings: dict[str, int]
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
 
 def count_faults(manifest: WikidataManifest) -> list[str]:
-    """Gives every way in which the counts disagree with each other or with the tables' rows."""
+    """Every way in which the counts disagree with each other or with the tables' rows."""
     totals, findings = manifest.totals, manifest.findings
     expected = {
         "items": totals.items,
@@ -69,10 +58,151 @@ def count_faults(manifest: WikidataManifest) -> list[str]:
     return sum_faults(manifest.counts, totals, EntityCounts()) + row_faults(manifest, expected)
 
 
-def _check(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
-    from kbsource.wikidata.checks import check_tables  # needs numpy, which reading does not
+def _claims(manifest: WikidataManifest) -> dict[str, int]:
+    rejected = {f"rejected: {reason}": n for reason, n in manifest.totals.rejected.items()}
+    return {**rejected, "every site": manifest.options.get("sites", ()) is None}
 
-    return check_tables(checking)
+
+_ITEM, _PROPERTY, _VALUE = f"Q{ID_NUMBER}", f"P{ID_NUMBER}", VALUE_ID
+_WITHIN = {"month": (1, 12), "day": (1, 31), "precision": (0, 14), "latitude": (-360, 360), "longitude": (-360, 360)}
+_ALWAYS = {"language", "year", "precision", "calendar", "latitude", "longitude", "globe"}
+"""Columns that every value of their type fills."""
+_MONTH_PRECISION, _DAY_PRECISION = 10, 11
+
+
+def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
+    """What is wrong with a value of a statement, or of a qualifier with this prefix, and when it is."""
+    yield f"not regexp_full_match({of}property_id, '{_PROPERTY}')", "not a property"
+    yield f"{of}snak not in {SNAKS}", "not a kind of snak"
+    yield f"{of}value_type not in {VALUE_TYPES}", "not a type of value"
+    yield f"({of}value_type is not null) <> ({of}snak = 'value')", "a value where none is, or none"
+    yield f"({of}value_type is null) <> ({of}value is null)", "a type without value"
+    yield f"{of}value_type = 'entity' and not regexp_full_match({of}value, '{_VALUE}')", "a value that is no id"
+    for type_, names in OWN_COLUMNS.items():
+        for name in names:
+            is_other = f"{of}{name} is not null and {of}value_type is distinct from '{type_}'"
+            yield is_other, f"{name} of another type of value"
+            if name in _ALWAYS:
+                yield f"{of}value_type = '{type_}' and {of}{name} is null", f"no {name}"
+    for name, (least, most) in _WITHIN.items():
+        yield f"{of}{name} not between {least} and {most}", f"{name} not from {least} to {most}"
+    for name, least in (("month", _MONTH_PRECISION), ("day", _DAY_PRECISION)):
+        yield f"{of}{name} is not null and {of}precision < {least}", f"a {name} beyond the precision"
+
+
+def _first(faults: Iterable[tuple[str, str]]) -> str:
+    """The first of some faults of a row; null for none."""
+    return f"case {' '.join(f'when {is_broken} then {what!r}' for is_broken, what in faults)} end"
+
+
+def _row_law(table: str, key: str, faults: Iterable[tuple[str, str]]) -> Law:
+    return Law(
+        "entity_law",
+        "a row of Wikidata is not built as such rows are",
+        f"[{key} || ': ' || fault for fault in [{_first(faults)}] if fault is not null]",
+        of=table,
+    )
+
+
+def _entity_faults(key: str, form: str) -> Iterator[tuple[str, str]]:
+    yield f"not regexp_full_match({key}, '{form}')", "not an id"
+    yield (
+        "label is distinct from label_language and (label is null or label_language is null)",
+        "a label without a language",
+    )
+    yield "n_statements < 0", "n_statements below 0"
+
+
+def _claim_law(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Law:
+    """The law that what entities say of their number is there; the sum of the entities' numbers tells them apart."""
+    return Law(
+        "counts",
+        "",
+        f"""select '{MANIFEST}', format('{name}: {{}}, entities claim {{}}', present, claimed)
+        from ({claiming}) as entity(claimed, claimed_numbers), ({present}) as found(present, present_numbers)
+        where coalesce(claimed, 0) <> coalesce(present, 0)
+            or coalesce(claimed_numbers, 0) <> coalesce(present_numbers, 0)""",
+        needs=needs,
+    )
+
+
+LAWS = (
+    _row_law("items", "item_id", (*_entity_faults("item_id", _ITEM), ("n_sitelinks < 0", "n_sitelinks below 0"))),
+    _row_law("properties", "property_id", _entity_faults("property_id", _PROPERTY)),
+    _row_law(
+        "sitelinks",
+        "item_id",
+        ((f"not regexp_full_match(item_id, '{_ITEM}')", "not an id"), ("title = ''", "a sitelink without a title")),
+    ),
+    _row_law(
+        "statements",
+        "entity_id",
+        (
+            (f"not regexp_full_match(entity_id, '[QP]{ID_NUMBER}')", "not an id"),
+            (f"rank not in {RANKS}", "not a rank"),
+            *_value_faults(),
+        ),
+    ),
+    Law(
+        "entity_law",
+        "",
+        f"[entity_id || ': ' || fault for fault in [{_first(_value_faults('qualifier.'))} for qualifier in qualifiers] "
+        "if fault is not null]",
+        of="statements",
+    ),
+    *(
+        Law(
+            "duplicate_entity",
+            "two rows have one entity",
+            f"select min(_file), {key} from {table} group by {key} having count(*) > 1",
+        )
+        for table, key in (("items", "item_id"), ("properties", "property_id"))
+    ),
+    *(
+        _claim_law(
+            f"statements_{letter}",
+            f"select sum(n_statements), sum(n_statements * try_cast({key}[2:] as bigint)) from {table}",
+            f"select count(*), sum(try_cast(entity_id[2:] as bigint)) from statements where entity_id[1] = '{letter}'",
+            (table, "statements"),
+        )
+        for letter, key, table in (("Q", "item_id", "items"), ("P", "property_id", "properties"))
+    ),
+    _claim_law(
+        "sitelinks_Q",
+        "select sum(n_sitelinks), sum(n_sitelinks * try_cast(item_id[2:] as bigint)) from items "
+        "where exists (from claimed where name = 'every site' and n > 0)",
+        "select count(*), sum(try_cast(item_id[2:] as bigint)) from sitelinks "
+        "where exists (from claimed where name = 'every site' and n > 0)",
+        ("items", "sitelinks"),
+    ),
+    Law("classes_disagree", "the class closure is not that of the statements"),
+    counts_law("select '', 'rejected: ' || reason, count(*) from rejected group by all", "rejected: %", ("rejected",)),
+)
+_IS_LINK = f"value_type = 'entity' and rank <> 'deprecated' and regexp_full_match(value, '{_ITEM}')"
+_EDGES = f"""
+with subclasses as (
+    select entity_id[2:]::uinteger as below, value[2:]::uinteger as above from statements
+    where property_id = 'P279' and {_IS_LINK} and regexp_full_match(entity_id, '{_ITEM}')
+)
+from subclasses union select above, above from subclasses
+union select value[2:]::uinteger as class, class from statements where property_id = 'P31' and {_IS_LINK}
+"""
+"""The relation that makes classes; a class above itself only is one."""
+
+
+def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
+    """Works the class closure out again. Memory: what ``classes`` says."""
+    from kbsource.runtime.sorted_runs import rebatched
+    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure, closure_batch  # need numpy
+
+    if checking.given.issuperset(("classes", "statements")):
+        edges = checking.db.sql(_EDGES).fetchnumpy()
+        wanted = map(closure_batch, class_closure(edges["below"], edges["above"]))
+        stored = (batch.cast(WIKIDATA_TABLES["classes"]) for _, batch in checking.batches("classes"))
+        file = checking.manifest.tables["classes"][0].file
+        again, own = (rebatched(batches, BLOCK_CLASSES) for batches in (wanted, stored))
+        checking.same(file, "classes_disagree", own, again, lambda batch: batch["class_id"][0])
+    return {}
 
 
 WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
@@ -84,6 +214,48 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     required=tuple(WIKIDATA_TABLES),
     schema_version=SCHEMA_VERSION,
     count_faults=count_faults,
-    rules=RULES,
-    check=_check,
+    laws=LAWS,
+    claims=_claims,
+    counted={
+        "entities": "select (select count(*) from items) + (select count(*) from properties)",
+        "statements": "select count(*) from statements",
+        "sitelinks": "select count(*) from sitelinks",
+        "pairs of classes": "select count(*) from classes",
+    },
+    check=check_classes,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WikidataTables:
+    """A release of Wikidata, to be read table by table."""
+
+    path: str  #: folder of the release
+    manifest: WikidataManifest  #: of the release
+    on_rows: Callable[[int], None] | None = None  #: is told of rows as they are read, by their number
+
+    @classmethod
+    def open(cls, path: str) -> WikidataTables:
+        """Opens a release.
+
+        Raises:
+            SetupError: the folder holds no finished release of Wikidata.
+        """
+        return cls(path, WIKIDATA_RELEASE.read(path))
+
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Rows of a table in its order; memory holds one row group."""
+        for entry in self.manifest.tables[table]:
+            for group in row_groups(join(self.path, entry.file), columns):
+                yield from group.combine_chunks().to_batches()
+                if self.on_rows is not None:
+                    self.on_rows(group.num_rows)
+
+    def n_rows(self, table: str) -> int:
+        """The number of rows of a table."""
+        return self.manifest.n_rows(table)
+
+    @property
+    def manifest_path(self) -> str:
+        """The file that stands for all others."""
+        return join(self.path, MANIFEST)

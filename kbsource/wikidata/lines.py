@@ -13,7 +13,7 @@ from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import Compression, compression_of, iter_pieces, read_up_to
 from kbsource.dump.lines import AROUND, Line, LineRange
 from kbsource.errors import SetupError
-from kbsource.files import ReadableStorage
+from kbsource.files import Files, Folder
 from kbsource.records import BadRecord
 from kbsource.wikidata.entity import entity_key
 
@@ -23,18 +23,18 @@ READ_AHEAD_BYTES = 2 << 20
 _BAD_RECORD_BYTES = 1 << 11  # at most about
 
 
-def plan_lines(paths: Sequence[str], storage: ReadableStorage, *, range_bytes: int) -> list[LineRange]:
-    """Gives the ranges of the files of a dump, as ``kbsource.dump.lines.plan_lines``.
+def plan_lines(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.of) -> list[LineRange]:
+    """The ranges of the files of a dump, as ``kbsource.dump.lines.plan_lines``.
 
     Raises:
         SetupError: a file is no JSON dump.
     """
-    return lines.plan_lines(paths, storage, range_bytes=range_bytes, form=_form)
+    return lines.plan_lines(paths, range_bytes=range_bytes, files=files, form=_form)
 
 
-def _form(path: str, storage: ReadableStorage) -> tuple[Compression, bool]:
-    """Gives the compression of a file and whether its content begins as an array."""
-    with storage.open_read(path) as file:
+def _form(path: str, files: Files) -> tuple[Compression, bool]:
+    """The compression of a file and whether its content begins as an array."""
+    with files(path).open() as file:
         compression = compression_of(read_up_to(file, 8), path)
         begin = b""
         for piece in iter_pieces(file, compression=compression):
@@ -53,15 +53,15 @@ def _form(path: str, storage: ReadableStorage) -> tuple[Compression, bool]:
 
 def read_lines(
     line_range: LineRange,
-    storage: ReadableStorage,
     *,
+    files: Files = Folder.of,
     on_progress: Callable[[int], None] | None = None,
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line | BadRecord]:
     """Yields the entities of a range without what is around them, as ``kbsource.dump.lines.read_lines`` its lines."""
     for line in lines.read_lines(
-        line_range, storage, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes, key_of=entity_key
+        line_range, files=files, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes, key_of=entity_key
     ):
         if isinstance(line, BadRecord):
             yield line

@@ -10,36 +10,195 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain
 from typing import Any
 
+import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
+from kbsource.columns import encode, schema_of
+from kbsource.dump.digests import CheckedFiles, HashedFile, read_hashes, write_hashes
 from kbsource.dump.lines import Line, LineRange
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.errors import RecordError
-from kbsource.files import ReadableStorage, Storage, base_name, join
+from kbsource.files import Files, Folder, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import RollingFiles
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import Key, Report, Work, chunk_path, rows_batch, write_chunk
-from kbsource.wikidata.columns import (
-    Columns,
-    TableRows,
-    names_in,
-    plain_batch,
-    row_batch,
-    statement_columns,
-    statement_facts,
-    statements_batch,
+from kbsource.runtime.chunks import ChunkKey, Report, Work, chunk_path, rows_batch, write_chunk
+from kbsource.wikidata.entity import (
+    ENTITY,
+    FORMS,
+    OWN_COLUMNS,
+    RANKS,
+    Entity,
+    EntityReader,
+    ReadStatement,
+    Snak,
+    entity_key,
 )
-from kbsource.wikidata.entity import Entity, EntityReader, entity_key
 from kbsource.wikidata.lines import read_ahead, read_lines
-from kbsource.wikidata.statements import Statement
-from kbsource.wikidata.values import ENTITY, RANKS
+from kbsource.wikidata.records import WIKIDATA_TABLES, Statement, Value
+
+Columns = Sequence[Sequence[Any]]
+GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
+_TERMS = ("labels", "descriptions", "aliases")
+_SNAKS, _VALUE_TYPES = zip(*FORMS, strict=True)
+_TYPES = {field.name: field.type for field in schema_of(Value)}
+_OWN = [(FORMS.index(("value", value_type)), names) for value_type, names in OWN_COLUMNS.items()]
+
+
+def row_batch(table: str, columns: Columns) -> pa.RecordBatch:
+    """A record batch of one column of whole rows, which are tuples."""
+    (rows,) = columns
+    return plain_batch(table, _transposed(rows, len(rows[0])))
+
+
+def plain_batch(table: str, columns: Columns) -> pa.RecordBatch:
+    """A record batch of columns of values that stand as they are."""
+    schema = WIKIDATA_TABLES[table]
+    arrays = [encode(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def statement_columns(entity_id: str, statements: Sequence[ReadStatement]) -> Columns:
+    """The columns that ``statements_batch`` takes, for the statements of an entity, at least one."""
+    property_ids, ranks, snaks, qualifiers = zip(*statements, strict=True)
+    return [entity_id] * len(statements), property_ids, ranks, *zip(*snaks, strict=True), qualifiers
+
+
+def statements_batch(columns: Columns) -> pa.RecordBatch:
+    """A record batch of the table ``statements``.
+
+    Args:
+        columns: entity, property, rank, the parts of the snak, qualifiers; each of the last as ``values`` and
+            ``statements`` describe them.
+    """
+    entity_ids, property_ids, ranks, *snaks, qualifiers = columns
+    schema = schema_of(Statement)
+    arrays = [
+        pa.array(entity_ids, pa.string()),
+        pa.array(property_ids, pa.string()),
+        _names(RANKS).take(pa.array(_small(ranks))),
+        *_snak_arrays(*snaks),
+        _qualifier_array(qualifiers, schema.field("qualifiers").type),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class TableRows:
+    """Columns of one table, given on a row group at a time."""
+
+    def __init__(
+        self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
+    ) -> None:
+        self._name, self._batch_of, self._ready = name, batch_of, ready
+        self._group_rows = GROUP_ROWS[name]
+        self._columns: list[list[Any]] = []
+        self._n_rows = 0
+
+    def extend(self, columns: Columns) -> None:
+        """Takes rows, given as columns of one length."""
+        if not self._columns:
+            self._columns = [[] for _ in columns]
+        for own, more in zip(self._columns, columns, strict=True):
+            own.extend(more)
+        self._n_rows += len(columns[0])
+        while self._n_rows >= self._group_rows:
+            self._give(self._group_rows)
+
+    def flush(self) -> None:
+        """What is pending; call it once after the last row."""
+        if self._n_rows:
+            self._give(self._n_rows)
+
+    def _give(self, n_rows: int) -> None:
+        self._ready.append((self._name, self._batch_of([column[:n_rows] for column in self._columns])))
+        for column in self._columns:
+            del column[:n_rows]
+        self._n_rows -= n_rows
+
+
+def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
+    """How many statements there are of each rank, kind of snak and type of value."""
+    found: Counter[str] = Counter()
+    for name, prefix in (("rank", "rank"), ("snak", "snak"), ("value_type", "value")):
+        for one in pc.value_counts(batch[name].drop_null()).to_pylist():
+            found[f"{prefix}_{one['values']}"] += one["counts"]
+    found["qualifiers"] += len(batch["qualifiers"].flatten())
+    return found
+
+
+def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+    """The columns of a batch that options choose from, with what these are."""
+    if table == "sitelinks":
+        yield "sites", batch["site"]
+    elif table == "statements":
+        yield "qualifiers", batch["qualifiers"].flatten().field("property_id")
+    else:
+        yield from (("languages", batch[one].flatten().field("language")) for one in _TERMS)
+
+
+def _qualifier_array(qualifiers: Sequence[Sequence[tuple[str, Snak]]], type_: pa.DataType) -> pa.ListArray:
+    ends = np.cumsum(np.fromiter(map(len, qualifiers), np.int32, len(qualifiers)), dtype=np.int32)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    property_ids, snaks = _transposed(chain.from_iterable(qualifiers), 2)
+    arrays = [pa.array(property_ids, pa.string()), *_snak_arrays(*_transposed(snaks, 4))]
+    return pa.ListArray.from_arrays(
+        offsets, pa.StructArray.from_arrays(arrays, fields=list(type_.value_type)), type=type_
+    )
+
+
+def _transposed(rows: Iterable[Sequence[Any]], n_columns: int) -> Columns:
+    return list(zip(*rows, strict=True)) or [()] * n_columns
+
+
+def _snak_arrays(
+    forms: Sequence[int], datatypes: Sequence[str | None], values: Sequence[str | None], own_values: Sequence[Any]
+) -> list[pa.Array]:
+    """The columns of ``Value``."""
+    numbers = _small(forms)
+    places = pa.array(numbers)
+    arrays = {
+        "snak": _names(_SNAKS).take(places),
+        "datatype": pa.array(datatypes, pa.string()),
+        "value_type": _names(_VALUE_TYPES).take(places),
+        "value": pa.array(values, pa.string()),
+    }
+    for form, names in _OWN:
+        at = np.flatnonzero(numbers == form)
+        rows = [own_values[place] for place in at.tolist()]
+        for name, column in zip(names, _transposed(rows, len(names)), strict=True):
+            arrays[name] = _spread(pa.array(column, _TYPES[name]), at, len(numbers))
+    return [arrays[field.name] for field in schema_of(Value)]
+
+
+@cache
+def _names(names: tuple[str | None, ...]) -> pa.Array:
+    return pa.array(names, pa.string())
+
+
+def _spread(array: pa.Array, at: npt.NDArray[np.int64], n_rows: int) -> pa.Array:
+    """An array of ``n_rows`` with the given values at the given places and null elsewhere."""
+    if not len(at):
+        return pa.nulls(n_rows, array.type)
+    is_missing = np.ones(n_rows, np.bool_)
+    is_missing[at] = False
+    places = np.zeros(n_rows, np.int32)
+    places[at] = np.arange(len(at), dtype=np.int32)
+    return array.take(pa.array(places, mask=is_missing))
+
+
+def _small(numbers: Sequence[int]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(bytes(numbers), np.uint8)
+
 
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
 """Tables that the ranges of a dump give; the others are made of all of them."""
@@ -80,40 +239,19 @@ _DETAIL_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """What a range held: ``n_lines == n_items + n_properties + n_others + sum(rejected)``.
+    """What a range held: ``n_lines == n_items + n_properties + n_others + sum(rejected)``."""
 
-    Attributes:
-        part: number of the range.
-        file: base name of the dump file.
-        n_lines: entities' lines and places of damage.
-        n_items, n_properties: released ones.
-        n_others: entities of other types, which are not released.
-        rejected: lines and places of damage, by reason.
-        facts: further counts, see ``manifest.WikidataManifest``.
-        used: of the wanted ``languages``, ``sites`` and ``qualifiers`` those that occur.
-        tables: files by table; no rows, no file.
-    """
-
-    part: int
-    file: str
-    n_lines: int
+    part: int  #: number of the range
+    file: str  #: base name of the dump file
+    n_lines: int  #: entities' lines and places of damage
+    #: ``n_items``, ``n_properties``: released ones
     n_items: int
     n_properties: int
-    n_others: int
-    rejected: dict[str, int]
-    facts: dict[str, int]
-    used: dict[str, list[str]]
-    tables: dict[str, tuple[FileEntry, ...]]
-
-    def to_json(self) -> dict[str, Any]:
-        """Gives the report as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> PartReport:
-        """Gives back what ``to_json`` gave."""
-        tables = {name: tuple(FileEntry(**entry) for entry in entries) for name, entries in value["tables"].items()}
-        return cls(**{**value, "tables": tables})
+    n_others: int  #: entities of other types, which are not released
+    rejected: dict[str, int]  #: lines and places of damage, by reason
+    facts: dict[str, int]  #: further counts, see ``manifest.WikidataManifest``
+    used: dict[str, list[str]]  #: of the wanted ``languages``, ``sites`` and ``qualifiers`` those that occur
+    tables: dict[str, tuple[FileEntry, ...]]  #: files by table; no rows, no file
 
 
 class EntityRange:
@@ -121,15 +259,9 @@ class EntityRange:
 
     Args:
         lines: of the range, from ``lines.read_lines``.
-        part: number of the range.
-        file: base name of the dump file.
         reader: reads the entities; what raises RecordError is rejected.
         skipped: ordinals of entities that another line supersedes; they are rejected as ``duplicate_entity``.
         verdicts: by ordinal: how an entity ended the process that read it; it is rejected unread.
-        beat: shows the entity in work.
-
-    Attributes:
-        rejected: what was rejected so far.
     """
 
     def __init__(
@@ -158,7 +290,7 @@ class EntityRange:
         self._ids: list[tuple[int, ...]] = []
         self._edges: list[tuple[int, ...]] = []
         self._classes: set[int] = set()
-        self.rejected: list[BadRecord] = []
+        self.rejected: list[BadRecord] = []  #: what was rejected so far
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yields row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their names."""
@@ -226,18 +358,16 @@ class EntityRange:
         return batch
 
     def counts(self) -> dict[str, int]:
-        """Gives the number of ``lines``, ``items``, ``properties``, ``others`` and ``rejected`` so far."""
+        """The number of ``lines``, ``items``, ``properties``, ``others`` and ``rejected`` so far."""
         names = ("lines", "items", "properties", "others")
         return {**{name: self._counts[name] for name in names}, "rejected": len(self.rejected)}
 
     def report(
         self, tables: Mapping[str, tuple[FileEntry, ...]], *, used: dict[str, list[str]], damaged_bytes: int
     ) -> PartReport:
-        """Gives the report; only after the last batch.
+        """The report; only after the last batch.
 
         Args:
-            tables: files by table.
-            used: as in the report.
             damaged_bytes: stored bytes of the range that cannot be read.
         """
         self._facts[DAMAGED_BYTES] = damaged_bytes
@@ -256,40 +386,45 @@ class EntityRange:
         )
 
 
+def write_plan(ranges: Sequence[LineRange], hashed: Mapping[str, HashedFile], staging: str) -> None:
+    """Writes the ranges of the dump, and the hashes of its files by path, into the staging folder."""
+    Folder.of(_plan_path(staging)).write_json(msgspec.to_builtins(ranges))
+    write_hashes(hashed, _hashes_path(staging))
+
+
+def planned_files(staging: str, reader: EntityReader) -> PartFiles:
+    """What reads ranges into files as ``write_plan`` wrote them down, for processes that are given a folder's path."""
+    ranges = msgspec.convert(Folder.of(_plan_path(staging)).read_json(), list[LineRange])
+    return PartFiles(ranges, reader, files=CheckedFiles(read_hashes(_hashes_path(staging))), staging=staging)
+
+
+def _plan_path(staging: str) -> str:
+    return join(staging, "plan.json")
+
+
+def _hashes_path(staging: str) -> str:
+    return join(staging, "hashes.json")
+
+
 class PartFiles:
     """Writes what ranges of a dump give; the chunk function of a release, whose chunks are ranges.
 
     The rows of a chunk are ``IDS``; its report holds a ``PartReport`` as its facts, and what is rejected. The rows that
     it is given, if any, are ``ORDINALS``: of entities that another line supersedes.
-
-    Args:
-        ranges: of the dump.
-        reader: reads the entities.
-        source: of the dump.
-        storage: of the staging folder.
-        staging: takes the files.
     """
 
     schema = IDS
 
-    def __init__(
-        self,
-        ranges: Sequence[LineRange],
-        reader: EntityReader,
-        *,
-        source: ReadableStorage,
-        storage: Storage,
-        staging: str,
-    ) -> None:
+    def __init__(self, ranges: Sequence[LineRange], reader: EntityReader, *, files: Files, staging: str) -> None:
         self._ranges, self._reader = ranges, reader
-        self._source, self._storage, self._staging = source, storage, staging
+        self._files, self._staging = files, staging
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         line_range, beat = self._ranges[work.key.part], work.beat
         damages: list[int] = []
         lines = read_lines(
             line_range,
-            self._source,
+            files=self._files,
             on_progress=lambda n_bytes: beat.done(pages=0, amount=n_bytes),
             on_damage=damages.append,
         )
@@ -306,10 +441,7 @@ class PartFiles:
             beat=beat,
         )
         with ExitStack() as stack:
-            files = {
-                name: stack.enter_context(part_files(self._staging, name, work.key, self._storage))
-                for name in PARSED_TABLES
-            }
+            files = {name: stack.enter_context(part_files(self._staging, name, work.key)) for name in PARSED_TABLES}
             edges = []
             names: dict[str, set[str]] = {name: set() for name in ("languages", "sites", "qualifiers")}
             for name, batch in part:
@@ -322,14 +454,14 @@ class PartFiles:
                     for kind, column in names_in(name, batch):
                         names[kind].update(pc.unique(column).to_pylist())
         edges_path = class_edges_path(self._staging, work.key)
-        write_chunk(edges, CLASS_EDGES, Report(), path=edges_path, storage=self._storage)
+        write_chunk(edges, CLASS_EDGES, Report(), path=edges_path)
         report = part.report(
             {name: one.entries for name, one in files.items()},
             used={name: sorted(self._reader.wanted_in(name, found)) for name, found in names.items()},
             damaged_bytes=sum(damages),
         )
         work.report.rejected = part.rejected
-        work.report.facts = report.to_json()
+        work.report.facts = msgspec.to_builtins(report)
 
     def _read_alone(self, lines: Iterable[Line | BadRecord], work: Work) -> None:
         for ordinal, line in enumerate(lines, start=1):
@@ -342,26 +474,28 @@ class PartFiles:
 
 
 def tables_folder(staging: str) -> str:
-    """Gives the folder of the ranges' files."""
+    """The folder of the ranges' files."""
     return join(staging, "tables")
 
 
-def part_files(staging: str, table: str, key: Key, storage: Storage) -> RollingFiles:
-    """Gives what takes the rows of a table that a range gives."""
+def part_files(staging: str, table: str, key: ChunkKey) -> RollingFiles:
+    """What takes the rows of a table that a range gives."""
     names = f"{key.part:05d}-{key.chunk:05d}-{{:03d}}.parquet"
-    return RollingFiles(tables_folder(staging), table, storage, names=names, rows_per_file=ROWS_PER_FILE[table])
+    return RollingFiles(
+        tables_folder(staging), table, schema=WIKIDATA_TABLES[table], names=names, rows_per_file=ROWS_PER_FILE[table]
+    )
 
 
-def class_edges_path(staging: str, key: Key) -> str:
-    """Gives the path of a range's ``CLASS_EDGES``."""
+def class_edges_path(staging: str, key: ChunkKey) -> str:
+    """The path of a range's ``CLASS_EDGES``."""
     return chunk_path(join(staging, "classes"), key)
 
 
 def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
-    language, text = entity.label or (None, None)
+    label = entity.label
     terms = (
-        text,
-        language,
+        label and label.text,
+        label and label.language,
         entity.labels,
         entity.descriptions,
         entity.aliases,
@@ -378,8 +512,8 @@ def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
         tables["statements"].extend(statement_columns(entity.entity_id, entity.statements))
 
 
-def _class_links(statements: Iterable[Statement]) -> Iterator[tuple[str, int]]:
-    """Gives the items that are values of P31 and P279, deprecated statements left out, with their property."""
+def _class_links(statements: Iterable[ReadStatement]) -> Iterator[tuple[str, int]]:
+    """The items that are values of P31 and P279, deprecated statements left out, with their property."""
     for property_id, rank, (form, _, value, _), _ in statements:
         if property_id in _CLASS_PROPERTIES and form == ENTITY and rank != _DEPRECATED and value and value[0] == "Q":
             yield property_id, int(value[1:])

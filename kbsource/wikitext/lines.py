@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kbsource.wikitext.html_tags import MAX_LIST_DEPTH
 from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
+from kbsource.wikitext.tags import MAX_LIST_DEPTH
 
 _LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
@@ -35,7 +35,7 @@ _LINE_MARKS = frozenset("*#:;=")
 
 
 def mark_lines(text: str) -> str:
-    """Gives the text whose heading lines begin with the heading mark and level, list lines with their prefix marked.
+    """The text whose heading lines begin with the heading mark and level, list lines with their prefix marked.
 
     A heading's level is the smaller of the numbers of ``=`` before and after it, at most 6, as MediaWiki counts.
     ``;term : definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a
@@ -75,7 +75,7 @@ def _mark_line(match: re.Match[str]) -> str:
 
 
 def _definition_colon(content: str) -> int:
-    """Gives the place of the first colon outside links and addresses, or -1."""
+    """The place of the first colon outside links and addresses, or -1."""
     depth = 0
     for index, character in enumerate(content):
         if character == "[":
@@ -88,7 +88,7 @@ def _definition_colon(content: str) -> int:
 
 
 def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
-    """Gives the text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
+    """The text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -112,7 +112,7 @@ VARIANT_LANGS = frozenset(
 
 
 def choose_variants(text: str) -> str:
-    """Gives the text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
+    """The text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
 
     ``-{text}-`` gives the text itself. Rules that only define conversions (flags ``H``, ``T``, ``-``) give nothing.
     """
@@ -133,7 +133,7 @@ def _variant(match: re.Match[str]) -> str:
 
 
 def tidy(text: str) -> str:
-    """Gives the text without cut marks and with single spaces.
+    """The text without cut marks and with single spaces.
 
     Where something was cut, brackets left with nothing in them go, and so does the space before a comma, full stop
     or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
@@ -150,7 +150,7 @@ def tidy(text: str) -> str:
 
 
 def _without_empty_brackets(text: str) -> str:
-    """Gives ``_EMPTY_BRACKETS.sub(CUT, text)``, by looking only around cuts: seven times as fast."""
+    """``_EMPTY_BRACKETS.sub(CUT, text)``, by looking only around cuts: seven times as fast."""
     pieces, end = [], 0
     for cut in _CUT_BEFORE_CLOSING.finditer(text):
         start = cut.start() - 1
@@ -163,7 +163,7 @@ def _without_empty_brackets(text: str) -> str:
 
 
 def _join_cuts(text: str) -> str:
-    """Gives the text without cut marks, by looking at both sides of each."""
+    """The text without cut marks, by looking at both sides of each."""
     pieces = iter(text.split(CUT))
     before = next(pieces)
     out = [before]
@@ -207,4 +207,87 @@ def _join_cuts(text: str) -> str:
         before = piece
     if is_spaced:
         add(" ")
+    return "".join(out)
+
+
+_RUN = re.compile(r"'{2,}")
+
+
+def strip_quotes(text: str) -> str:
+    """The text with quote markup replaced by neutral markers; apostrophes that are text stay."""
+    if "''" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    found = text.find("''")
+    while found >= 0:
+        start = text.rfind("\n", position, found) + 1 or position
+        end = text.find("\n", found)
+        if end < 0:
+            end = len(text)
+        out.append(text[position:start])
+        out.append(_strip_line(text[start:end]))
+        position = end
+        found = text.find("''", end)
+    out.append(text[position:])
+    return "".join(out)
+
+
+def _strip_line(line: str) -> str:
+    if "'''" not in line:
+        return line.replace("''", CUT)
+    if "''''" not in line:  # runs of two and three only
+        without_bold = line.replace("'''", CUT)
+        if not (line.count("'''") % 2 and without_bold.count("''") % 2):
+            return without_bold.replace("''", CUT)
+    runs = _RUN.findall(line)
+    bold = italic = 0
+    plain = True
+    for run in runs:
+        length = len(run)
+        if length == 2:
+            italic += 1
+        elif length == 3 or length == 4:
+            bold += 1
+            plain = plain and length == 3
+        else:
+            italic += 1
+            bold += 1
+            plain = plain and length == 5
+    if plain and not (bold % 2 and italic % 2):
+        return _RUN.sub(CUT, line)
+    return _balance(line, bold % 2 == 1 and italic % 2 == 1)
+
+
+def _balance(line: str, is_unbalanced: bool) -> str:
+    """The line with four apostrophes as one and bold, more than five as the rest and five.
+
+    Where bold and italics are both odd, one bold is an apostrophe and italics: the first after a single-letter word,
+    else the first after a word, else the first after a space.
+    """
+    parts = re.split(r"('{2,})", line)
+    extras = [max(len(run) - 5, 0) if len(run) != 4 else 1 for run in parts[1::2]]
+    if is_unbalanced:
+        after_letter = after_word = after_space = -1
+        for number, run in enumerate(parts[1::2]):
+            if len(run) - extras[number] != 3:
+                continue
+            before = parts[2 * number] + "'" * extras[number]
+            last, second_last = before[-1:], before[-2:-1]
+            if last == " ":
+                if after_space < 0:
+                    after_space = number
+            elif second_last == " ":
+                if after_letter < 0:
+                    after_letter = number
+            elif after_word < 0:
+                after_word = number
+        for chosen in (after_letter, after_word, after_space):
+            if chosen >= 0:
+                extras[chosen] += 1
+                break
+    out = [parts[0]]
+    for number, extra in enumerate(extras):
+        out.append("'" * extra + CUT)
+        out.append(parts[2 * number + 2])
     return "".join(out)

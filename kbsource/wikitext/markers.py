@@ -39,12 +39,12 @@ _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r
 
 
 def literal(text: str) -> str:
-    """Gives text that every later step takes as plain characters; newlines become spaces."""
+    """Text that every later step takes as plain characters; newlines become spaces."""
     return text.translate(LITERAL).replace("\n", " ")
 
 
 def unliteral(text: str) -> str:
-    """Gives the text with its literal characters as what they stand for."""
+    """The text with its literal characters as what they stand for."""
     for control, character in _PAIRS:  # str.replace beats str.translate twenty times where little is to be done
         if control in text:
             text = text.replace(control, character)
@@ -52,18 +52,23 @@ def unliteral(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Gives a name as it is stored: literal characters as what they stand for, and no mark of structure."""
+    """A name as it is stored: literal characters as what they stand for, and no mark of structure."""
     return ANY_CONTROL.sub("", unliteral(text)) if ANY_CONTROL.search(text) else text
 
 
 def holds_controls(text: str) -> bool:
-    """Says whether a character is there that no XML document can hold; one after the other beats a character class."""
+    """Whether a character is there that no XML document can hold; one after the other beats a character class."""
     return any(control in text for control in _FORBIDDEN)
+
+
+def unmark_separators(text: str) -> str:
+    """The text with the pipes and equals signs that came out of templates as plain ones."""
+    return text.replace(PIPE, "|").replace(EQUALS, "=")
 
 
 _SPACES = re.compile("   *")  # two spaces and more; written so that the search begins with two plain characters
 
 
 def single_spaces(text: str) -> str:
-    """Gives the text with every run of spaces as one."""
+    """The text with every run of spaces as one."""
     return " ".join(_SPACES.split(text))

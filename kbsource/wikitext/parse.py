@@ -9,32 +9,315 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
-from kbsource.wikitext.blocks import RawAnchor, TextCell, build_blocks, build_cells
-from kbsource.wikitext.brackets import match_brackets, without_stray_marks
-from kbsource.wikitext.expansion.definitions import Definitions, Invoke
-from kbsource.wikitext.expansion.expander import Expander
-from kbsource.wikitext.lines import mark_lines, tidy
+from kbsource.wikitext.blocks import RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
+from kbsource.wikitext.expander import Expander
+from kbsource.wikitext.frames import Definitions, Invoke
+from kbsource.wikitext.functions import inline
+from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
 from kbsource.wikitext.markers import (
+    ANY_CONTROL,
+    CUT,
+    EQUALS,
     FRAGMENT,
+    LINE,
+    PIPE,
     PLACE,
     PRE,
+    SAID,
     TEMPLATE_LINK,
+    holds_controls,
+    unmark_separators,
+    without_marks,
 )
-from kbsource.wikitext.prepare import PagePreparation, ParsedInfobox, ParsedTable
-from kbsource.wikitext.quotes import strip_quotes
+from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
+    WORDS_ALONE,
     LostText,
     TemplateRenderer,
     find_rule,
+    is_in_sentence,
+    lost_text,
+    mark_links,
+    normalise_template_name,
+    split_template,
+    visible_chars,
 )
-from kbsource.wikitext.walk import Walker
+from kbsource.wikitext.walk import Walker, expand_braces, match_brackets, without_stray_marks
+
+_NOTHING = f"{CUT}{LINE} \n"
+_PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
+_PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}]")  # what _settle looks for
+# A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
+_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
+_UNLABELLED = re.compile(r"\[https?://[^\s\[\]\"<>]+\]")
+_OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
+_HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
+
+
+class ParsedCell(NamedTuple):
+    """A table cell before its links are looked up."""
+
+    content: TextCell
+    is_header: bool
+    colspan: int
+    rowspan: int
+
+
+class ParsedTable(NamedTuple):
+    """A table before its links are looked up; fields as in records.Table."""
+
+    element: int
+    caption: str | None
+    rows: tuple[tuple[ParsedCell, ...], ...]
+
+
+class ParsedInfobox(NamedTuple):
+    """An infobox before its links are looked up; ``fields`` are (name, value) in order."""
+
+    element: int
+    name: str
+    fields: tuple[tuple[str, TextCell], ...]
+
+
+class PagePreparation:
+    """The state of one page while it is prepared for the tokenizer; counts as in ``ParsedText``."""
+
+    def __init__(self, renderer: TemplateRenderer, facts: Language, expander: Expander | None) -> None:
+        self._renderer = renderer
+        self._facts = facts
+        self._expansion = expander.on_page(renderer.page) if expander is not None else None
+        self.losses: Counter[str] = Counter()
+        self.templates: Counter[tuple[str, str]] = Counter()
+        self.lost: dict[tuple[str, str], LostText] = {}
+        self.shown: Counter[tuple[str, str]] = Counter()
+        self._switches: set[str] = set()
+        self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
+        self._tables: list[RawTable] = []
+
+    def without_controls(self, wikitext: str) -> str:
+        """Wikitext without the characters that stand for structure in what follows."""
+        if holds_controls(wikitext):
+            wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
+            self.losses["control_character"] += n_controls
+        return wikitext
+
+    def prepare(self, wikitext: str) -> str:
+        """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
+        if "\r" in wikitext:
+            wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
+        text = strip_extensions(wikitext, self.losses)
+        if self._facts.code in VARIANT_LANGS:
+            text = choose_variants(text)
+        text = _LISTED_WORK.sub(rf"\1{CUT}", "\n" + text)[1:]
+        text = expand_braces(
+            text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
+        )
+        if SAID in text:
+            text = _SAID.sub(self._said, text)
+        return self._settle(text)
+
+    def _said(self, use: re.Match[str]) -> str:
+        """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
+        head, _, words = use[1].partition("|")
+        name = normalise_template_name(head, self._facts.code)
+        if not is_in_sentence(use):
+            return self._leave_out(use[1], name, "unknown")
+        self.templates[name, "unknown"] += 1
+        return words.strip()
+
+    def _settle(self, text: str) -> str:
+        if LINE in text:
+            text = text.replace(f"\n{LINE}", "\n").removeprefix(LINE).replace(LINE, "\n")
+        text = unmark_separators(text)
+        if PLACE in text:
+            text = _PLACE_TO_SETTLE.sub(_own_line, text)
+        if "[http" in text:
+            text, n_links = _UNLABELLED.subn(CUT, text)
+            self.losses["external_link_unlabelled"] += n_links
+        text = decode_references(replace_tags(text, self.losses))
+        text = remove_switches(text, self.losses, self._switches)
+        return cut_tables(text, self._tables, self.losses)
+
+    def _on_template(self, inner: str, depth: int) -> str:
+        is_listed = inner[:1] == CUT  # see _LISTED_WORK
+        fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
+        if fixed is not None:
+            if fixed[1] == "unknown":
+                if self._expansion is not None and (text := self._expand(inner, fixed[0], depth)) is not None:
+                    return text
+                if not depth and WORDS_ALONE.fullmatch(inner):
+                    return f"{SAID}{inner}{SAID}"
+            return self._leave_out(inner, *fixed)
+        template = split_template(inner, self._facts.code)
+        if template is None:
+            self.losses["broken_markup"] += 1
+            return CUT
+        if PIPE in inner or EQUALS in inner:
+            template = template._replace(
+                positional=tuple(map(unmark_separators, template.positional)),
+                named={key: unmark_separators(value) for key, value in template.named.items()},
+            )
+        if is_listed and (work := inline.whole(template)):
+            self.templates[template.name, "rendered"] += 1
+            return _as_argument(work) if depth else work
+        if self._expansion is not None and self._renderer.yields(template.name):
+            expanded = self._expand(inner, template.name, depth, has_rule=True)
+            if expanded is not None:
+                return expanded
+        rendering = self._renderer.render(template)
+        if rendering.outcome == "infobox":
+            if _HEADING_IN_TEMPLATE.search(inner):
+                return self._leave_out(inner, template.name, "infobox")
+            self.templates[template.name, "rendered"] += 1
+            text = _as_argument(rendering.wikitext) if depth else rendering.wikitext
+            return self._add_infobox(template) + text
+        if rendering.outcome != "rendered":
+            if rendering.outcome == "unknown" and self._expansion is not None:
+                expanded = self._expand(inner, template.name, depth)
+                if expanded is not None:
+                    return expanded
+            return self._leave_out(inner, template.name, rendering.outcome)
+        self.templates[template.name, "rendered"] += 1
+        text = rendering.wikitext
+        if not text and not rendering.is_block:
+            return CUT
+        if "[[" in text and text.count("[[") > inner.count("[["):
+            text = mark_links(text, inner)
+        if "'" in text and template.name[0] != "#":
+            text = _apart(text)
+        if not depth:
+            self.shown[template.name, "rendered"] += visible_chars(text)
+        if rendering.is_block:
+            text = f"\n\n{text}\n\n"
+        return _as_argument(text) if depth else text
+
+    def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
+        """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
+        limit and there is a rule."""
+        if self._expansion is None or ("\n==" in inner and _HEADING_IN_TEMPLATE.search(inner)):
+            return None
+        outcome, text, is_infobox, n_modules = self._expansion.expand(inner, name)
+        if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
+            return None
+        self.losses["module"] += n_modules
+        if outcome == "unknown":
+            return None
+        if outcome == "bound":
+            return self._leave_out(inner, name, outcome)
+        self.templates[name, outcome] += 1
+        if not depth and (is_infobox or text.strip(_NOTHING)):
+            self.shown[name, outcome] += visible_chars(text)
+        if PLACE in inner:  # of infoboxes in the arguments that it does not show
+            text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in text)
+        box = ""
+        if is_infobox and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
+            box = self._add_infobox(template)
+        return box + (_as_argument(text) if depth else text) or CUT
+
+    def _add_infobox(self, template: Template) -> str:
+        fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
+        self._infoboxes.append((template.name, fields))
+        return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
+
+    def _leave_out(self, inner: str, name: str, outcome: str) -> str:
+        """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
+
+        One that holds a section heading was never closed, and its closer is another's: its text stays.
+        """
+        if "\n==" in inner and _HEADING_IN_TEMPLATE.search(inner):
+            self.losses["broken_markup"] += 1
+            return _OPENED_ARGUMENT.sub("", inner)
+        self.templates[name, outcome] += 1
+        if "|" in inner:
+            lost = lost_text(inner, self.lost.get((name, outcome)))
+            if lost is not None:
+                self.lost[name, outcome] = lost
+        if PLACE in inner:
+            return "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner)) or CUT
+        return CUT
+
+    def _on_parameter(self, inner: str) -> str:
+        self.losses["parameter"] += 1
+        return inner.partition("|")[2]
+
+    def _on_broken(self) -> None:
+        self.losses["broken_markup"] += 1
+
+    def fragments(self) -> list[str]:
+        """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
+        # Values may hold tables of their own, which come after the body's: settle them first.
+        values = [
+            self._settle(value) if _UNSETTLED.search(value) else value
+            for _, fields in self._infoboxes
+            for _, value in fields
+        ]
+        cells: list[str] = []
+        for table in self._tables:
+            if table.caption is not None:
+                cells.append(table.caption)
+            cells.extend(cell.text for row in table.rows for cell in row)
+        return cells + values
+
+    def assemble(
+        self, cells: list[TextCell], places: dict[str, int]
+    ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
+        """The tables and infoboxes with the texts of their fragments, each with its place in the body."""
+        taken = iter(cells)
+        tables: list[ParsedTable] = []
+        place = 0
+        for number, table in enumerate(self._tables):
+            place = places.get(f"T{number}", place)
+            caption = None if table.caption is None else next(taken).text or None
+            rows = [
+                tuple([ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row])
+                for row in table.rows
+            ]
+            kept = tuple([row for row in rows if row])
+            if kept or caption:
+                tables.append(ParsedTable(place, caption, kept))
+        infoboxes: list[ParsedInfobox] = []
+        for number, (name, fields) in enumerate(self._infoboxes):
+            values = tuple((field, next(taken)) for field, _ in fields)
+            place = places.get(f"I{number}", 0)
+            infoboxes.append(ParsedInfobox(place, name, tuple(value for value in values if value[1].text)))
+        return tuple(tables), tuple(infoboxes)
+
+    def is_disambiguation(self) -> bool:
+        """Whether a behaviour switch or a template of the language's family marks the page."""
+        if self._switches & self._facts.disambiguation_words:
+            return True
+        names = self._facts.disambiguation_templates
+        return any(name in names for name, _ in self.templates)
+
+
+def _apart(text: str) -> str:
+    """What a rule shows so that apostrophes at its ends join none beside it: a template's are inside of a tag."""
+    before = CUT if text[0] == "'" else ""
+    return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
+
+
+def _own_line(place: re.Match[str]) -> str:
+    """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
+    is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
+    return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
+
+
+def _as_argument(text: str) -> str:
+    """What came out of a template so that one around it takes no pipe or equals sign of it for its own."""
+    return text.replace("|", PIPE).replace("=", EQUALS)
+
 
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
@@ -43,35 +326,29 @@ _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What the wikitext of one page says, links not yet looked up.
-
-    Attributes:
-        lost: what is lost of templates, by name and outcome.
-        shown: visible characters that templates show where they stand within no other, by name and outcome; none of
-            those is here that leave nothing at all.
-    """
+    """What the wikitext of one page says, links not yet looked up."""
 
     elements: tuple[Element, ...]
-    anchors: tuple[RawAnchor, ...]
-    categories: tuple[str, ...]
-    template_categories: tuple[str, ...]
-    tables: tuple[ParsedTable, ...]
-    infoboxes: tuple[ParsedInfobox, ...]
-    templates: tuple[TemplateUse, ...]
-    losses: tuple[Loss, ...]
-    is_disambiguation: bool
+    anchors: tuple[RawAnchor, ...] = ()
+    categories: tuple[str, ...] = ()
+    template_categories: tuple[str, ...] = ()
+    tables: tuple[ParsedTable, ...] = ()
+    infoboxes: tuple[ParsedInfobox, ...] = ()
+    templates: tuple[TemplateUse, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    is_disambiguation: bool = False
+    #: what is lost of templates, by name and outcome
     lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
+    #: visible characters that templates show where they stand within no other, by name and outcome; none of those is
+    #: here that leave nothing at all
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 class WikitextParser:
     """Parses pages of one wiki. Holds caches; make one for each process.
 
-    Args:
-        site: the wiki: language, namespaces, first-letter rule.
-        is_direct: whether plain and hidden links are read off without mwparserfromhell; the result is the same.
-        definitions: templates of the dump, by which those are worked out that no rule knows; None leaves them out.
-        invoke, exists: see ``Expander``.
+    Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
+    ``definitions`` those templates are worked out that no rule knows; ``invoke`` and ``exists`` as for ``Expander``.
     """
 
     def __init__(
@@ -94,13 +371,10 @@ class WikitextParser:
             self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists)
 
     def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
-        """Gives what the page says.
+        """What the page says.
 
-        Args:
-            wikitext: source of the page.
-            is_from_xml: it came out of an XML document, which can hold no control characters: they are not looked for.
-            title: title of the page, with spaces.
-            timestamp: when the revision was saved, ISO 8601; what ``{{age}}`` and its kin take as now.
+        ``is_from_xml``: an XML document can hold no control characters, so they are not looked for. ``timestamp`` is
+        when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
         renderer = self._renderer.with_page(title, timestamp)
         work = PagePreparation(renderer, self._language, self._expander)
@@ -145,3 +419,36 @@ class WikitextParser:
             lost=work.lost,
             shown=work.shown,
         )
+
+
+_LINK = re.compile(r"\[\[(?:[^\[\]|\n]{1,255}\|)?([^\[\]|\n]{1,1000})\]\]")
+_TAG = re.compile(r"<[^<>\n]{0,500}>")
+_MARKUP = re.compile(r"\{\{+|\}\}+|\[\[+|\]\]+|''+|\{\||\|\}|\|\|+|<ref")
+_HEADING = re.compile(r"(={1,6})\s*(.*?)\s*=+$")
+
+
+def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
+    """Title, headings and every other line that holds a letter as a paragraph, markup characters taken out.
+
+    Nothing is rendered or resolved, so templates, tables and references stand in the text as they are written; the
+    row says so by its parse_status. Links, tables and categories are not collected; ``losses`` counts the page under
+    ``fallback``.
+    """
+    if holds_controls(wikitext):
+        wikitext = ANY_CONTROL.sub("", wikitext)
+    elements = [Element("title", 1, None, "", (), title)]
+    path: list[tuple[int, str]] = []
+    for line in wikitext.splitlines():
+        text = " ".join(_MARKUP.sub(" ", _TAG.sub(" ", _LINK.sub(r"\1", line))).split())
+        if not any(character.isalnum() for character in text[:10_000]):
+            continue
+        if line.startswith("=") and (heading := _HEADING.match(text)) and heading.group(2):
+            level = len(heading.group(1))
+            while path and path[-1][0] >= level:
+                path.pop()
+            path.append((level, heading.group(2)))
+            kind, text = "heading", heading.group(2)
+        else:
+            kind, level = "paragraph", 0
+        elements.append(Element(kind, level, None, "", tuple(name for _, name in path), text))
+    return ParsedText(tuple(elements), losses=(Loss("fallback", 1),))

@@ -8,15 +8,191 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import NamedTuple
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, NamedTuple
 
+from kbsource.errors import SetupError
+from kbsource.languages import language
 from kbsource.titles import clean_title, upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.rulebook import TemplateRule, magic, rule_book
-from kbsource.wikitext.markers import TEMPLATE_LINK, without_marks
+from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
+from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
+from kbsource.wikitext.markers import APOSTROPHE, TEMPLATE_LINK, without_marks
 
-__all__ = ["Rendering", "Template", "TemplateRenderer", "normalise_template_name", "split_template"]
+_LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
+_MODULES: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (clock, conditions, convert, dates, foreign, inline, places, quantities)
+}
+_SHORTEST_FOLDED = 4  # shorter names differ by their letter case: {{SS}} is a ship, {{Ss}} is not
+
+
+class TemplateRule(NamedTuple):
+    """What becomes of a template: the outcome, and for ``rendered`` how."""
+
+    outcome: str  #: rendered | dropped | unknown | infobox
+    #: gives the wikitext, of an infobox what it shows in the running text besides; None for nothing
+    function: Function | None
+    parameters: dict[str, Any]  #: keyword arguments of the function
+    is_block: bool  #: the result stands on lines of its own
+    yields: bool = False  #: the wiki's own definition, where it says something, comes before the rule
+
+
+DROPPED = TemplateRule("dropped", None, {}, False)
+UNKNOWN = TemplateRule("unknown", None, {}, False)
+INFOBOX = TemplateRule("infobox", None, {}, False)
+
+
+@dataclass(slots=True)
+class RuleBook:
+    """The rules of one language by exact name, by pattern, and by the ends of names."""
+
+    by_name: dict[str, TemplateRule] = field(default_factory=dict)  #: rules by normal form of the name
+    #: the same by case-folded name, for names that nobody writes in one way
+    folded: dict[str, TemplateRule] = field(default_factory=dict)
+    #: (regex that matches the whole name, rule), first match counts
+    patterns: list[tuple[re.Pattern[str], TemplateRule]] = field(default_factory=list)
+    #: ``prefixes``, ``suffixes``: (case-folded beginning or end of a name, rule)
+    prefixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
+    suffixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
+
+    def find(self, name: str) -> TemplateRule:
+        """The rule for a name in normal form; UNKNOWN where there is none."""
+        rule = self.by_name.get(name)
+        if rule is not None:
+            return rule
+        for pattern, rule in self.patterns:
+            if pattern.fullmatch(name):
+                return rule
+        name = name.casefold()
+        if len(name) >= _SHORTEST_FOLDED:
+            rule = self.folded.get(name)
+            if rule is not None:
+                return rule
+        for prefix, rule in self.prefixes:
+            if name.startswith(prefix):
+                return rule
+        for suffix, rule in self.suffixes:
+            if name.endswith(suffix):
+                return rule
+        return UNKNOWN
+
+
+class Magic(NamedTuple):
+    """Parser functions and variables of all languages."""
+
+    functions: dict[str, str]  #: canonical name (``#if``, ``formatnum:``) by case-folded name before the colon
+    variables: dict[str, str]  #: canonical name by name as written, letter case counts
+    rules: dict[str, TemplateRule]  #: rule by canonical name
+    template_prefixes: frozenset[str]  #: case-folded names of the template namespace
+    modifiers: frozenset[str]  #: words before a colon that change nothing of what is shown (``subst``)
+
+
+def _rule(entry: dict[str, Any]) -> TemplateRule:
+    outcome = entry.get("outcome", "rendered")
+    if "function" not in entry:
+        return {"dropped": DROPPED, "unknown": UNKNOWN, "infobox": INFOBOX}[outcome]
+    written = entry["function"]
+    module, _, name = written.partition(".")
+    function = getattr(_MODULES.get(module), name, None)
+    if function is None:
+        raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
+    parameters = {key: _parameter(value) for key, value in entry.get("with", {}).items()}
+    return TemplateRule(outcome, function, parameters, entry.get("block", False))
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter as functions take it; an apostrophe alone is text and joins no quotes beside it."""
+    if isinstance(value, list):
+        return tuple(value)
+    return _LONE_APOSTROPHE.sub(APOSTROPHE, value) if isinstance(value, str) else value
+
+
+@cache
+def magic() -> Magic:
+    """Parser functions and variables, with the names that languages have for them."""
+    data = read_rules("magic")
+    functions: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    rules: dict[str, TemplateRule] = {}
+    for entry in data["function"]:
+        rules[entry["name"]] = _rule(entry)
+        for name in (entry["name"].rstrip(":"), *entry.get("aliases", ())):
+            functions[name.casefold()] = entry["name"]
+    for entry in data["variable"]:
+        rules[entry["name"]] = _rule(entry)
+        for name in (entry["name"], *entry.get("aliases", ())):
+            variables[name] = entry["name"]
+    return Magic(functions, variables, rules, frozenset(data["template_namespaces"]), frozenset(data["modifiers"]))
+
+
+@cache
+def rule_book(lang: str) -> RuleBook:
+    """The rules of a language: its own first, then the English ones."""
+    english = read_rules("en")
+    canonical = {entry["name"]: _rule(entry) for entry in english["rule"]}
+    book = RuleBook()
+    own = read_rules(lang) or read_rules(lang.split("-", 1)[0])
+    if lang in ("en", "simple"):
+        _add(book, english, canonical)
+    else:
+        _add(book, own, canonical)
+        _add(book, english, canonical, borrowed=read_rules("international"))
+    book.by_name.update(magic().rules)
+    book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
+    for code in places.country_codes():
+        if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
+            continue
+        rule = TemplateRule("rendered", places.country_by_name, {}, False, lang not in ("en", "simple"))
+        book.by_name.setdefault(code, rule)
+    book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
+    book.suffixes.extend((suffix, INFOBOX) for suffix in language(lang).infobox_suffixes)
+    return book
+
+
+def _add(
+    book: RuleBook,
+    data: dict[str, Any],
+    canonical: dict[str, TemplateRule],
+    *,
+    borrowed: dict[str, list[str]] | None = None,
+) -> None:
+    """Adds the rules of one file; names that are there already keep their rule.
+
+    ``canonical`` are the English rules by their names, which aliases are of. ``borrowed`` is international.toml, where
+    the rules are of another language: the names that may show something; of what shows nothing those count that are
+    long enough to be no other language's.
+    """
+    shown = None if borrowed is None else frozenset(borrowed["names"])
+    worded = frozenset(borrowed["worded"]) if borrowed else frozenset()
+    found: list[tuple[str, TemplateRule]] = []
+    for entry in data.get("rule", ()):
+        rule = _rule(entry)
+        found.extend((name, rule) for name in (entry["name"], *entry.get("aliases", ())))
+    for name, aliases in data.get("aliases", {}).items():
+        if name not in canonical:
+            raise SetupError(f"template rules: aliases of {name!r}, which en.toml has no rule for")
+        found.extend((alias, canonical[name]) for alias in aliases)
+    for section, rule in (("drop", DROPPED), ("infobox", INFOBOX)):
+        names = data.get(section, {})
+        found.extend((name, rule) for name in names.get("names", ()))
+        book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
+        book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
+    for name, rule in found:
+        if name in worded:
+            rule = rule._replace(yields=True)
+        elif shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
+            continue
+        book.by_name.setdefault(name, rule)
+        if len(name) >= _SHORTEST_FOLDED:
+            book.folded.setdefault(name.casefold(), rule)
+    book.patterns.extend(
+        (re.compile(entry["match"]), _rule(entry)._replace(yields=borrowed is not None))
+        for entry in data.get("pattern", ())
+    )
+
 
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
 _BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
@@ -39,34 +215,24 @@ _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
 class Rendering(NamedTuple):
-    """What stands in the page for one use of a template.
+    """What stands in the page for one use of a template."""
 
-    Attributes:
-        outcome: ``rendered``, ``dropped`` (known to say nothing of value), ``unknown`` or ``infobox``.
-        wikitext: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An
-            apostrophe that the rule writes is a literal character of ``markers``.
-        is_block: the wikitext must stand on lines of its own.
-    """
-
-    outcome: str
+    outcome: str  #: ``rendered``, ``dropped`` (known to say nothing of value), ``unknown`` or ``infobox``
+    #: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An apostrophe that
+    #: the rule writes is a literal character of ``markers``.
     wikitext: str
-    is_block: bool = False
+    is_block: bool = False  #: the wikitext must stand on lines of its own
 
 
 class LostText(NamedTuple):
-    """What the reader loses of the uses of a template that are left out.
+    """What the reader loses of the uses of a template that are left out."""
 
-    Attributes:
-        n_chars: visible characters of their arguments, blanks not counted.
-        example: the first of them on one line, shortened; None where nothing is lost.
-    """
-
-    n_chars: int
-    example: str | None
+    n_chars: int  #: visible characters of their arguments, blanks not counted
+    example: str | None  #: the first of them on one line, shortened; None where nothing is lost
 
 
 def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
-    """Gives what is lost of a use by what stands between its braces, with what was lost before it.
+    """What is lost of a use by what stands between its braces, with what was lost before it.
 
     >>> lost_text("sung by|the [[Choir of Ely|choir]]|year= 1990")
     LostText(n_chars=12, example='{{sung by|the [[Choir of Ely|choir]]|year= 1990}}')
@@ -84,7 +250,7 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
 
 
 def visible_chars(wikitext: str) -> int:
-    """Gives the number of characters that a reader sees of what a template shows, blanks not counted.
+    """The number of characters that a reader sees of what a template shows, blanks not counted.
 
     >>> visible_chars("the [[Choir of Ely|choir]]")
     8
@@ -95,13 +261,13 @@ def visible_chars(wikitext: str) -> int:
 
 
 def mark_links(wikitext: str, inner: str) -> str:
-    """Gives what a rule makes of a use with those links marked that do not stand in the use itself."""
+    """What a rule makes of a use with those links marked that do not stand in the use itself."""
     written = set(_LINK_START.findall(inner))
     return _LINK_START.sub(lambda match: match[0] if match[1] in written else f"[[{TEMPLATE_LINK}{match[1]}", wikitext)
 
 
 def is_in_sentence(use: re.Match[str]) -> bool:
-    """Says whether a use stands inside of a sentence: words and no structure before it on its line, and something that
+    """Whether a use stands inside of a sentence: words and no structure before it on its line, and something that
     is no structure behind it."""
     text, start, end = use.string, use.start(), use.end()
     before = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
@@ -113,39 +279,28 @@ _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", 
 
 
 class TemplateRenderer:
-    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process.
-
-    Attributes:
-        fixed_outcome: gives normalised name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not
-            matter, by what stands before its first pipe; None where the arguments decide, for parser functions and
-            variables, and for what can be no template.
-        page: the page.
-    """
+    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process."""
 
     __slots__ = ("_find", "fixed_outcome", "page")
 
     def __init__(self, lang: str, *, page_title: str = "", timestamp: str = "") -> None:
-        """Makes a renderer.
-
-        Args:
-            lang: language code of the wiki; one without rules of its own has those of English that hold elsewhere.
-            page_title: title of the page, for ``{{PAGENAME}}``.
-            timestamp: ISO time of the revision, which is "now" for ``{{age}}``, ``{{CURRENTYEAR}}`` and their kin.
-        """
+        """A language without rules of its own has those of English that hold elsewhere."""
         self._find = find_rule(lang)
+        #: name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
+        #: before its first pipe; None for all others: parser functions, variables, what can be no template
         self.fixed_outcome = _fixed_outcomes(lang)
         self.page = PageFacts(lang, page_title, timestamp)
 
     def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
-        """Gives a renderer for another page of the same wiki."""
+        """A renderer for another page of the same wiki."""
         return TemplateRenderer(self.page.lang, page_title=page_title, timestamp=timestamp)
 
     def yields(self, name: str) -> bool:
-        """Says whether the wiki's own definition of a template comes before its rule."""
+        """Whether the wiki's own definition of a template comes before its rule."""
         return self._find(name).yields
 
     def render(self, template: Template) -> Rendering:
-        """Gives what stands for the use; never fails on wrong or missing arguments."""
+        """What stands for the use; never fails on wrong or missing arguments."""
         rule = self._find(template.name)
         if rule.function is None:
             return _FIXED[rule.outcome]
@@ -157,7 +312,7 @@ class TemplateRenderer:
 
 @cache
 def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
-    """Gives what gives name and outcome of a use whose arguments do not matter; it remembers what it has seen."""
+    """What gives name and outcome of a use whose arguments do not matter; it remembers what it has seen."""
     find = find_rule(lang)
 
     @lru_cache(maxsize=1 << 14)
@@ -176,13 +331,13 @@ def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
 
 @cache
 def find_rule(lang: str) -> Callable[[str], TemplateRule]:
-    """Gives the look-up of rules by name for a language; it remembers the names it has seen."""
+    """The look-up of rules by name for a language; it remembers the names it has seen."""
     return lru_cache(maxsize=1 << 16)(rule_book(lang).find)
 
 
 @lru_cache(maxsize=1 << 16)
 def normalise_template_name(name: str, lang: str) -> str:
-    """Gives a template's name without namespace, with spaces for underscores and its first letter upper.
+    """A template's name without namespace, with spaces for underscores and its first letter upper.
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
@@ -198,19 +353,12 @@ def normalise_template_name(name: str, lang: str) -> str:
 
 
 def split_template(inner: str, lang: str = "en") -> Template | None:
-    """Gives name and arguments of what stands between ``{{`` and ``}}``; inner templates must be rendered already.
+    """Name and arguments of what stands between ``{{`` and ``}}``; inner templates must be rendered already.
 
     Pipes and equals signs inside of ``[[…]]`` do not count. Parser functions come with their canonical English name
     (``#if``, ``formatnum:``), what follows the colon as first argument and all arguments positional and as they are;
-    ``{{#tag:ref|…}}`` has the tag in its name.
-
-    Args:
-        inner: wikitext between the braces.
-        lang: language of the wiki, for the case of the first letter.
-
-    Returns:
-        None where this can be no template, as its name is empty or holds characters that no title has: MediaWiki
-        shows the braces then.
+    ``{{#tag:ref|…}}`` has the tag in its name. None where this can be no template, as its name is empty or holds
+    characters that no title has: MediaWiki shows the braces then.
     """
     parts = _split_at_pipes(inner)
     head = parts[0]
@@ -233,42 +381,41 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
 
 
 def _split_at_pipes(inner: str) -> list[str]:
-    """Gives the pieces between the pipes that are not inside of a closed ``[[…]]``."""
+    """The pieces between the pipes that are not inside of a closed ``[[…]]``."""
     if "[[" not in inner:
         return inner.split("|")
-    pipes: list[int] = []
-    opened: list[int] = []  # for every open bracket the number of pipes before it
-    for match in _BRACKET_OR_PIPE.finditer(inner):
+    pipes = _outside_links(_BRACKET_OR_PIPE, inner)
+    return [inner[start + 1 : end] for start, end in pairwise([-1, *pipes, len(inner)])]
+
+
+def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
+    """The places of the signs that are not inside of a closed ``[[…]]``."""
+    places: list[int] = []
+    opened: list[int] = []  # for every open bracket the number of signs before it
+    for match in tokens.finditer(text):
         token = match.group()
-        if token == "|":
-            pipes.append(match.start())
-        elif token == "[[":
-            opened.append(len(pipes))
+        if token == "[[":
+            opened.append(len(places))
+        elif token != "]]":
+            places.append(match.start())
         elif opened:
-            del pipes[opened.pop() :]
-    parts: list[str] = []
-    start = 0
-    for pipe in pipes:
-        parts.append(inner[start:pipe])
-        start = pipe + 1
-    parts.append(inner[start:])
-    return parts
+            del places[opened.pop() :]
+    return places
 
 
 def _parser_function(head: str, parts: list[str]) -> Template | None:
-    """Gives the use of a parser function; None when the word before the colon names none."""
+    """The use of a parser function; None when the word before the colon names none."""
     found = find_function(head)
     if found is None:
         return None
     name, first = found
-    arguments = (first, *parts[1:])
     if name == "#tag":
-        return Template(f"#tag:{first.strip().lower()}", arguments[1:], {})
-    return Template(name, arguments, {})
+        return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
+    return Template(name, (first, *parts[1:]), {})
 
 
 def find_function(head: str) -> tuple[str, str] | None:
-    """Gives the canonical name of the parser function that is used, and what follows its colon; None for none."""
+    """The canonical name of the parser function that is used, and what follows its colon; None for none."""
     facts = magic()
     prefix, _, first = head.lstrip().partition(":")
     while prefix.strip().casefold() in facts.modifiers and ":" in first:
@@ -278,7 +425,7 @@ def find_function(head: str) -> tuple[str, str] | None:
 
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
-    """Gives what stands before the first pipe, without a name, then every argument with its name or None."""
+    """What stands before the first pipe, without a name, then every argument with its name or None."""
     parts = _split_at_pipes(inner)
     yield None, parts[0]
     for part in parts[1:]:
@@ -289,7 +436,7 @@ def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
 def _with_arguments(name: str, parts: list[str]) -> Template:
     positional: list[str] = []
     named: dict[str, str] = {}
-    numbered: dict[int, str] | None = None
+    numbered: dict[int, str] = {}
     for part in parts[1:]:
         if "=" not in part:
             positional.append(part)
@@ -301,34 +448,31 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
                 positional.append(part)
                 continue
         key = key.strip()
-        if key.isdecimal() and key.isascii() and key[0] != "0" and len(key) < 5:
-            numbered = numbered or {}
+        if is_number(key):
             numbered[int(key)] = value.strip()
         else:
             named[key] = value.strip()
-    if numbered:
-        for number in sorted(numbered):
-            missing = number - len(positional)
-            if missing > _LARGEST_GAP:
-                named[str(number)] = numbered[number]
-                continue
-            positional.extend([""] * missing)
-            positional[number - 1] = numbered[number]
+    return numbered_in_place(name, positional, named, numbered)
+
+
+def is_number(key: str) -> bool:
+    """Whether the name of an argument is the number of a place."""
+    return key.isdecimal() and key.isascii() and key[0] != "0" and len(key) < 5
+
+
+def numbered_in_place(name: str, positional: list[str], named: dict[str, str], numbered: dict[int, str]) -> Template:
+    """A use with its numbered arguments in their places, far numbers among the named ones."""
+    for number in sorted(numbered):
+        missing = number - len(positional)
+        if missing > _LARGEST_GAP:
+            named[str(number)] = numbered[number]
+            continue
+        positional.extend([""] * missing)
+        positional[number - 1] = numbered[number]
     return Template(name, tuple(positional), named)
 
 
 def _partition_outside_links(part: str) -> tuple[str, str, str]:
-    """Gives what stands before and behind the first equals sign that is not inside of a closed ``[[…]]``."""
-    signs: list[int] = []
-    opened: list[int] = []
-    for match in _BRACKET_OR_EQUALS.finditer(part):
-        token = match.group()
-        if token == "=":
-            signs.append(match.start())
-        elif token == "[[":
-            opened.append(len(signs))
-        elif opened:
-            del signs[opened.pop() :]
-    if not signs:
-        return part, "", ""
-    return part[: signs[0]], "=", part[signs[0] + 1 :]
+    """What stands before and behind the first equals sign that is not inside of a closed ``[[…]]``."""
+    signs = _outside_links(_BRACKET_OR_EQUALS, part)
+    return (part[: signs[0]], "=", part[signs[0] + 1 :]) if signs else (part, "", "")

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from itertools import chain, zip_longest
 
 import orjson
 
-from kbsource.files import join
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import ListingKind
+from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
-from kbsource.release.verify import Checking
-from mapping.amber.documents import align_entity
-from mapping.amber.queries import ValueCounts
 from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, Document, SetEntity
-from mapping.amber.release_files import TUPLES_FILE, record_line, set_queries, sets_path
-from mapping.amber.released import set_of, set_record, tuples_record
-from mapping.amber.schema import TABLES
-from mapping.amber.sets import amber_id, lacking
-from mapping.write.kind import REPORT, source_of
+from mapping.amber.release import (
+    TABLES,
+    TUPLES_FILE,
+    ValueCounts,
+    record_line,
+    set_of,
+    set_queries,
+    set_record,
+    sets_path,
+    tuples_record,
+)
+from mapping.amber.sets import align_entity, amber_id, lacking
+from mapping.write.kind import FROM_PAGES, REPORT
 
-_RULES = {
-    "set_law": "a set is not built as such sets are, or not in its place",
-    "queries_differ": "the queries of a set are not what its tuples give",
-    "rows_differ": "a table has not what the files have",
-    "page_differs": "a page of the knowledge source is not what a tuple says of it",
-}
+LAWS = (
+    Law("set_law", "a set is not built as such sets are, or not in its place"),
+    Law("queries_differ", "the queries of a set are not what its tuples give"),
+    Law("rows_differ", "a table has not what the files have"),
+    Law("page_differs", "a page of the knowledge source is not what a tuple says of it"),
+)
 
 
 def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
@@ -43,8 +49,8 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     words = [f"{name}/{kind}_templates.json" for name in names for kind in ("qa", "fc")]
     if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(one, 0, 1) for one in TABLES)}):
         return None
-    with source_of(checking) as source:
-        counts = {"sets": 0, "tuples": 0, "set_queries": 0}
+    counts, kb = {"sets": 0, "tuples": 0, "set_queries": 0}, checking.sources.get("kb")
+    with nullcontext() if kb is None else KnowledgeSource.open(kb) as source:
         for name in names:
             _check_collection(checking, name, options, source, counts)
     for table, n_rows in counts.items():
@@ -72,12 +78,11 @@ def _check_collection(
         before = amber_set.name
         counts["sets"] += 1
         counts["tuples"] += sum(len(one.tuples) for one in amber_set.entities)
-    checking.done(file)
-    templates = (orjson.loads(b"".join(_lines(checking, f"{name}/{kind}_templates.json"))) for kind in ("qa", "fc"))
+    templates = (orjson.loads(b"".join(checking.lines(f"{name}/{kind}_templates.json"))) for kind in ("qa", "fc"))
     collection, objects = Collection(name, {}, {}, *templates), values.ranked()
     for task in TASKS:
         path = sets_path(name, task)
-        for amber_set, line in zip_longest(_sets(checking, file), _lines(checking, path)):
+        for amber_set, line in zip_longest(_sets(checking, file), checking.lines(path)):
             queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
             stored = {} if line is None else orjson.loads(line)["qids"]
             counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
@@ -86,16 +91,10 @@ def _check_collection(
             wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))
             if amber_set is None or line is None or (is_known and line != wanted):
                 checking.found.add(path, "queries_differ", "no set" if amber_set is None else amber_set.name)
-        checking.done(path)
-
-
-def _lines(checking: Checking[ListingManifest], file: str) -> Iterator[bytes]:
-    with checking.storage.open_read(join(checking.path, file)) as lines:
-        yield from lines
 
 
 def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
-    return (set_of(orjson.loads(line)) for line in _lines(checking, file))
+    return (set_of(orjson.loads(line)) for line in checking.lines(file))
 
 
 def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
@@ -114,15 +113,15 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
                 yield f"{one.amber_id} is not the id of {entity.qid}, {one.property_id}"
             if (
                 not one.provenance
-                or not {*one.provenance} <= {*entity.pages}
-                or not any(value.is_found for value in one.values)
+                or not {*one.provenance} <= {*entity.wikipedia}
+                or not any(value.found_in_passage for value in one.values)
             ):
                 yield f"{entity.qid}, {one.property_id} has no page that names a value"
 
 
 def _page_fault(entity: SetEntity, source: KnowledgeSource) -> str | None:
     documents = []
-    for ref in entity.pages:
+    for ref in entity.wikipedia:
         page = source.by_id(int(ref.wikipedia_id))
         if page is None or (page.title, page.qid) != (ref.title, entity.qid):
             return f"page {ref.wikipedia_id} is not {ref.title!r}"
@@ -136,8 +135,8 @@ AMBER_SETS = ListingKind(
     made_by="kbsource amber",
     tables=TABLES,
     files=(REPORT,),
-    rules=_RULES,
+    laws=LAWS,
     check=check_sets,
-    made_from=("kb",),
+    made_from=FROM_PAGES,
     shown_by=("sets", "name"),
 )

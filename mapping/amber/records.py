@@ -1,13 +1,37 @@
-"""What AmbER sets are made of, and the records of the released files."""
+"""What AmbER sets are made of: options, collections of types out of a file, and the rows of the tables."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from importlib import resources
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from mapping.options import Checked, option
+from cyclopts import Parameter
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder
+from kbsource.rows import Columns, Row
+from mapping.options import Checked, Like
+
+OUTCOMES: dict[str, str] = {
+    "set": "a set of the release",
+    "too_few_members": "fewer than two of its entities are of the collection",
+    "small_gap": "the two most popular are too close",
+    "few_told_apart": "fewer than two entities have a property of their own with a value that has a name",
+    "no_head_told_apart": "the head is of another type, or has no such property",
+    "few_with_page": "fewer than two such entities have pages",
+    "no_head_with_page": "the head has none",
+    "few_found": "the pages of fewer than two name a value",
+    "no_head_found": "that of the head does not",
+    "few_accepted": "--accept leaves fewer than two",
+    "no_head_accepted": "--accept leaves none of the head",
+}
+"""What becomes of names, in the order of the steps."""
+
 
 Task = Literal["qa", "sf", "fc"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -23,48 +47,34 @@ ITEM, QUANTITY = "wikibase-item", "quantity"
 class AmberOptions(Checked):
     """Rules that can be chosen."""
 
-    lang: str = option(
-        "en", "language of names; numbers are said in words in English alone", form=r"[a-z]{2,3}(-[a-z-]+)?", like="de"
-    )
-    gap_on: GapScale = option(
-        "log10",
-        "popularities that head and tail must differ in by a tenth",
-        choices={"log10": "logarithms of the views, as the authors' code", "views": "views, as the paper"},
-    )
-    head_scope: HeadScope = option(
-        "all",
-        "entities of which the most popular is the head",
-        choices={"all": "all that have the name, as the authors' code", "collection": "those of the collection"},
-    )
-    complex_types: bool = option(
-        False, "of an entity of several types, properties count that are listed for exactly one of them"
-    )
-    templates: TemplateForm = option("corrected", "wording of questions and claims", choices=("corrected", "released"))
-    typed_templates: bool = option(False, "questions by the type of the value, where there are templates for it")
-    false_objects: FalseObjects = option(
-        "code",
-        "where the objects of false claims are most popular",
-        choices={"code": "in the collection's own tuples, as the authors' code", "wikidata": "in all entities"},
-    )
+    lang: Annotated[str, Parameter(metavar="CODE", validator=Like(r"[a-z]{2,3}(-[a-z-]+)?", "de"))] = "en"
+    """Language of names; numbers are said in words in English alone."""
+    gap_on: GapScale = "log10"
+    """Popularities that head and tail must differ in by a tenth: log10: logarithms of the views, as the authors' code;
+    views: views, as the paper."""
+    head_scope: HeadScope = "all"
+    """Entities of which the most popular is the head: all: all that have the name, as the authors' code; collection:
+    those of the collection."""
+    complex_types: bool = False
+    """Of an entity of several types, properties count that are listed for exactly one of them."""
+    templates: TemplateForm = "corrected"
+    """Wording of questions and claims."""
+    typed_templates: bool = False
+    """Questions by the type of the value, where there are templates for it."""
+    false_objects: FalseObjects = "code"
+    """Where the objects of false claims are most popular: code: in the collection's own tuples, as the authors' code;
+    wikidata: in all entities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collection of types, as a file of types has it.
+    """A collection of types, as a file of types has it."""
 
-    Attributes:
-        name: folder of its files.
-        types: properties that tell entities of a type apart, by type.
-        labels: what properties are called, by property, for slot filling.
-        qa_templates: by property, then by type of the value; ``all`` for any.
-        fc_templates: by property.
-    """
-
-    name: str
-    types: Mapping[str, tuple[str, ...]]
-    labels: Mapping[str, str]
-    qa_templates: Mapping[str, Mapping[str, tuple[str, ...]]]
-    fc_templates: Mapping[str, tuple[str, ...]]
+    name: str  # folder of its files
+    types: Mapping[str, tuple[str, ...]]  # properties that tell entities of a type apart, by type
+    labels: Mapping[str, str]  # what properties are called, by property, for slot filling
+    qa_templates: Mapping[str, Mapping[str, tuple[str, ...]]]  # by property, then by type of the value; ``all`` for any
+    fc_templates: Mapping[str, tuple[str, ...]]  # by property
 
     @property
     def property_ids(self) -> frozenset[str]:
@@ -73,35 +83,22 @@ class Collection:
 
 
 class Value(NamedTuple):
-    """A value as Wikidata has it.
+    """A value as Wikidata has it."""
 
-    Attributes:
-        kind: ``ITEM`` or ``QUANTITY``.
-        value: id of the item, or amount with its sign.
-        unit: of a quantity, ``1`` or the URL of an item; None for items.
-    """
-
-    kind: str
-    value: str
-    unit: str | None = None
+    kind: str  # ``ITEM`` or ``QUANTITY``
+    value: str  # id of the item, or amount with its sign
+    unit: str | None = None  # of a quantity, ``1`` or the URL of an item; None for items
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An item of Wikidata with a page and page views.
-
-    Attributes:
-        qid: its id.
-        views: of its page; at least 1.
-        aliases: label first, then aliases, as dumped.
-        types: values of P31, as dumped.
-        properties: values of items and quantities, as dumped, by property; also properties that have none of these.
-    """
+    """An item of Wikidata with a page and page views."""
 
     qid: str
-    views: int
-    aliases: tuple[str, ...]
-    types: tuple[str, ...]
+    views: int  # of its page; at least 1
+    aliases: tuple[str, ...]  # label first, then aliases, as dumped
+    types: tuple[str, ...]  # values of P31, as dumped
+    #: values of items and quantities, as dumped, by property; also properties that have none of these
     properties: Mapping[str, tuple[Value, ...]]
 
     @property
@@ -110,11 +107,11 @@ class Entity:
         return math.log10(self.views)
 
 
-class PageRef(NamedTuple):
+class PageRef(Row):
     """A page, as released."""
 
-    wikipedia_id: str
-    title: str
+    wikipedia_id: Annotated[str, "page id"]
+    title: Annotated[str, "its title"]
 
 
 class Document(NamedTuple):
@@ -124,63 +121,102 @@ class Document(NamedTuple):
     text: str
 
 
-class FullValue(NamedTuple):
-    """A value with what it is called.
+class FullValue(Row):
+    """A value with what it is called."""
 
-    Attributes:
-        kind, value, unit: see ``Value``.
-        aliases: label first; of a quantity the amount without its sign.
-        additional_aliases: of those who practise or use it; of a quantity the number in words.
-        entity_types: P31 of an item; None for a quantity.
-        is_found: whether a page of the entity names it.
-    """
-
-    kind: str
-    value: str
-    unit: str | None
-    aliases: tuple[str, ...]
-    additional_aliases: tuple[str, ...]
-    entity_types: tuple[str, ...] | None
-    is_found: bool = False
+    type: Annotated[str, "wikibase-item | quantity"]
+    qid: Annotated[str | None, "item; null for a quantity"] = None
+    amount: Annotated[str | None, "amount of a quantity, with its sign"] = None
+    unit: Annotated[str | None, "its unit: 1, or the address of an item"] = None
+    aliases: Annotated[tuple[str, ...], "label, then aliases; the amount without its sign"] = ()
+    additional_aliases: Annotated[tuple[str, ...], "names of those who practise or use it; the number in words"] = ()
+    entity_types: Annotated[tuple[str, ...] | None, "values of P31 of an item"] = None
+    found_in_passage: Annotated[bool, "whether the first 350 tokens of a page have an alias"] = False
 
 
-class AmberTuple(NamedTuple):
-    """A property of an entity of a set.
+class AmberTuple(Row):
+    """A property of an entity of a set."""
 
-    Attributes:
-        property_id: of Wikidata.
-        property: its label.
-        amber_id: id of name, entity and property.
-        provenance: pages that name a value.
-        values: in the order of Wikidata.
-    """
-
-    property_id: str
-    property: str
-    amber_id: str
-    provenance: tuple[PageRef, ...]
-    values: tuple[FullValue, ...]
+    property_id: Annotated[str, "property that it alone has in the set"]
+    property: Annotated[str, "its label"]
+    amber_id: Annotated[str, "id of name, entity and property; unique in the collection"]
+    provenance: Annotated[tuple[PageRef, ...], "pages that name a value"]
+    values: Annotated[tuple[FullValue, ...], "values of the property"]
 
 
-class SetEntity(NamedTuple):
-    """An entity of a set.
+class NamedEntity(Row):
+    """One of the entities that share a name."""
 
-    Attributes:
-        qid: its id.
-        popularity: decimal logarithm of its page views.
-        is_head: whether it is the most popular one.
-        aliases, entity_types: see ``Entity``.
-        pages: its pages in the knowledge source.
-        tuples: what tells it apart; may be none.
-    """
+    qid: Annotated[str, "Wikidata item"]
+    popularity: Annotated[float, "decimal logarithm of its page views"]
+    is_head: Annotated[bool, "whether it is the most popular"]
+    aliases: Annotated[tuple[str, ...], "label, then aliases"]
+    entity_types: Annotated[tuple[str, ...], "values of P31"]
+    wikipedia: Annotated[tuple[PageRef, ...], "its pages in the knowledge source"]
 
-    qid: str
-    popularity: float
-    is_head: bool
-    aliases: tuple[str, ...]
-    entity_types: tuple[str, ...]
-    pages: tuple[PageRef, ...]
+
+class SetEntity(NamedEntity):
+    """An entity of a set, with what tells it apart; that may be nothing."""
+
     tuples: tuple[AmberTuple, ...]
+
+
+class Signals(Row):
+    """What the page of an entity says of a tuple beside naming a value."""
+
+    bleu: Annotated[float | None, "score of name, property and value on the span; null without one"]
+    start_element: Annotated[int | None, "number of the element where the span begins that says the tuple best"]
+    start_char: Annotated[int | None, "its first code point there"]
+    end_element: Annotated[int | None, "number of the element where it ends"]
+    end_char: Annotated[int | None, "one past its last code point there"]
+    text: Annotated[str | None, "text of the span"]
+    hypothesis: Annotated[str, "the tuple as a sentence, for a value that was found"]
+    entailment: Annotated[float | None, "probability of entailment; null: not judged"] = None
+    neutral: Annotated[float | None, "probability of neutral; null: not judged"] = None
+    contradiction: Annotated[float | None, "probability of contradiction; null: not judged"] = None
+
+
+class SetRow(Row):
+    """Every AmbER set, one row each, by collection and name."""
+
+    collection: Annotated[str, "collection of types, as human"]
+    name: Annotated[str, "name that the entities share"]
+    entities: Annotated[tuple[NamedEntity, ...], "those that share the name"]
+
+
+class TupleRow(Row):
+    """Every property that tells an entity of a set apart, one row each, in the order of the sets."""
+
+    collection: Annotated[str, "collection of types, as human"]
+    name: Annotated[str, "name that the entities share"]
+    qid: Annotated[str, "entity"]
+    tuple: Annotated[AmberTuple, Columns()]
+    signals: Annotated[Signals, Columns()]
+
+
+class SetQueryRow(Row):
+    """Every query about an entity of a set, one row each, in the order of the sets, by task."""
+
+    collection: Annotated[str, "collection of types, as human"]
+    task: Annotated[str, "qa | sf | fc"]
+    name: Annotated[str, "name that the entities share"]
+    qid: Annotated[str, "entity that the query is about"]
+    property_id: Annotated[str, "property that it asks for"]
+    query_id: Annotated[str, "id, unique in the task"]
+    input: Annotated[str, "question, slot or claim"]
+    answers: Annotated[tuple[str, ...], "names of the values; of a claim SUPPORTS or REFUTES"]
+    provenance: Annotated[tuple[PageRef, ...], "pages that answer it"]
+
+
+class NameRow(Row):
+    """Every name that several entities share, one of the collection among them, and what became of it; by collection
+    and name."""
+
+    collection: Annotated[str, "collection of types, as human"]
+    name: Annotated[str, "name of several entities, one of the collection among them"]
+    outcome: Annotated[str, "set, or why it is none"]
+    n_bearers: Annotated[int, "entities that have it"]
+    n_members: Annotated[int, "those of the collection"]
 
 
 class AmberSet(NamedTuple):
@@ -191,16 +227,117 @@ class AmberSet(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A query of a task.
+    """A query of a task."""
 
-    Attributes:
-        query_id: ``amber_id=hash``.
-        input: question, slot or claim.
-        answer: names of the values; of a claim ``SUPPORTS`` or ``REFUTES``.
-        tuple: that it asks for.
+    query_id: str  # ``amber_id=hash``
+    input: str  # question, slot or claim
+    answer: tuple[str, ...] | str  # names of the values; of a claim ``SUPPORTS`` or ``REFUTES``
+    tuple: AmberTuple  # that it asks for
+
+
+ANY = "all"
+"""Of templates: for values of any type."""
+_KEYS = {"types", "qa_templates", "fc_templates"}
+_RELEASED = "released"
+_ID = {"item": re.compile(r"Q[1-9]\d*"), "property": re.compile(r"P[1-9]\d*"), "name": re.compile(r"[\w-]+")}
+_REMEDY = "Compare it with mapping/amber/collections.json."
+
+
+def load_collections(path: str | None, names: Sequence[str], templates: TemplateForm) -> tuple[Collection, ...]:
+    """Collections of a file in JSON or YAML.
+
+    Args:
+        path: of the file; None for that of the package.
+        names: which collections, in that order; none for all.
+        templates: ``released`` takes the wording of the published files where the file has it too.
+
+    Raises:
+        SetupError: the file, or a name, is none; the message names file, entry and what was expected.
     """
+    if path is None:
+        path = "mapping/amber/collections.json"
+        content = (resources.files("mapping.amber") / "collections.json").read_bytes()
+    else:
+        with Folder.of(path).open() as file:
+            content = file.read()
+    try:
+        data = json.loads(content) if path.endswith(".json") else _from_yaml(content)
+    except ValueError as error:
+        raise SetupError(f"{path} is neither JSON nor YAML: {error}. {_REMEDY}") from error
+    reader = _Reader(path)
+    found = {name: reader.collection(name, one, templates) for name, one in reader.entries("", data, "name")}
+    if unknown := [name for name in names if name not in found]:
+        raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose of these.")
+    return tuple(found[name] for name in names or found)
 
-    query_id: str
-    input: str
-    answer: tuple[str, ...] | str
-    tuple: AmberTuple
+
+def _from_yaml(content: bytes) -> Any:
+    import yaml  # not there where releases are only read
+
+    try:
+        return yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+class _Reader:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def collection(self, name: str, data: Any, templates: TemplateForm) -> Collection:
+        own = dict(self.entries(name, data, "name"))
+        if own.keys() - {_RELEASED} != _KEYS:
+            self._fail(name, f"{', '.join(sorted(_KEYS))} and perhaps {_RELEASED}", ", ".join(own))
+        types = {
+            one: self._texts(f"{name}.types.{one}", many, "property")
+            for one, many in self.entries(f"{name}.types", own["types"], "item")
+        }
+        qa, fc = dict(own["qa_templates"]), dict(own["fc_templates"])
+        if templates == _RELEASED:
+            published = own.get(_RELEASED, {})
+            qa |= {one: {**qa.get(one, {}), **typed} for one, typed in published.get("qa_templates", {}).items()}
+            fc |= published.get("fc_templates", {})
+        collection = Collection(
+            name,
+            types,
+            {},
+            {one: self._typed(f"{name}.qa_templates.{one}", many) for one, many in qa.items()},
+            {one: self._templates(f"{name}.fc_templates.{one}", many, 2) for one, many in fc.items()},
+        )
+        for kind, known in (("qa_templates", collection.qa_templates), ("fc_templates", collection.fc_templates)):
+            if missing := sorted(collection.property_ids - known.keys()):
+                self._fail(f"{name}.{kind}", f"templates of {missing[0]}, which is a property of types", "none")
+        return collection
+
+    def entries(self, place: str, data: Any, kind: str) -> Iterator[tuple[str, Any]]:
+        if not isinstance(data, Mapping) or not data:
+            self._fail(place, f"entries by {kind}", data)
+        for key, one in data.items():
+            if not isinstance(key, str) or not _ID[kind].fullmatch(key):
+                self._fail(place, f"the id of a Wikidata {kind}" if kind != "name" else "a plain word", key)
+            yield key, one
+
+    def _typed(self, place: str, data: Any) -> dict[str, tuple[str, ...]]:
+        if not isinstance(data, Mapping) or ANY not in data:
+            self._fail(place, f"templates by type, {ANY} among them", data)
+        return {one: self._templates(f"{place}.{one}", many, 1) for one, many in data.items()}
+
+    def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:
+        texts = self._texts(place, data, None)
+        for text in texts:
+            for thing in ("$entity", "$object")[:n_things]:
+                if thing not in text:
+                    self._fail(place, f"{thing} in it", text)
+        return texts
+
+    def _texts(self, place: str, data: Any, kind: str | None) -> tuple[str, ...]:
+        if not isinstance(data, list) or not data:
+            self._fail(place, "a list", data)
+        for one in data:
+            if not isinstance(one, str) or (kind is not None and not _ID[kind].fullmatch(one)):
+                self._fail(place, "a text" if kind is None else f"the id of a Wikidata {kind}", one)
+        return tuple(data)
+
+    def _fail(self, place: str, expected: str, found: Any) -> None:
+        shown = str(found)[:80]
+        raise SetupError(f"{self._path}: {place or 'top level'}: expected {expected}; found {shown!r}. {_REMEDY}")

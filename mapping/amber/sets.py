@@ -1,16 +1,190 @@
-"""Sets: the entities of a name with what tells them apart, before and after their pages are looked into."""
+"""Names that several entities share -> sets: what tells the entities apart, before and after their pages are seen."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
-from mapping.amber.properties import distinguishing, full_values
-from mapping.amber.records import AmberOptions, AmberSet, AmberTuple, Collection, Entity, SetEntity
+from msgspec.structs import replace
+
+from mapping.amber.records import (
+    ITEM,
+    QUANTITY,
+    AmberOptions,
+    AmberSet,
+    AmberTuple,
+    Collection,
+    Document,
+    Entity,
+    FullValue,
+    GapScale,
+    PageRef,
+    SetEntity,
+    Value,
+)
+
+LEAST_GAP = 0.1
+"""Source: section 3.2 of the paper, https://aclanthology.org/2021.acl-long.345."""
+
+
+class Bearer(NamedTuple):
+    """An entity that has a name."""
+
+    item: int
+    views: int
+    is_member: bool  # whether it is of a type of the collection
+
+
+class Members(NamedTuple):
+    """What a collection takes of a name."""
+
+    #: why it takes nothing: ``too_few_members``, ``small_gap``; ``no_members`` for a name that is none of its own; None
+    #: where it takes the name
+    reason: str | None
+    rows: Iterator[tuple[Bearer, bool]]  # members that it takes, each with whether it is a head; to be read once
+
+
+def choose_members(bearers: Iterable[Bearer], options: AmberOptions) -> Members:
+    """What a collection takes of a name. Memory: two bearers, however many there are.
+
+    Args:
+        bearers: all entities that have the name, the most viewed first, equal ones by number.
+    """
+    rows = iter(bearers)
+    most_views, first, second = 0, None, None
+    for row in rows:
+        if row.is_member or options.head_scope == "all":
+            most_views = max(most_views, row.views)
+        if row.is_member:
+            if first is not None:
+                second = row
+                break
+            first = row
+    if first is None or second is None:
+        return Members("no_members" if first is None else "too_few_members", iter(()))
+    if gap(first.views, second.views, options.gap_on) < LEAST_GAP:
+        return Members("small_gap", iter(()))
+    members = chain((first, second), (row for row in rows if row.is_member))
+    return Members(None, ((member, member.views == most_views) for member in members))
+
+
+def gap(most: int, next_most: int, scale: GapScale) -> float:
+    """The difference of two numbers of views by their mean; 0 where the mean is.
+
+    >>> round(gap(100_000, 31_623, "log10"), 3), gap(3, 1, "views"), gap(1, 1, "log10")
+    (0.105, 1.0, 0.0)
+    """
+    high, low = (math.log10(most), math.log10(next_most)) if scale == "log10" else (float(most), float(next_most))
+    return (high - low) / ((high + low) / 2) if high + low else 0.0
+
+
+INSTANCE_OF = "P31"
+BEARERS_OF_VALUES = ("P3095", "P1535")
+"""Practised by, used by: of a guitar the guitarist."""
+
+
+def distinguishing(members: Sequence[Entity], collection: Collection, options: AmberOptions) -> list[tuple[str, ...]]:
+    """The properties that each entity of a name alone has and that are listed for one of its types.
+
+    A property counts for an entity whether or not its values can be used: what is asked by it fits that entity too.
+    """
+    n_with = Counter(property_id for entity in members for property_id in entity.properties)
+    return [
+        tuple(
+            property_id
+            for property_id in entity.properties
+            if n_with[property_id] == 1 and _is_listed(property_id, entity, collection, options)
+        )
+        for entity in members
+    ]
+
+
+def _is_listed(property_id: str, entity: Entity, collection: Collection, options: AmberOptions) -> bool:
+    types = dict.fromkeys(kind for kind in entity.types if kind in collection.types)
+    n_listed = sum(property_id in collection.types[class_id] for class_id in types)
+    return n_listed == 1 if options.complex_types else n_listed > 0
+
+
+def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: str) -> tuple[FullValue, ...]:
+    """Values with what they are called, without those that are called nothing.
+
+    Args:
+        known: entities, by id.
+    """
+    full = (_quantity(value, lang) if value.kind == QUANTITY else _item(value, known) for value in values)
+    return tuple(one for one in full if one is not None and one.aliases)
+
+
+def _quantity(value: Value, lang: str) -> FullValue:
+    amount = value.value[1:]
+    return FullValue(
+        QUANTITY, None, value.value, value.unit, (amount,), number_in_words(amount) if lang == "en" else ()
+    )
+
+
+def _item(value: Value, known: Mapping[str, Entity]) -> FullValue | None:
+    entity = known.get(value.value)
+    if entity is None:
+        return None
+    further = {
+        alias
+        for property_id in BEARERS_OF_VALUES
+        for one in entity.properties.get(property_id, ())
+        if (bearer := known.get(one.value)) is not None
+        for alias in bearer.aliases
+    }
+    return FullValue(ITEM, value.value, None, None, entity.aliases, tuple(sorted(further)), entity.types)
+
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = (
+    "thousand million billion trillion quadrillion quintillion sextillion septillion octillion nonillion decillion"
+).split()
+
+
+def number_in_words(amount: str) -> tuple[str, ...]:
+    """A number in English words, as the inflect library that the authors' code uses says it; nothing for what has no
+    words: more than 36 digits, or no number.
+
+    >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
+    (('twelve',), ('one thousand and one point five',), ())
+    """
+    whole, point, fraction = amount.partition(".")
+    if not (whole + fraction).isascii() or not whole.isdecimal() or (point and not fraction.isdecimal()):
+        return ()
+    groups = [int(whole[max(end - 3, 0) : end]) for end in range(len(whole), 0, -3)]
+    if any(groups[len(_SCALES) + 1 :]):
+        return ()
+    said = [
+        _hundreds(group) + (f" {_SCALES[scale - 1]}" if scale else "") for scale, group in enumerate(groups) if group
+    ][::-1]
+    # What is below a hundred is joined by "and".
+    last = f" and {said.pop()}" if len(said) > 1 and 0 < groups[0] < 100 else ""
+    words = (", ".join(said) or _SMALL[0]) + last
+    return (" ".join([words, *(["point"] if point else []), *(_SMALL[int(digit)] for digit in fraction)]),)
+
+
+def _hundreds(number: int) -> str:
+    hundreds, rest = divmod(number, 100)
+    tens, ones = divmod(rest, 10)
+    below = _SMALL[rest] if rest < 20 else _TENS[tens - 2] + (f"-{_SMALL[ones]}" if ones else "")
+    if not hundreds:
+        return below
+    return f"{_SMALL[hundreds]} hundred" + (f" and {below}" if rest else "")
 
 
 def amber_id(name: str, qid: str, property_id: str) -> str:
-    """Gives the id of a tuple.
+    """The id of a tuple.
 
     >>> amber_id("Abe Lincoln", "Q91", "P607")
     '6981ec17f0438a7cc94fff740cc9bb23'
@@ -25,14 +199,11 @@ def make_set(
     collection: Collection,
     options: AmberOptions,
 ) -> AmberSet:
-    """Gives the set of a name, no page looked into yet.
+    """The set of a name, no page looked into yet.
 
     Args:
-        name: that they share.
         members: entities of the collection, each with whether it is a head.
         known: entities that values are called by, by id.
-        collection: says which properties count.
-        options: likewise.
     """
     ordered = sorted(members, key=lambda member: int(member[0].qid[1:]))
     property_ids = distinguishing([entity for entity, _ in ordered], collection, options)
@@ -71,14 +242,63 @@ def _tuples(
 
 
 def lacking(amber_set: AmberSet, stage: str) -> str | None:
-    """Gives why a set is none: ``few_STAGE`` or ``no_head_STAGE``; None where it is one, with two entities and a head
+    """Why a set is none: ``few_STAGE`` or ``no_head_STAGE``; None where it is one, with two entities and a head
     that something is known of.
-
-    Args:
-        amber_set: of a name.
-        stage: that its entities have come through.
     """
     told_apart = [entity for entity in amber_set.entities if entity.tuples]
     if len(told_apart) < 2:
         return f"few_{stage}"
     return None if any(one.is_head for one in told_apart) else f"no_head_{stage}"
+
+
+N_TOKENS = 350
+"""Source: section 3.3 of the paper, https://aclanthology.org/2021.acl-long.345."""
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_UNPUNCTUATED = str.maketrans("-", " ", string.punctuation.replace("-", ""))
+
+
+def normalised(text: str) -> list[str]:
+    """The words of a text as answers are compared.
+
+    >>> normalised("The Spider-Man's 1,234")
+    ['spider', 'mans', '1234']
+    """
+    return _ARTICLE.sub(" ", text.lower().translate(_UNPUNCTUATED)).split()
+
+
+class Passage:
+    """The beginning of a page, to be looked into."""
+
+    def __init__(self, document: Document) -> None:
+        self.page = document.page
+        self._words = _joined(normalised(" ".join(document.text.split()[:N_TOKENS])))
+
+    def names(self, alias: str) -> bool:
+        """Whether it has the words of an alias one after the other; one without words is nowhere."""
+        words = normalised(alias)
+        return bool(words) and _joined(words) in self._words
+
+
+def _joined(words: Sequence[str]) -> str:
+    return f" {' '.join(words)} "
+
+
+def align_entity(entity: SetEntity, documents: Iterable[Document]) -> SetEntity:
+    """An entity with its pages and those of its properties that any of them names a value of."""
+    passages = [Passage(document) for document in documents]
+    aligned = (_aligned(one, passages) for one in entity.tuples)
+    return replace(
+        entity,
+        wikipedia=tuple(passage.page for passage in passages),
+        tuples=tuple(amber_tuple for amber_tuple in aligned if amber_tuple.provenance),
+    )
+
+
+def _aligned(amber_tuple: AmberTuple, passages: Sequence[Passage]) -> AmberTuple:
+    found: dict[PageRef, None] = {}
+    values = []
+    for value in amber_tuple.values:
+        of_value = [passage.page for alias in value.aliases for passage in passages if passage.names(alias)]
+        found.update(dict.fromkeys(of_value))
+        values.append(replace(value, found_in_passage=bool(of_value)))
+    return replace(amber_tuple, provenance=tuple(found), values=tuple(values))

@@ -1,26 +1,35 @@
-"""The passages that prove answers: a proof's is the one that holds all of its sentence, by their places in the page."""
+"""The passages that prove answers, each the one that holds all of a proof's sentence; and those a retriever ranked.
+
+Ranked passages come in the files of ``kbsource evaluate qampari --retrieved``: ``qid`` and ``ctxs``, a list of ``{id,
+title, text}``, best first, each with a ``score`` if it has one.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from kbsource.errors import DataError
-from kbsource.files import Storage
+from kbsource.columns import rows_of
+from kbsource.errors import DataError, RecordError
+from kbsource.files import Folder
+from kbsource.records import BadRecord
 from kbsource.release.reader import parquet_file
-from mapping.passages.corpus import passages_of
+from mapping.metrics.qampari import is_line_of, qid_of
 from mapping.passages.cut import Passage
-from mapping.sources.reading.scratch import ScratchFile
+from mapping.sources.raw_records import Json, check_shape, digits_or_text, iter_records, objects_at, text_at
+from mapping.sources.scratch import Joined, ScratchFile
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-REASONS: dict[str, str] = {
+
+UNPLACED_REASONS: dict[str, str] = {
     "no_page": "published files: the release of pages has none with the address of the proof",
     "no_passages": "the corpus has no passage of the page",
     "no_running_text": "the proof stands in an element that is no running text",
@@ -49,25 +58,16 @@ _PAGE_ID = "page_id"
 
 
 class ProofPlace(NamedTuple):
-    """Where the sentence of a proof stands.
-
-    Attributes:
-        pid: of the proof.
-        qid: of its question.
-        page_id, title: of the page; of a published proof that stands nowhere no id, and its address.
-        element: number of the element; None where it stands nowhere.
-        start_char, end_char: the sentence, half-open code points of the element's text; None where it stands nowhere.
-        sentence: what stands there; of a published proof that stands nowhere all of its text.
-    """
+    """Where the sentence of a proof stands."""
 
     pid: str
     qid: str
-    page_id: int | None
+    page_id: int | None  # of the page; of a published proof that stands nowhere no id, and its address
     title: str
-    element: int | None
-    start_char: int | None
+    element: int | None  # number of the element; None where it stands nowhere
+    start_char: int | None  # the sentence, half-open code points of the element's text; None where it stands nowhere
     end_char: int | None
-    sentence: str
+    sentence: str  # what stands there; of a published proof that stands nowhere all of its text
 
 
 class GoldText(NamedTuple):
@@ -94,26 +94,25 @@ class GoldPassages(ScratchFile):
         if not self._database.execute(insert, (*place, reason)).rowcount:
             raise DataError(f"Two proofs have the id {place.pid}; check the QAMPARI release with kbsource verify.")
 
-    def find(self, paths: Sequence[str], storage: Storage) -> None:
+    def find(self, paths: Sequence[str]) -> None:
         """Looks through a corpus once, for all proofs. Memory: a row group, and eight bytes a page.
 
         Args:
             paths: files of the table of passages, in order.
-            storage: holds them.
         """
         import numpy as np
 
         rows = self._database.execute("SELECT DISTINCT page_id FROM proofs WHERE page_id IS NOT NULL ORDER BY page_id")
         wanted = np.fromiter((page_id for (page_id,) in rows), np.int64)
-        for page_id, passages in groupby(self._passages_on(wanted, paths, storage), key=lambda one: one.page_id):
+        for page_id, passages in groupby(self._passages_on(wanted, paths), key=lambda one: one.page_id):
             self._place(page_id, list(passages))
 
-    def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str], storage: Storage) -> Iterator[Passage]:
-        """Gives the passages of pages, in the order of the corpus; of other row groups only the page ids are read."""
+    def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str]) -> Iterator[Passage]:
+        """The passages of pages, in the order of the corpus; of other row groups only the page ids are read."""
         import numpy as np
 
         for path in paths:
-            with storage.open_read(path) as file, parquet_file(file) as parquet:
+            with Folder.of(path).open() as file, parquet_file(file) as parquet:
                 for group in range(parquet.metadata.num_row_groups):
                     page_ids = parquet.read_row_group(group, columns=[_PAGE_ID], use_threads=False)[_PAGE_ID].to_numpy()
                     counted = np.unique(page_ids, return_counts=True)
@@ -122,7 +121,7 @@ class GoldPassages(ScratchFile):
                     )
                     rows = np.flatnonzero(np.isin(page_ids, wanted))
                     if len(rows):
-                        yield from passages_of(parquet.read_row_group(group, use_threads=False).take(rows))
+                        yield from rows_of(parquet.read_row_group(group, use_threads=False).take(rows), Passage)
 
     def _place(self, page_id: int, passages: Sequence[Passage]) -> None:
         select = "SELECT pid, element, start, stop, sentence FROM proofs WHERE page_id = ?"
@@ -141,7 +140,7 @@ class GoldPassages(ScratchFile):
             self._database.execute("UPDATE proofs SET passage_id = ? WHERE pid = ?", (holder.passage_id, pid))
 
     def of_proof(self, pid: str) -> GoldText | None:
-        """Gives the passage that holds a proof; None where none does."""
+        """The passage that holds a proof; None where none does."""
         select = """
             SELECT passages.passage_id, passages.title, passages.text
             FROM proofs JOIN passages USING (passage_id) WHERE proofs.pid = ?
@@ -149,12 +148,12 @@ class GoldPassages(ScratchFile):
         return _gold_text(self._database.execute(select, (pid,)).fetchone())
 
     def with_id(self, passage_id: str) -> GoldText | None:
-        """Gives a passage that holds a proof of any question, by its id; None for every other passage."""
+        """A passage that holds a proof of any question, by its id; None for every other passage."""
         select = "SELECT passage_id, title, text FROM passages WHERE passage_id = ?"
         return _gold_text(self._database.execute(select, (passage_id,)).fetchone())
 
     def is_passage(self, passage_id: str) -> bool:
-        """Says whether the corpus has a passage with that id."""
+        """Whether the corpus has a passage with that id."""
         found = _PASSAGE_ID.fullmatch(passage_id)
         if found is None:
             return False
@@ -162,16 +161,107 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """Gives the proofs that no passage holds, with the reason, in the order in which they were added."""
+        """The proofs that no passage holds, with the reason, in the order in which they were added."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason
 
 
 def unplaced_line(place: ProofPlace, reason: str) -> bytes:
-    """Gives the line of a proof that no passage holds."""
+    """The line of a proof that no passage holds."""
     return orjson.dumps({**place._asdict(), "reason": reason}) + b"\n"
 
 
 def _gold_text(row: tuple[Any, ...] | None) -> GoldText | None:
     return None if row is None else GoldText(*row)
+
+
+RANKED_REASONS: dict[str, str] = {
+    "bad_encoding": "text that is not Unicode",
+    "duplicate_passage": "a passage comes twice among those of a question",
+    "duplicate_question": "the qid was given before",
+    "malformed_json": "a line that is not JSON",
+    "missing_field": "a field that is needed is absent",
+    "other_text": "a passage that proves an answer has another text in the corpus: the corpus was cut in another way",
+    "record_too_long": "a line of more than 64 MiB",
+    "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
+    "unknown_question": "passages for a question that is not in the release",
+    "wrong_type": "a value of another type than the field has",
+}
+"""Why a line is left out: reason -> meaning."""
+
+Reject = Callable[[BadRecord], None]
+
+
+class RankedPassage(NamedTuple):
+    """A passage that a retriever found."""
+
+    passage_id: str  # as the retriever gave them
+    title: str
+    text: str
+    score: float  # of the retriever; without one, 1 over the rank
+
+
+def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, most: int, reject: Reject) -> None:
+    """Puts the passages of every line aside by question.
+
+    Args:
+        joined: takes them; also those of questions that are not in the release.
+        reject: called with the place and reason of every line that cannot be used.
+
+    Raises:
+        SetupError: a file cannot be read, or its first lines are not what it should hold.
+    """
+    for path in paths:
+        check_shape(
+            path,
+            iter_records(path),
+            lambda one: is_line_of(one, "retrieved"),
+            expected="JSON Lines or an array with qid and ctxs",
+        )
+        for raw in iter_records(path):
+            qid = ""
+            try:
+                record = raw.parse()
+                qid = qid_of(record)
+                joined.put("retrieved", qid, raw, orjson.dumps(list(map(tuple, _passages(record, gold)[:most]))))
+            except RecordError as error:
+                reject(raw.bad(error, key=qid, stage="retrieved"))
+
+
+def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
+    """The passages of a question, best first; None where there was no line."""
+    content = joined.get("retrieved", qid)
+    return None if content is None else [RankedPassage(*one) for one in orjson.loads(content)]
+
+
+def _passages(record: Json, gold: GoldPassages) -> list[RankedPassage]:
+    passages = [_passage(one, rank, gold) for rank, one in enumerate(objects_at(record, "ctxs"), start=1)]
+    seen: set[str] = set()
+    for passage in passages:
+        if passage.passage_id in seen:
+            raise RecordError("duplicate_passage", passage.passage_id)
+        seen.add(passage.passage_id)
+    return passages
+
+
+def _passage(record: Json, rank: int, gold: GoldPassages) -> RankedPassage:
+    passage_id, title, text = digits_or_text(record, "id"), text_at(record, "title"), text_at(record, "text")
+    if not gold.is_passage(passage_id):
+        raise RecordError("unknown_passage", repr(passage_id)[:80])
+    known = gold.with_id(passage_id)
+    if known is not None and known.text != text:
+        raise RecordError("other_text", f"{passage_id}: {text[:80]!r}, in the corpus {known.text[:80]!r}")
+    return RankedPassage(passage_id, title, text, 1 / rank if record.get("score") is None else _number(record["score"]))
+
+
+def _number(value: Any) -> float:
+    """A score, which some retrievers write as text."""
+    try:
+        is_odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)  # "1_0" would be ten
+        number = math.nan if is_odd else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}")
+    return number

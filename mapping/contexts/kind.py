@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from kbsource.release.kind import ListingKind
+from kbsource.columns import schema_of
+from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law
 from kbsource.release.manifest import ListingManifest
-from kbsource.schema import REJECTED
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
 
-if TYPE_CHECKING:
-    from kbsource.release.verify import Checking
-
 OF_RETRIEVERS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
-RULES = {
-    "context_law": "a question with passages is not built as such questions are",
-    "context_differs": "a line is not what its question, passages and ranking give",
-    "proof_lost": "a proof has neither a passage nor a line that says why, or both",
-    "unknown_passage": "a ranked passage is none of the corpus",
-}
-"""Every law and what it means that it is broken."""
+LAWS = (
+    Law("context_law", "a question with passages is not built as such questions are"),
+    Law("context_differs", "a line is not what its question, passages and ranking give"),
+    Law("proof_lost", "a proof has neither a passage nor a line that says why, or both"),
+    Law("unknown_passage", "a ranked passage is none of the corpus"),
+)
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
@@ -33,9 +32,12 @@ CONTEXTS = ListingKind(
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",
-    tables={"rejected": REJECTED},
+    tables={"rejected": schema_of(BadRecord)},
     files=(OF_RETRIEVERS, FID, UNPLACED, REPORT),
-    rules=RULES,
+    laws=LAWS,
     check=_check,
-    made_from=("qampari", "passages"),
+    made_from={
+        "qampari": MadeFrom(QAMPARI_RELEASE, "qampari"),
+        "passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",)),
+    },
 )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kbsource.files import Storage
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from mapping.contexts.published import ProofSpot
+from mapping.contexts.questions import ProofSpot
+from mapping.decide import THRESHOLD, with_outcome
 from mapping.passages.cut import TITLE_KINDS, count_words
-from mapping.records import PageKey
-from mapping.search.best_span import THRESHOLD
-from mapping.search.caseless import find_whole, fold_case
-from mapping.search.page_search import PageSearch, SearchOptions
-from mapping.search.resolve import Resolved, Resolver
-from mapping.search.sentences import sentence_spans
+from mapping.records import Alignment, PageKey
+from mapping.search.page_search import PageSearch, SearchSettings
+from mapping.search.resolve import Resolver
+from mapping.search.text import find_whole, fold_case, sentence_spans
 from mapping.search.tokens import Tokeniser
 
 _WIKI = "/wiki/"
@@ -38,17 +36,13 @@ class ReleaseProofs:
     has a near match (BLEU of at least 0.5), as evidence of other datasets is aligned. The last sentence alone, since a
     page may have kept the ones before it and say the fact no longer.
 
-    Args:
-        release: its folder.
-        storage: of the folder; None for the local file system.
-
     Raises:
-        SetupError: the folder holds no finished release, or is remote and without a storage.
+        SetupError: the folder holds no finished release.
     """
 
-    def __init__(self, release: str, storage: Storage | None = None) -> None:
-        self._source = KnowledgeSource.open(release, storage)
-        self._resolver = Resolver.open(release, storage=storage)
+    def __init__(self, release: str) -> None:
+        self._source = KnowledgeSource.open(release)
+        self._resolver = Resolver.open(release)
         self._tokeniser = Tokeniser(self._source.site.lang)
         self._last: _Searched | None = None
 
@@ -59,11 +53,11 @@ class ReleaseProofs:
         self._source.close()
 
     def facts(self) -> dict[str, Any]:
-        """Gives what names the release, as manifests have it."""
+        """What names the release, as manifests have it."""
         return self._source.manifest.facts()
 
     def find(self, url: str, text: str) -> ProofSpot | str:
-        """Gives where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""
+        """Where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""
         # Published addresses are not percent-encoded: "?" and "#" may be parts of titles.
         title = PageKey("title", url.partition(_WIKI)[2].replace("_", " "))
         found = self._resolver.resolve(title, fallback=PageKey("url", url))
@@ -80,7 +74,7 @@ class ReleaseProofs:
         sentence = text[slice(*spans[-1])]
         if count_words(sentence) < _FEWEST_WORDS:
             return "no_text"
-        return _word_for_word(sentence, searched) or _near(sentence, found, searched)
+        return _word_for_word(sentence, searched) or _near(sentence, searched)
 
     def _searched(self, page_id: int) -> _Searched | None:
         if self._last is None or self._last.page.page_id != page_id:
@@ -88,12 +82,14 @@ class ReleaseProofs:
             if page is None:
                 return None
             running = {n: fold_case(one.text) for n, one in enumerate(page.elements) if one.kind not in TITLE_KINDS}
-            self._last = _Searched(page, running, PageSearch(page, self._tokeniser, SearchOptions(THRESHOLD)))
+            self._last = _Searched(
+                page, running, PageSearch(page, self._tokeniser, SearchSettings(numbering="elements"))
+            )
         return self._last
 
 
 def _word_for_word(wanted: str, searched: _Searched) -> ProofSpot | None:
-    """Gives the last sentence of the first place where a text stands in any case."""
+    """The last sentence of the first place where a text stands in any case."""
     folded = fold_case(wanted)
     for number, text in searched.folded.items():
         whole = searched.page.elements[number].text
@@ -104,10 +100,11 @@ def _word_for_word(wanted: str, searched: _Searched) -> ProofSpot | None:
     return None
 
 
-def _near(wanted: str, found: Resolved, searched: _Searched) -> ProofSpot | str:
-    alignment = searched.search.locate(found, wanted)
-    span = alignment.span
-    if span is None or alignment.outcome not in ("exact", "near"):
+def _near(wanted: str, searched: _Searched) -> ProofSpot | str:
+    sought = Alignment(PageKey("title", searched.page.title), wanted)
+    found = with_outcome(searched.search.locate(sought), THRESHOLD)
+    span = found.span
+    if span is None or found.outcome not in ("exact", "near"):
         return "no_text"
     if searched.page.elements[span.start_element].kind in TITLE_KINDS:
         return "no_running_text"

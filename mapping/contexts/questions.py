@@ -1,100 +1,86 @@
-"""The questions that are written with their passages, and where their proofs stand: those of a release of ours."""
+"""The questions that are written with their passages, and where their proofs stand: those of a release of ours, or of
+QAMPARI's files as they are published, where a proof is a text and the address of a page, without its place.
+
+::
+
+    train_data.jsonl, dev_data.jsonl, test_data.jsonl       in a folder, or in its folder qampari_data
+
+Each published file may be missing, and be compressed with gzip or bzip2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kbsource.errors import SetupError
-from kbsource.files import Storage
-from kbsource.release.intact import check_hashes
-from kbsource.release.manifest import ListingManifest
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder, join
+from kbsource.identity import title_hash
+from kbsource.records import BadRecord
+from kbsource.release.manifest import ListingManifest, input_files
+from kbsource.release.reader import check_hashes
 from mapping.contexts.gold import GoldPassages, ProofPlace
-from mapping.qampari.crowd.tasks import read_questions
 from mapping.qampari.kind import read_form
-from mapping.qampari.question_rows import DrawnQuestion
-from mapping.qampari.released import aid_of, pid_of, released_record
-from mapping.sources.reading.base import Split
-from mapping.sources.reading.fields import Json
+from mapping.qampari.records import SPLITS, Question
+from mapping.qampari.release import DATA, aid_of, pid_of, read_questions, released_record
+from mapping.sources.raw_records import Json, check_shape, iter_lines, list_at, objects_at, opened, text_at
+from mapping.sources.scratch import ScratchFile
+
+if TYPE_CHECKING:
+    from mapping.contexts.proof_finder import ReleaseProofs
 
 
 class AskedQuestion(NamedTuple):
     """A question as the file of its split has it."""
 
-    split: Split
+    split: str
     record: Json
 
 
-class QuestionSource(Protocol):
-    """Where questions come from; they are read several times, always the same ones in the same order."""
-
-    def facts(self) -> dict[str, Any]:
-        """Gives what names them in a manifest."""
-        ...
-
-    def check(self, corpus: ListingManifest) -> None:
-        """Raises where the files are not as they were written, or passages are those of another knowledge source.
-
-        Args:
-            corpus: manifest of the passages.
-
-        Raises:
-            SetupError: names the file, and the remedy.
-        """
-        ...
-
-    def add_places(self, gold: GoldPassages) -> None:
-        """Adds all proofs of all questions, with their places."""
-        ...
-
-    def asked(self) -> Iterator[AskedQuestion]:
-        """Gives the questions, those of each split in the order of its file."""
-        ...
-
-
 class ReleaseQuestions:
-    """The questions of a QAMPARI release.
-
-    Args:
-        folder: of the release.
-        storage: of the folder.
+    """The questions of a QAMPARI release; they are read several times, always the same ones in the same order.
 
     Raises:
         SetupError: the folder holds no finished release, or its manifest is not as it was written.
     """
 
-    def __init__(self, folder: str, storage: Storage) -> None:
-        self._folder, self._storage = folder, storage
-        self._manifest, self._form = read_form(folder, storage)
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._manifest, self._form = read_form(folder)
 
     def facts(self) -> dict[str, Any]:
+        """What names them in a manifest."""
         return {"manifest_sha256": self._manifest.sha256}
 
     def check(self, corpus: ListingManifest) -> None:
-        made_from, cut_from = self._manifest.made_from, corpus.made_from
+        """Raises SetupError where files are not as they were written, or passages are of another knowledge source."""
+        made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
                 f"{self._folder} was made from the release with manifest {made_from}, the passages from that with "
                 f"{cut_from}: places in pages are not the same. Make the passages from the first: kbsource passages."
             )
-        check_hashes(self._folder, self._manifest.entries(), self._storage)
+        check_hashes(self._folder, self._manifest.entries())
 
     def add_places(self, gold: GoldPassages) -> None:
-        for drawn in read_questions(self._folder, self._storage):
+        """Adds all proofs of all questions, with their places."""
+        for drawn in read_questions(self._folder):
             for place in proof_places(drawn):
                 gold.add(place)
 
     def asked(self) -> Iterator[AskedQuestion]:
-        for drawn in read_questions(self._folder, self._storage):
+        """The questions, those of each split in the order of its file."""
+        for drawn in read_questions(self._folder):
             if drawn.qid is not None and drawn.split is not None:
                 yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 
 
-def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
-    """Gives where the sentences of a question's proofs stand; none of one that was not drawn."""
+def proof_places(drawn: Question) -> Iterator[ProofPlace]:
+    """Where the sentences of a question's proofs stand; none of one that was not drawn."""
     if drawn.qid is None:
         return
-    for number, answer in enumerate(drawn.question.answers):
+    for number, answer in enumerate(drawn.answers):
         for place, proof in enumerate(answer.proofs):
             yield ProofPlace(
                 pid_of(aid_of(drawn.qid, number), place),
@@ -106,3 +92,156 @@ def proof_places(drawn: DrawnQuestion) -> Iterator[ProofPlace]:
                 proof.end_char,
                 proof.text[proof.sentence_char - proof.start_char :],
             )
+
+
+PUBLISHED_REASONS: dict[str, str] = {
+    "bad_encoding": "text that is not Unicode",
+    "duplicate_question": "the qid was given before",
+    "malformed_json": "a line that is not JSON",
+    "malformed_pid": "the pid of a proof does not begin with the qid, or was given before",
+    "missing_field": "a field that is needed is absent",
+    "no_answers": "a question without answers",
+    "record_too_long": "a line of more than 64 MiB",
+    "wrong_type": "a value of another type than the field has",
+}
+"""Why a published question is left out: reason -> meaning."""
+
+_SUFFIXES = ("", ".gz", ".bz2")
+_SCHEMA = "CREATE TABLE proofs (pid TEXT NOT NULL, qid TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL);"
+
+
+class ProofSpot(NamedTuple):
+    """Where the sentence of a published proof stands in a page of ours; as in ``ProofPlace``."""
+
+    page_id: int
+    title: str
+    element: int
+    start_char: int
+    end_char: int
+    sentence: str
+
+
+class PublishedQuestions:
+    """The same of published files. Memory: some 60 bytes a question.
+
+    Args:
+        reject: called with the place and reason of every question that cannot be used.
+
+    Raises:
+        SetupError: the folder holds none of the files.
+    """
+
+    def __init__(self, folder: str, finder: ReleaseProofs, *, reject: Callable[[BadRecord], None]) -> None:
+        self._folder, self._finder, self._reject = folder, finder, reject
+        self._files = published_files(folder)
+        if not self._files:
+            raise SetupError(
+                f"{folder}: neither a finished QAMPARI release nor published files ({SPLITS[0]}_data.jsonl and so on); "
+                "name the folder of one."
+            )
+
+    def facts(self) -> dict[str, Any]:
+        files = input_files(self._files.values())
+        return {"published": [asdict(file) for file in files], "release": self._finder.facts()}
+
+    def check(self, corpus: ListingManifest) -> None:
+        given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from()
+        if given != cut_from:
+            raise SetupError(
+                f"--kb is the release with manifest {given}, and the passages were cut from that with {cut_from}; give "
+                "this one."
+            )
+        for path in self._files.values():
+            with opened(path):
+                pass
+            check_shape(
+                path,
+                iter_lines(path),
+                lambda record: {"qid", "question_text", "answer_list"} <= record.keys(),
+                expected="JSON Lines of QAMPARI with qid, question_text and answer_list",
+            )
+
+    def add_places(self, gold: GoldPassages) -> None:
+        with _Proofs() as proofs:
+            for question in self._read(self._reject):
+                for answer in question.record["answer_list"]:
+                    for proof in answer["proof"]:
+                        proofs.add(proof["pid"], question.record["qid"], proof["found_in_url"], proof["proof_text"])
+            for pid, qid, url, text in proofs.by_page():
+                found = self._finder.find(url, text)
+                if isinstance(found, str):
+                    gold.add(ProofPlace(pid, qid, None, url, None, None, None, text), reason=found)
+                else:
+                    gold.add(ProofPlace(pid, qid, *found))
+
+    def asked(self) -> Iterator[AskedQuestion]:
+        return self._read(lambda _: None)
+
+    def _read(self, reject: Callable[[BadRecord], None]) -> Iterator[AskedQuestion]:
+        seen: set[int] = set()
+        for split, path in self._files.items():
+            for raw in iter_lines(path):
+                qid = ""
+                try:
+                    record = raw.parse()
+                    qid = text_at(record, "qid")
+                    check_published(record)
+                    if title_hash(qid) in seen:
+                        raise RecordError("duplicate_question", qid)
+                except RecordError as error:
+                    reject(raw.bad(error, key=qid, stage="questions"))
+                    continue
+                seen.add(title_hash(qid))
+                yield AskedQuestion(split, record)
+
+
+class _Proofs(ScratchFile):
+    """Published proofs, on disk, so that each page is read once."""
+
+    def __init__(self) -> None:
+        super().__init__(None, _SCHEMA)
+
+    def add(self, pid: str, qid: str, url: str, text: str) -> None:
+        """Takes a proof."""
+        self._database.execute("INSERT INTO proofs VALUES (?, ?, ?, ?)", (pid, qid, url, text))
+
+    def by_page(self) -> Iterator[tuple[str, str, str, str]]:
+        """The proofs, those with one address in a row, in the order in which they were taken."""
+        yield from self._database.execute("SELECT pid, qid, url, text FROM proofs ORDER BY url, rowid")
+
+
+def published_files(folder: str) -> dict[str, str]:
+    """The published file of each split that a folder has, in the order of the splits."""
+    names = {split: [f"{split}_data.jsonl{suffix}" for suffix in _SUFFIXES] for split in SPLITS}
+    for place in (folder, join(folder, DATA)):
+        found = {
+            split: path for split in SPLITS for name in names[split] if Folder.of(path := join(place, name)).exists()
+        }
+        if found:
+            return found
+    return {}
+
+
+def check_published(record: Json) -> None:
+    """Raises where a question has not what is needed of it.
+
+    Raises:
+        RecordError: with a reason of ``PUBLISHED_REASONS``.
+    """
+    qid = text_at(record, "qid")
+    text_at(record, "question_text")
+    answers = objects_at(record, "answer_list")
+    if not answers:
+        raise RecordError("no_answers", f"{qid} has no answers")
+    pids: set[str] = set()
+    for answer in answers:
+        text_at(answer, "answer_text")
+        if odd := [alias for alias in list_at(answer, "aliases") if not isinstance(alias, str)]:
+            raise RecordError("wrong_type", f"'aliases': expected strings, found {repr(odd[0])[:80]}")
+        for proof in objects_at(answer, "proof"):
+            text_at(proof, "proof_text")
+            text_at(proof, "found_in_url")
+            pid = text_at(proof, "pid")
+            if pid in pids or not pid.startswith(f"{qid}__"):
+                raise RecordError("malformed_pid", f"a proof of {qid} has the pid {pid!r}")
+            pids.add(pid)

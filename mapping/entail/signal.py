@@ -1,16 +1,23 @@
-"""Whether a text says what a sentence claims: the words that every natural-language-inference model here speaks.
+"""What every natural-language-inference model here speaks: pairs and verdicts, its options, its files and labels.
 
 Nothing is imported that a model needs; ``mapping.entail.model`` opens one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+import hashlib
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+from cyclopts import Parameter
 
 from kbsource.errors import SetupError
-from mapping.options import check_options, listed, option
+from kbsource.files import Folder
+from mapping.options import Like, Name, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -32,17 +39,12 @@ REFUSALS: dict[str, str] = {
 
 
 class Pair(NamedTuple):
-    """A question to a model: does the premise say what the hypothesis claims?
+    """A question to a model: does the premise say what the hypothesis claims?"""
 
-    Attributes:
-        premise: text that is taken as true.
-        hypothesis: one declarative sentence; never cut.
-        core: half-open code points of the premise that are cut last when it is too long; None: it is cut at its end.
-    """
-
-    premise: str
-    hypothesis: str
+    premise: str  # text that is taken as true
+    hypothesis: str  # one declarative sentence; never cut
     core: tuple[int, int] | None = None
+    """Half-open code points of the premise that are cut last when it is too long; None: it is cut at its end."""
 
 
 class Verdict(NamedTuple):
@@ -66,63 +68,43 @@ class Verdict(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A pair that no model can judge.
+    """A pair that no model can judge."""
 
-    Attributes:
-        reason: a key of ``REFUSALS``.
-        detail: what was seen.
-    """
-
-    reason: str
-    detail: str
+    reason: str  # a key of ``REFUSALS``
+    detail: str  # what was seen
 
 
 class EntailmentModel(Protocol):
     """Anything that judges pairs."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """Gives one answer a pair, in their order; the same list of pairs gives the same answers."""
+        """One answer a pair, in their order; the same list of pairs gives the same answers."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Which model, and how it is run.
+    """Which model, and how it is run."""
 
-    Attributes:
-        model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub.
-        precision: of the numbers that matrix products take; ``bfloat16`` has three digits and is half as fast again, or
-            more, on processors that have instructions for it.
-        labels: None to read them from the model's config.
-        max_tokens: longest pair, in tokens.
-        batch_pairs: pairs that go through the model at once.
-    """
-
-    model: str = DEFAULT_MODEL
-    revision: str | None = option(None, "branch, tag or commit of a model on the hub", metavar="NAME")
-    backend: Backend = option("torch", "what runs the model; onnx wants the model.onnx that --export-onnx makes")
-    precision: Precision = option(
-        "float32",
-        "of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second "
-        "digit; torch alone has it",
+    model: Annotated[str, Parameter(metavar="MODEL")]
+    """Ask an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
+    _: KW_ONLY
+    revision: Name | None = None
+    """Branch, tag or commit of a model on the hub."""
+    backend: Backend = "torch"
+    """What runs the model; onnx wants the model.onnx that kbsource nli --export-onnx makes."""
+    precision: Precision = "float32"
+    """Of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second
+    digit; torch alone has it."""
+    device: Annotated[Name, Parameter(validator=Like(r"auto|cpu|cuda(?::[0-9]+)?", "auto, cpu, cuda or cuda:N"))] = (
+        "auto"
     )
-    device: str = option(
-        "auto",
-        "auto, cpu, cuda or cuda:N (default: auto, a GPU where there is one)",
-        metavar="NAME",
-        form=r"auto|cpu|cuda(?::[0-9]+)?",
-        like="auto, cpu, cuda or cuda:N",
-    )
-    labels: tuple[str, ...] | None = option(
-        None,
-        "what the model's outputs mean, in their order, where its config does not say: entailment, neutral, "
-        "contradiction or not_entailment",
-        flag="--label-names",
-        metavar="A,B,C",
-        parse=listed,
-    )
-    max_tokens: int = MAX_TOKENS
-    batch_pairs: int = BATCH_PAIRS
+    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
+    labels: Annotated[Words | None, Parameter("--label-names")] = None
+    """What the model's outputs mean, in their order, where its config does not say: entailment, neutral, contradiction
+    or not_entailment."""
+    max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
+    batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # that go through the model at once
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for values out of range."""
@@ -133,3 +115,144 @@ class ModelOptions:
             raise SetupError(f"--max-tokens is {self.max_tokens}; give at least 8.")
         if self.batch_pairs < 1:
             raise SetupError(f"--batch-pairs is {self.batch_pairs}; give at least 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class UsualModelOptions(ModelOptions):
+    """The same where there is a model in any case."""
+
+    model: Annotated[str, Parameter(metavar="MODEL")] = DEFAULT_MODEL
+    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
+
+
+_NAMES = {
+    "entailment": ("entailment", "entails", "entailed", "entail", "supports", "supported", "support"),
+    "neutral": ("neutral", "not_enough_info", "nei", "unknown"),
+    "contradiction": ("contradiction", "contradicts", "contradictory", "contradict", "refutes", "refuted", "refute"),
+    "not_entailment": ("not_entailment", "non_entailment", "not_entailed", "no_entailment"),
+}
+_MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in names}
+
+
+class ModelLabels(NamedTuple):
+    """Places of the model's outputs."""
+
+    entailment: int  # of what the premise says
+    # of the others; None where the model does not tell them apart
+    neutral: int | None
+    contradiction: int | None
+    n_outputs: int  # all of them
+
+
+def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, model: str) -> ModelLabels:
+    """The places of the labels that the model's config names, or of ``given`` names, in the order of the outputs.
+
+    Raises:
+        SetupError: the names do not say which output is entailment, say it twice, or are not as many as outputs.
+
+    >>> read_labels({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, None, model="m")
+    ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
+    """
+    names = [id2label[number] for number in sorted(id2label)]
+    if given is not None:
+        if len(given) != len(names):
+            raise SetupError(
+                f"--label-names names {len(given)} outputs ({', '.join(given)}); {model} has {len(names)}."
+            )
+        names = list(given)
+    meanings = [_MEANINGS.get(_normal(name)) for name in names]
+    if unknown := [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]:
+        raise SetupError(
+            f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} says nothing about entailment. "
+            f"Name them in their order, as the model's page has it: --label-names {_example(len(names))}"
+        )
+    if "entailment" not in meanings or len(set(meanings)) < len(meanings) or len(meanings) < 2:
+        raise SetupError(
+            f"{model}: outputs {', '.join(names)}; one must be entailment, and none may come twice. "
+            f"Is it an NLI model? If so: --label-names {_example(len(names))}"
+        )
+    places = {meaning: place for place, meaning in enumerate(meanings)}
+    return ModelLabels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
+
+
+def _normal(name: str) -> str:
+    return "_".join(name.lower().replace("-", " ").replace("_", " ").split())
+
+
+def _example(n_outputs: int) -> str:
+    return "entailment,not_entailment" if n_outputs == 2 else "entailment,neutral,contradiction"
+
+
+_CONFIG = ("config.json", "*token*", "vocab.*", "merges.txt", "*.model")
+_WEIGHTS: dict[Backend, tuple[str, ...]] = {
+    "torch": ("*.safetensors", "*.safetensors.index.json"),
+    "onnx": ("model.onnx*", "onnx/model.onnx*"),
+}
+
+ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
+"""Where an exported model lies in its folder, the first that is there."""
+
+
+def load_library(name: str, *, purpose: str) -> Any:
+    """Imports a library of the extra ``nli``; raises SetupError: it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise SetupError(f"{purpose} needs {name} ({error}). Install the extra: pip install 'kbsource[nli]'") from error
+
+
+def model_folder(options: ModelOptions) -> str:
+    """A local folder with the model's files; those of the hub are fetched into its own cache.
+
+    Raises:
+        SetupError: there is no such model, or it has no weights that this backend reads without running code.
+    """
+    folder = options.model if os.path.isdir(options.model) else _fetched(options)
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise SetupError(f"{options.model}: holds no config.json; give the folder of a Hugging Face model.")
+    if options.backend == "torch" and not weight_files(folder, "torch"):
+        raise SetupError(
+            f"{options.model}: holds no *.safetensors. Other weights are not read, for loading them can run code; "
+            "save the model with transformers' save_pretrained, which writes safetensors."
+        )
+    return folder
+
+
+def weight_files(folder: str, backend: Backend) -> list[str]:
+    """The paths of a model's weights, sorted."""
+    if backend == "torch":
+        return sorted(str(path) for path in Path(folder).glob("*.safetensors"))
+    path = onnx_path(folder)
+    # Beside a large model lies a file with its tensors.
+    return [] if path is None else sorted(str(file) for file in Path(path).parent.glob("model.onnx*"))
+
+
+def digest_of(paths: Sequence[str]) -> str:
+    """One sha256 for some files, in their order."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(Folder.of(path).sha256().encode())
+    return digest.hexdigest()
+
+
+def _fetched(options: ModelOptions) -> str:
+    if options.model.startswith((".", "/", "~")) or options.model.count("/") > 1:
+        raise SetupError(f"{options.model}: no such folder.")
+    hub = load_library("huggingface_hub", purpose=f"{options.model} is no folder here, and a model of the hub")
+    try:
+        folder: str = hub.snapshot_download(
+            options.model, revision=options.revision, allow_patterns=[*_CONFIG, *_WEIGHTS[options.backend]]
+        )
+    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
+        raise SetupError(
+            f"{options.model}: neither a folder here nor fetched from the hub ({type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else ''}). Download the model where there is a network and "
+            "give its folder."
+        ) from error
+    return folder
+
+
+def onnx_path(folder: str) -> str | None:
+    """The path of the exported model in a folder; None for no such file."""
+    paths = (os.path.join(folder, name) for name in ONNX_FILES)
+    return next((path for path in paths if os.path.isfile(path)), None)

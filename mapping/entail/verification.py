@@ -1,18 +1,137 @@
-"""The second signal of an alignment: what an NLI model says of the span, beside BLEU; and how the two agree."""
+"""The second signal of an alignment: what a model is asked about a span, what it says, and how that and BLEU agree.
+
+An evidence is asked to entail the claim, the answered question, the triple, or its own old text; premises are its span
+with the sentences around it, and sentences of the page that may say it better.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from kbsource.records import Page
-from mapping.entail.declarative import ended
-from mapping.entail.hypotheses import Hypothesis
-from mapping.entail.premises import PageSentence, Premise, likely_sentences, span_premise
-from mapping.entail.signal import Verdict
-from mapping.records import Span
+from mapping.acceptance import Rule
+from mapping.entail.signal import Refused, Verdict
+from mapping.entail.statements import ended, state_answer, state_triple
+from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Question, Span
+from mapping.search.text import sentence_spans
+from mapping.sources.source import HypothesisKind
+
+if TYPE_CHECKING:
+    from mapping.search.page_search import PageSearch
+
+_REFUTES = frozenset(("refutes", "refuted", "refute"))
+# Of such a claim the dataset says nothing.
+_OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
+
+
+class Hypothesis(NamedTuple):
+    """A sentence to be judged."""
+
+    text: str  # of the sentence
+    kind: HypothesisKind  # what it was made from, where the kind that was asked for cannot be had the evidence
+    expects: Literal["entailment", "contradiction"] = "entailment"
+    """What the dataset says of it: ``entailment``, or ``contradiction`` for a claim that is refuted."""
+
+
+def make_hypothesis(example: Example, key: EvidenceKey, evidence: Evidence, kind: HypothesisKind) -> Hypothesis | None:
+    """What an evidence should entail.
+
+    Without the input, the answer or the separator that the kind takes (partial evidence has no answer of its own), the
+    evidence's own text stands in; None where that has none either.
+    """
+    answer = None if key[0] == PARTIAL else example.outputs[key[0]].answer
+    made = _made(example.input, answer, kind)
+    if made is None and evidence.text is not None and evidence.text.strip():
+        made = Hypothesis(" ".join(evidence.text.split()), "evidence")
+    return made
+
+
+def _made(given: str | None, answer: str | None, kind: HypothesisKind) -> Hypothesis | None:
+    if given is None or not given.strip() or kind == "evidence":
+        return None
+    if kind == "claim":
+        verdict = "" if answer is None else answer.strip().lower()
+        if verdict in _OPEN:
+            return None
+        is_refuted = verdict in _REFUTES
+        return Hypothesis(" ".join(given.split()), kind, "contradiction" if is_refuted else "entailment")
+    if answer is None or not answer.strip(" \t\r\n."):
+        return None
+    text = state_triple(given, answer) if kind == "triple" else state_answer(given, answer)
+    return None if text is None else Hypothesis(text, kind)
+
+
+CONTEXT_SENTENCES = 2
+"""On either side of a span."""
+# Scripts that have no blanks between words: there a letter counts as a word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
+
+class Premise(NamedTuple):
+    """Text that is taken as true; ``core`` is the half-open place of what matters in it."""
+
+    text: str
+    core: tuple[int, int]
+
+
+class PageSentence(NamedTuple):
+    """A sentence of a page: half-open code points of one element."""
+
+    element: int
+    start_char: int
+    end_char: int
+    text: str
+
+
+def span_premise(page: Page, span: Span, *, n_context: int = CONTEXT_SENTENCES) -> Premise:
+    """The sentences that a span lies in, with so many more on either side.
+
+    Sentences before and after are of the span's own elements; a paragraph says little about the next one.
+    """
+    texts = [element.text for element in page.elements[span.start_element : span.end_element + 1]]
+    text = "\n".join(texts)
+    start = span.start_char
+    end = len(text) - len(texts[-1]) + span.end_char
+    spans = sentence_spans(text)
+    touched = [number for number, (first, last) in enumerate(spans) if first < end and last > start]
+    if not touched:
+        return Premise(text[start:end], (0, end - start))
+    left = min(start, spans[max(0, touched[0] - n_context)][0])
+    right = max(end, spans[min(len(spans) - 1, touched[-1] + n_context)][1])
+    return Premise(text[left:right], (start - left, end - left))
+
+
+def likely_sentences(page: Page, hypothesis: str, *, elements: Iterable[int], n_most: int) -> list[PageSentence]:
+    """The sentences of some elements of a page that share most of their words with a hypothesis, in the order of the
+    page; headings and the title say nothing."""
+    wanted = _words(hypothesis)
+    ranked = []
+    for number in sorted(elements):
+        element = page.elements[number]
+        if element.kind in _TITLES:
+            continue
+        for start, end in sentence_spans(element.text):
+            sentence = PageSentence(number, start, end, element.text[start:end])
+            if n_shared := len(wanted & _words(sentence.text)):
+                ranked.append((-n_shared, sentence))
+    return sorted(sentence for _, sentence in sorted(ranked)[:n_most])
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+_TITLES = frozenset(("title", "heading"))
+
 
 RESCUED = "rescued"
 """How the text of a span was matched that an NLI model chose."""
@@ -28,174 +147,118 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 """Lower bounds of BLEU in the cross table."""
 
 
-class EntailmentQuestion(NamedTuple):
-    """A hypothesis and text of its page to judge it by.
+def support(aligned: Alignment) -> float | None:
+    """Probability of what the dataset says of the hypothesis; None where nothing was judged, or a model does not tell
+    it."""
+    return aligned.contradiction if aligned.expects == "contradiction" else aligned.entailment
 
-    Attributes:
-        hypothesis: what should be said.
-        premise: the span with its neighbours, or a sentence that may take its place.
-        sentence: that sentence; None for the span itself.
+
+def denial(aligned: Alignment) -> float | None:
+    """Probability of the contrary; None where it is not known."""
+    return aligned.entailment if aligned.expects == "contradiction" else aligned.contradiction
+
+
+def verdict_kind(aligned: Alignment) -> str:
+    """What a model says of the hypothesis: one of ``VERDICTS``."""
+    if aligned.entailment is None:
+        return "not_judged"
+    label = Verdict(aligned.entailment, aligned.neutral, aligned.contradiction).label
+    if aligned.expects == "contradiction":
+        label = {"entailment": "contradiction", "contradiction": "entailment"}.get(label, label)
+    return {"entailment": "supported", "contradiction": "contradicted", "neutral": "neutral"}.get(
+        label, "not_supported"
+    )
+
+
+def signals(aligned: Alignment) -> dict[str, float | None]:
+    """The signals that a rule of ``mapping.acceptance`` looks at.
+
+    For a claim that the dataset calls refuted, entailment and contradiction change places: ``entailment`` is always
+    the probability of what the dataset says.
     """
-
-    hypothesis: Hypothesis
-    premise: Premise
-    sentence: PageSentence | None
-
-
-class Verified(NamedTuple):
-    """What came of the verification of one evidence.
-
-    Attributes:
-        hypothesis: None where none could be made.
-        verdict: None where nothing was judged.
-        refusal: why a pair was not, see ``mapping.entail.signal.REFUSALS``; else None.
-        is_rescued: the span is a sentence that the model chose.
-    """
-
-    hypothesis: Hypothesis | None
-    verdict: Verdict | None
-    refusal: str | None
-    is_rescued: bool
-
-    @property
-    def support(self) -> float | None:
-        """Probability of what the dataset says of the hypothesis; None where nothing was judged."""
-        return None if self.verdict is None else support(self.verdict, self.hypothesis)
-
-    @property
-    def denial(self) -> float | None:
-        """Probability of the contrary; None where it is not known."""
-        if self.verdict is None:
-            return None
-        return self.verdict.entailment if _is_refuted(self.hypothesis) else self.verdict.contradiction
-
-    @property
-    def kind(self) -> str:
-        """One of ``VERDICTS``."""
-        if self.verdict is None:
-            return "not_judged"
-        label = self.verdict.label
-        if _is_refuted(self.hypothesis):
-            label = {"entailment": "contradiction", "contradiction": "entailment"}.get(label, label)
-        return {"entailment": "supported", "contradiction": "contradicted", "neutral": "neutral"}.get(
-            label, "not_supported"
-        )
-
-    def signals(self, score: float | None) -> dict[str, float | None]:
-        """Gives the signals that a rule of ``mapping.decide.acceptance`` looks at.
-
-        For a claim that the dataset calls refuted, entailment and contradiction change places: ``entailment`` is always
-        the probability of what the dataset says.
-        """
-        neutral = None if self.verdict is None else self.verdict.neutral
-        return {"bleu": score, "entailment": self.support, "neutral": neutral, "contradiction": self.denial}
-
-    def columns(self) -> tuple[Any, ...]:
-        """Gives the values of the columns that the table of alignments has beside the others."""
-        hypothesis = self.hypothesis or (None, None, None)
-        return (*hypothesis, *(self.verdict or (None, None, None)), self.refusal, self.is_rescued)
+    return {
+        "bleu": aligned.score,
+        "entailment": support(aligned),
+        "neutral": aligned.neutral,
+        "contradiction": denial(aligned),
+    }
 
 
-NOT_VERIFIED = Verified(None, None, None, False)
-
-
-def support(verdict: Verdict, hypothesis: Hypothesis | None) -> float | None:
-    """Gives the probability of what the dataset says; None where a model does not tell it."""
-    return verdict.contradiction if _is_refuted(hypothesis) else verdict.entailment
-
-
-def _is_refuted(hypothesis: Hypothesis | None) -> bool:
-    return hypothesis is not None and hypothesis.expects == "contradiction"
-
-
-def questions(
-    page: Page, span: Span | None, hypothesis: Hypothesis, *, elements: Iterable[int], n_sentences: int
-) -> Iterator[EntailmentQuestion]:
-    """Gives what a model is asked about one evidence: its span first, then the sentences that may take its place.
-
-    Args:
-        page: the page of the evidence.
-        span: where it was found; None for nowhere.
-        hypothesis: what it should entail.
-        elements: of the page that may be named.
-        n_sentences: sentences that are tried; 0 for none.
-    """
-    if span is not None:
-        yield EntailmentQuestion(hypothesis, span_premise(page, span), None)
-    if n_sentences:
-        for one in likely_sentences(page, hypothesis.text, elements=elements, n_most=n_sentences):
+def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[Question]:
+    """What a model is asked about one evidence: its span first, then the sentences that may take its place."""
+    if aligned.span is not None:
+        premise = span_premise(search.page, aligned.span)
+        yield Question(premise.text, *premise.core)
+    if n_sentences and aligned.hypothesis is not None:
+        likely = likely_sentences(search.page, aligned.hypothesis, elements=search.elements, n_most=n_sentences)
+        for number, start, end, text in likely:
             # Alone, so that its neighbours are not taken for it; a page's pronouns mostly stand for its title.
-            head = f"{ended(page.title)} "
-            yield EntailmentQuestion(hypothesis, Premise(head + one.text, (len(head), len(head) + len(one.text))), one)
+            head = f"{ended(search.page.title)} "
+            span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
+            yield Question(head + text, len(head), len(head) + len(text), **search.standing(span))
 
 
-def choose(
-    verdicts: Sequence[tuple[EntailmentQuestion, Verdict | None]], taken: Sequence[bool] | None = None
-) -> int | None:
-    """Gives the place of the question whose text stands for the evidence: of a better sentence, else of the span.
+def with_verdict(
+    aligned: Alignment, answers: Sequence[tuple[Question, Verdict | Refused]], rule: Rule | None = None
+) -> Alignment:
+    """An evidence with the verdict on the text that stands for it: that of a better sentence, else that of the span.
 
     A sentence takes the span's place where what the dataset says is at least ``RESCUE_FLOOR`` probable by it, and more
-    so than by the span. Of several the likeliest, of equal ones the first. None where there is neither.
+    so than by the span. Of several the likeliest, of equal ones the first. The span, if there is one, stays where there
+    is neither. What the rule of --accept takes goes before what it does not, and gives way to nothing that it does not.
 
-    Args:
-        verdicts: what a model says, of the span first where there is one.
-        taken: whether the rule of --accept takes the text of each. What it takes goes before what it does not, and
-            gives way to nothing that it does not. None without a rule.
+    The answer on the span comes first.
     """
-    first = 0 if verdicts and verdicts[0][0].sentence is None else None
-    of_span = -1.0
-    best, highest = first, (False, -1.0)
-    if first is not None:
-        if verdicts[0][1] is not None:
-            of_span = support(verdicts[0][1], verdicts[0][0].hypothesis) or 0.0
-        highest = (taken is not None and taken[0], of_span)
-    for place, (question, verdict) in enumerate(verdicts):
-        found = None if question.sentence is None or verdict is None else support(verdict, question.hypothesis)
-        if found is None or found < RESCUE_FLOOR or found <= of_span:
-            continue
-        if (rank := (taken is not None and taken[place], found)) > highest:
-            best, highest = place, rank
-    return best
+    best: Alignment | None = None
+    of_span, highest = -1.0, (False, -1.0)
+    for question, answer in answers:
+        judged = _judged(aligned, question, answer)
+        found = support(judged)
+        is_taken = rule is not None and rule.holds(signals(judged))
+        if not judged.is_rescued:
+            of_span = -1.0 if judged.entailment is None else found or 0.0
+            best, highest = judged, (is_taken, of_span)
+        elif found is not None and found >= RESCUE_FLOOR and found > of_span and (is_taken, found) > highest:
+            best, highest = judged, (is_taken, found)
+    return aligned if best is None else best
+
+
+def _judged(aligned: Alignment, question: Question, answer: Verdict | Refused) -> Alignment:
+    said: dict[str, Any] = {"refusal": answer.reason} if isinstance(answer, Refused) else answer._asdict()
+    if question.span is not None:
+        said |= {name: getattr(question, name) for name in ("section", "span", "text", "place")}
+    return replace(aligned, is_rescued=question.span is not None, **said)
 
 
 @dataclass(slots=True)
 class VerificationCounts:
-    """How the two signals of a dataset's evidences agree.
+    """How the two signals of a dataset's evidences agree."""
 
-    Attributes:
-        hypotheses: evidences by what their hypothesis was made from.
-        cross: evidences by band of BLEU and verdict.
-        refusals: pairs that were not judged, by reason.
-        rescued: evidences whose span the model chose.
-        disagreements: the strongest, at most ``LISTED``; contradictions first.
-    """
-
-    hypotheses: Counter[str] = field(default_factory=Counter)
-    cross: Counter[tuple[str, str]] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-    rescued: int = 0
+    hypotheses: Counter[str] = field(default_factory=Counter)  # evidences by what their hypothesis was made from
+    cross: Counter[tuple[str, str]] = field(default_factory=Counter)  # evidences by band of BLEU and verdict
+    refusals: Counter[str] = field(default_factory=Counter)  # pairs that were not judged, by reason
+    rescued: int = 0  # evidences whose span the model chose
     disagreements: list[dict[str, Any]] = field(default_factory=list)
+    """The strongest, at most ``LISTED``; contradictions first."""
 
-    def add(self, verified: Verified, score: float | None, *, threshold: float, known: Mapping[str, Any]) -> None:
-        """Counts one evidence.
-
-        Args:
-            verified: what came of it.
-            score: BLEU of its span.
-            threshold: from which BLEU speaks for a span.
-            known: what names the evidence in a list.
-        """
-        self.hypotheses["none" if verified.hypothesis is None else verified.hypothesis.kind] += 1
-        self.cross[band(score), verified.kind] += 1
-        self.rescued += verified.is_rescued
-        if verified.refusal is not None:
-            self.refusals[verified.refusal] += 1
-        disagreement = _disagreement(verified.kind, score, threshold)
-        if disagreement is not None:
-            assert verified.hypothesis is not None
-            values = {"bleu": score, "entailment": verified.support, "contradiction": verified.denial}
+    def add(self, aligned: Alignment, *, threshold: float) -> None:
+        """Counts one evidence; from the threshold on BLEU speaks for a span."""
+        kind = verdict_kind(aligned)
+        self.hypotheses[aligned.hypothesis_kind or "none"] += 1
+        self.cross[band(aligned.score), kind] += 1
+        self.rescued += aligned.is_rescued
+        if aligned.refusal is not None:
+            self.refusals[aligned.refusal] += 1
+        if (disagreement := _disagreement(kind, aligned.score, threshold)) is not None:
+            values = signals(aligned)
+            named = ("ordinal", "example_id", "output", "evidence", "title", "text")
             self.disagreements.append(
-                {"disagreement": disagreement, **known, **values, "hypothesis": verified.hypothesis.text}
+                {
+                    "disagreement": disagreement,
+                    **{name: getattr(aligned, name) for name in named},
+                    **{name: values[name] for name in ("bleu", "entailment", "contradiction")},
+                    "hypothesis": aligned.hypothesis,
+                }
             )
             if len(self.disagreements) > 2 * LISTED:
                 self._keep_strongest()
@@ -210,7 +273,7 @@ class VerificationCounts:
         self._keep_strongest()
 
     def to_json(self) -> dict[str, Any]:
-        """Gives the counts as JSON values."""
+        """The counts as JSON values."""
         self._keep_strongest()
         return {
             "hypotheses": dict(sorted(self.hypotheses.items())),
@@ -225,7 +288,7 @@ class VerificationCounts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> VerificationCounts:
-        """Gives back what ``to_json`` gave."""
+        """What ``to_json`` gave."""
         cross = {(row, name): count for row, of in value["bleu_by_verdict"].items() for name, count in of.items()}
         return cls(
             Counter(value["hypotheses"]),
@@ -258,7 +321,7 @@ def _strength(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def band(score: float | None) -> str:
-    """Gives the band of a score.
+    """The band of a score.
 
     >>> band(1.0), band(0.99), band(0.1), band(None)
     ('1.00', '0.75', '0.00', 'no span')
@@ -269,7 +332,7 @@ def band(score: float | None) -> str:
 
 
 def verification_text(value: Mapping[str, Any]) -> str:
-    """Gives the counts of a report, as ``VerificationCounts.to_json`` has them, for reading."""
+    """The counts of a report, as ``VerificationCounts.to_json`` has them, for reading."""
     table = value["bleu_by_verdict"]
     shown = [name for name in VERDICTS if any(name in table[row] for row in BANDS)]
     lines = ["BLEU from" + "".join(f"{name:>15}" for name in shown)]

@@ -1,20 +1,31 @@
-"""The alias table: what a mention means, counted over the links of a release, and how often it is a link at all."""
+"""The alias table: what a mention means, counted over the links of a release, and how often it is a link at all; and
+the linker that it alone is: the longest mentions of a text, each with the page that it mostly means.
+
+The linker finds rows by the statistics of row groups; a few of these are in memory, however large the table is.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from kbsource.columns import rows_of
+from kbsource.files import join
+from kbsource.release.reader import check_sizes, open_table
 from kbsource.runtime.regroup import whole_runs
-from mapping.entity_linking.schema import ALIASES, MENTION_ORDER
+from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.records import ALIASES, MENTION_ORDER, Alias, LinkerOptions
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 """Words, and other characters one by one: a mention begins and ends with one."""
@@ -26,7 +37,7 @@ _BETWEEN = " ___ "
 
 
 def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[str]:
-    """Gives how often mentions stand in texts, as the same words whatever stands between them.
+    """How often mentions stand in texts, as the same words whatever stands between them.
 
     >>> sorted(count_occurrences(["The art of a party, the art!"], ["art", "the art", "art of"]).items())
     [('art', 2), ('art of', 1), ('the art', 1)]
@@ -49,7 +60,7 @@ def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[
 
 
 def prefixes(mentions: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Gives the first 16 bytes of texts as two numbers each, which are in the order of the texts.
+    """The first 16 bytes of texts as two numbers each, which are in the order of the texts.
 
     >>> prefixes(["a", "b", "é"])[:, 0].tolist() == sorted(prefixes(["a", "b", "é"])[:, 0].tolist())
     True
@@ -62,13 +73,7 @@ def prefixes(mentions: Iterable[str]) -> npt.NDArray[np.int64]:
 def mention_rows(
     counts: Mapping[tuple[str, int], int], titles: Mapping[int, str], occurrences: Mapping[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives rows of MENTIONS.
-
-    Args:
-        counts: links by mention and page.
-        titles: of the pages.
-        occurrences: of the mentions.
-    """
+    """Rows of MENTIONS."""
     left = dict(occurrences)
     numbers = prefixes(mention for mention, _ in counts)
     for (prefix, more), ((mention, page_id), n_links) in zip(numbers.tolist(), counts.items(), strict=True):
@@ -76,7 +81,7 @@ def mention_rows(
 
 
 def mention_groups(batch: pa.RecordBatch, *, bounds: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Gives the group of each row of MENTIONS: groups are ranges of prefixes, which begin at the bounds."""
+    """The group of each row of MENTIONS: groups are ranges of prefixes, which begin at the bounds."""
     groups: npt.NDArray[np.int64] = np.searchsorted(
         np.array(bounds, np.int64), batch["prefix"].to_numpy(), side="right"
     ).astype(np.int64)
@@ -84,7 +89,7 @@ def mention_groups(batch: pa.RecordBatch, *, bounds: tuple[int, ...]) -> npt.NDA
 
 
 def alias_rows(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Gives rows of ALIASES: by mention, the most frequent page first, then by page id.
+    """Rows of ALIASES: by mention, the most frequent page first, then by page id.
 
     Memory: a batch, and what comes of mentions with the same first 16 bytes.
 
@@ -112,3 +117,79 @@ def alias_rows(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             probability[number][order],
         )
         yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=ALIASES)
+
+
+_GROUPS_HELD = 64
+
+
+class LinkedMention(NamedTuple):
+    """A mention found at a span of a text."""
+
+    start_char: int
+    end_char: int
+    alias: Alias
+
+
+class AliasTable:
+    """Look-ups in the alias table of a release of entity-linking data.
+
+    Raises:
+        SetupError: there is no such release, or a file is missing or cut off.
+    """
+
+    def __init__(self, path: str) -> None:
+        entries = ENTITY_LINKING.read(path).tables["aliases"]
+        check_sizes(path, entries)
+        self._files = [open_table(join(path, entry.file)) for entry in entries]
+        self._groups = [(file, number) for file in self._files for number in range(file.metadata.num_row_groups)]
+        self._last = [_last_mention(*group) for group in self._groups]
+        self._rows = lru_cache(_GROUPS_HELD)(self._read)
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._files:
+            file.close(force=True)
+
+    def find(self, mention: str) -> tuple[Alias | None, bool]:
+        """The best row of a mention, None where there is none, and whether longer ones may begin with it."""
+        group = bisect_left(self._last, mention)
+        if group == len(self._groups):
+            return None, False
+        table, mentions = self._rows(group)
+        first, behind = bisect_left(mentions, mention), bisect_right(mentions, mention)
+        found = rows_of(table.slice(first, 1), Alias)[0] if first < behind else None
+        return found, behind == len(mentions) or mentions[behind].startswith(mention)
+
+    def _read(self, group: int) -> tuple[pa.Table, list[str]]:
+        file, number = self._groups[group]
+        table = file.read_row_group(number, use_threads=False)
+        return table, table["mention"].to_pylist()
+
+
+def _last_mention(file: pq.ParquetFile, number: int) -> str:
+    column = file.schema_arrow.get_field_index("mention")
+    statistics = file.metadata.row_group(number).column(column).statistics
+    if statistics is not None and statistics.has_min_max:
+        return str(statistics.max)
+    return str(file.read_row_group(number, columns=["mention"], use_threads=False)["mention"][-1])  # too long for them
+
+
+def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:
+    """The mentions of a text from left to right: at each token the longest one that counts, then what follows it.
+
+    Mentions begin and end with whole tokens.
+    """
+    spans = [found.span() for found in TOKEN.finditer(text)]
+    at = 0
+    while at < len(spans):
+        start, best = spans[at][0], None
+        for number in range(at, len(spans)):
+            end = spans[number][1]
+            alias, goes_on = table.find(" ".join(text[start:end].split()))
+            if alias is not None and options.counts(alias):
+                at, best = number, LinkedMention(start, end, alias)
+            if not goes_on:
+                break
+        if best is not None:
+            yield best
+        at += 1

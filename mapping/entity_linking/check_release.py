@@ -5,71 +5,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, BinaryIO, NamedTuple
+from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 
+from kbsource.columns import rows_of
 from kbsource.files import join
 from kbsource.identity import title_hash
-from kbsource.release.intact import check_hashes
-from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.laws import Checking
+from kbsource.release.layout import shard_path
 from kbsource.release.manifest import ListingManifest
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import row_groups
-from kbsource.release.verify import Checking
 from mapping.entity_linking.kind import count_faults
 from mapping.entity_linking.links import COLUMNS, PageLinks
-from mapping.entity_linking.options import ContextOptions
-from mapping.entity_linking.records import SPLITS, Context, cut_context, lines_path, record_id, record_line
-from mapping.write.kind import source_of
-
-
-class _Link(NamedTuple):
-    """A row of the table ``links``."""
-
-    record_id: str
-    page_id: int
-    element: int
-    start_char: int
-    end_char: int
-    target_page_id: int
+from mapping.entity_linking.records import (
+    SPLITS,
+    Context,
+    ContextOptions,
+    StoredLink,
+    cut_context,
+    lines_path,
+    record_id,
+    record_line,
+)
 
 
 def check_linking(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Checks every law and gives the number of records; None where the files do not allow it.
+    """Compares records with their links, and with the pages; None where the files do not allow it.
 
-    Memory: a row group, and 16 bytes a record.
+    Memory: a row group, and 8 bytes a record.
     """
     if count_faults(checking.manifest):
         return None
-    needed = [*map(lines_path, SPLITS), shard_path("links", 0, 1)]
-    if not checking.has_files(needed) or not checking.is_intact("aliases"):
+    if not checking.has_files([*map(lines_path, SPLITS), shard_path("links", 0, 1)]):
         return None
-    _check_aliases(checking)
-    return _RecordChecks(checking).run()
-
-
-def _check_aliases(checking: Checking[ListingManifest]) -> None:
-    counts, before, n_mentions, n_links = checking.manifest.facts["counts"], "", 0, 0
-    rows = (
-        (entry.file, *row)
-        for entry, batch in checking.batches("aliases")
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    for mention, run in groupby(rows, key=itemgetter(1)):
-        own = list(run)
-        file, total = own[0][0], sum(row[4] for row in own)
-        order = [(-row[4], row[2]) for row in own]
-        if mention <= before or order != sorted(set(order)):
-            checking.found.add(file, "alias_law", f"{mention!r} is out of order")
-        if any(row[5] != row[4] / total for row in own) or len({row[6] for row in own}) > 1 or not 0 < own[0][6] <= 1:
-            checking.found.add(file, "alias_law", f"{mention!r}: priors are not the shares of its {total} links")
-        before, n_mentions, n_links = mention, n_mentions + 1, n_links + total
-    for name, found in (("mentions", n_mentions), ("taken", n_links)):
-        if counts[name] != found:
-            checking.found.add(MANIFEST, "counts", f"{name}: {found} counted in aliases, {counts[name]} written")
+    _RecordChecks(checking).run()
+    return {}
 
 
 class _RecordChecks:
@@ -80,50 +53,36 @@ class _RecordChecks:
         given = checking.manifest.facts["options"]
         self._options = ContextOptions(given["context_tokens"], given["context_chars"], given["max_tokens"])
         self._n: dict[str, int] = dict.fromkeys(SPLITS, 0)
-        self._pages: dict[str, list[int]] = {split: [] for split in SPLITS}
         self._hashes: list[int] = []
 
-    def run(self) -> Mapping[str, int]:
-        """Checks every law and gives the number of records."""
+    def run(self) -> None:
+        """Checks every record."""
         with ExitStack() as stack:
-            lines = {
-                split: stack.enter_context(
-                    self._checking.storage.open_read(join(self._checking.path, lines_path(split)))
-                )
-                for split in SPLITS
-            }
+            lines = {split: stack.enter_context(closing(self._checking.lines(lines_path(split)))) for split in SPLITS}
             records = self._records(lines)
-            with source_of(self._checking) as source:
-                if source is None:
-                    for _ in records:
-                        pass
-                else:
-                    kb, entries = self._checking.sources["kb"], source.manifest.tables["pages"]
-                    check_hashes(kb, entries, self._checking.storage)
-                    self._check_with([join(kb, entry.file) for entry in entries], records)
+            if (kb := self._checking.sources.get("kb")) is None:
+                for _ in records:
+                    pass
+            else:
+                pages = PAGES_RELEASE.read(kb).tables["pages"]
+                self._check_with([join(kb, entry.file) for entry in pages], records)
         hashes, times = np.unique(np.array(self._hashes, np.uint64), return_counts=True)
         if n_twice := int((times > 1).sum()):
             self._found.add(shard_path("links", 0, 1), "duplicate_record", f"{n_twice} of {len(hashes)}", n_twice)
-        if both := set(self._pages["train"]) & set(self._pages["dev"]):
-            self._found.add(shard_path("links", 0, 1), "split_law", f"page {min(both)}", len(both))
-        return {"records": len(self._hashes)}
 
-    def _records(self, lines: Mapping[str, BinaryIO]) -> Iterator[tuple[_Link, Context]]:
-        """Gives links with what their records say, each compared with its line; those of which it cannot be are left
-        out."""
+    def _records(self, lines: Mapping[str, Iterator[bytes]]) -> Iterator[tuple[StoredLink, Context]]:
+        """Links with what their records say, each compared with its line; those of which it cannot be are left out."""
         for _, batch in self._checking.batches("links"):
-            for link in map(_Link._make, zip(*(column.to_pylist() for column in batch.columns), strict=True)):
+            for link in rows_of(batch, StoredLink):
                 split = "dev" if link.record_id.startswith(record_id("dev", 0)[:-1]) else "train"
-                line = lines[split].readline()
+                line = next(lines[split], b"")
                 context = self._checked(link, split, line)
                 self._n[split] += 1
-                if not self._pages[split] or self._pages[split][-1] != link.page_id:
-                    self._pages[split].append(link.page_id)
                 if context is not None:
                     self._hashes.append(title_hash("\x1f".join((*context, str(link.target_page_id)))))
                     yield link, context
 
-    def _checked(self, link: _Link, split: str, line: bytes) -> Context | None:
+    def _checked(self, link: StoredLink, split: str, line: bytes) -> Context | None:
         try:
             record = json.loads(line)
             context = Context(*(str(record["meta"][name]) for name in ("left_context", "mention", "right_context")))
@@ -139,10 +98,10 @@ class _RecordChecks:
             self._found.add(lines_path(split), "record_law", f"{link.record_id}: not {wanted[:120].decode()}")
         return context
 
-    def _check_with(self, pages: Sequence[str], records: Iterator[tuple[_Link, Context]]) -> None:
+    def _check_with(self, pages: Sequence[str], records: Iterator[tuple[StoredLink, Context]]) -> None:
         waiting = next(records, None)
         for path in pages:
-            for group in row_groups(path, self._checking.storage, COLUMNS):
+            for group in row_groups(path, COLUMNS):
                 batch = group.combine_chunks().to_batches()[0]
                 rows = {page_id: row for row, page_id in enumerate(batch["page_id"].to_pylist())}
                 known: _Known | None = None
@@ -154,9 +113,8 @@ class _RecordChecks:
             self._differs(waiting[0], "its page is not there, or stands before that of another record")
             waiting = next(records, None)
 
-    def _compare(self, known: _Known, row: int, link: _Link, context: Context) -> None:
-        place = (row, *link[2:])
-        if place not in known.links:
+    def _compare(self, known: _Known, row: int, link: StoredLink, context: Context) -> None:
+        if (row, link.element, link.start_char, link.end_char, link.target_page_id) not in known.links:
             self._differs(link, "the page has no such link")
             return
         text = known.texts[known.first_elements[row] + link.element].as_py()
@@ -164,7 +122,7 @@ class _RecordChecks:
         if cut != context:
             self._differs(link, f"the page says {cut.left[-40:]!r}, {cut.mention!r}, {cut.right[:40]!r}")
 
-    def _differs(self, link: _Link, how: str) -> None:
+    def _differs(self, link: StoredLink, how: str) -> None:
         self._found.add(shard_path("links", 0, 1), "record_differs", f"{link.record_id}: {how}")
 
 

@@ -12,28 +12,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from kbsource.release.kind import ListingKind
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law, counts_law
 from kbsource.release.manifest import ListingManifest, row_faults
-from mapping.entity_linking.records import SKIPPED, SPLITS, lines_path
-from mapping.entity_linking.schema import ALL_TABLES
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
 
-if TYPE_CHECKING:
-    from kbsource.release.verify import Checking
-
-RULES = {
-    "alias_law": "a mention is out of order, or its probabilities are not those of its counts",
-    "record_law": "a line is not the record of its link",
-    "record_differs": "a record is not what its page says",
-    "duplicate_record": "two records say the same",
-    "split_law": "a page has records in train and in dev",
-}
-"""Every law and what it means that it is broken."""
+_ALIAS = "a mention is out of order, or its probabilities are not those of its counts"
+LAWS = (
+    Law(
+        "alias_law",
+        _ALIAS,
+        """select _file, mention || ' is out of order' from (
+            select *, lag((mention, -"count", page_id)) over (order by _file, _row) as before from aliases
+        ) where (mention, -"count", page_id) <= before""",
+    ),
+    Law(
+        "alias_law",
+        _ALIAS,
+        """select _file, mention || ': priors are not the shares of its links' from (
+            select *, sum("count") over own as total, min(link_probability) over own as least,
+                max(link_probability) over own as most from aliases window own as (partition by mention)
+        ) where prior <> "count"::double / total::double or least <> most or least <= 0 or most > 1""",
+        needs=("aliases",),
+    ),
+    counts_law(
+        """select '', 'mentions', count(distinct mention) from aliases
+        union all select '', 'taken', sum("count") from aliases""",
+        "%",
+        ("aliases",),
+    ),
+    Law("record_law", "a line is not the record of its link"),
+    Law("record_differs", "a record is not what its page says"),
+    Law("duplicate_record", "two records say the same"),
+    Law(
+        "split_law",
+        "a page has records in train and in dev",
+        """select min(_file), 'page ' || page_id from links group by page_id
+        having count_if(starts_with(record_id, 'blink-dev-')) not in (0, count(*))""",
+    ),
+)
 
 
 def count_faults(manifest: ListingManifest) -> list[str]:
-    """Gives every way in which the counts of a manifest contradict each other, or its files."""
+    """Every way in which the counts of a manifest contradict each other, or its files."""
     try:
         counts, wanted = manifest.facts["counts"], manifest.facts["options"]
         skipped, distinct = counts["skipped"], counts["distinct"]
@@ -66,7 +89,9 @@ ENTITY_LINKING = ListingKind(
     required=tuple(ALL_TABLES),
     files=tuple(map(lines_path, SPLITS)),
     count_faults=count_faults,
-    rules=RULES,
+    laws=LAWS,
+    claims=lambda manifest: {name: manifest.facts["counts"][name] for name in ("mentions", "taken")},
+    counted={"records": "select count(*) from links"},
     check=_check,
-    made_from=("kb",),
+    made_from={"kb": MadeFrom(PAGES_RELEASE, "release", ("pages",))},
 )

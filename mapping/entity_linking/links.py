@@ -1,24 +1,121 @@
-"""The links of some pages: which of them are taken, what they are sampled by, and what becomes of the chosen ones."""
+"""The links of some pages: which of them are taken, which become records, and what becomes of the chosen ones.
+
+They are drawn by hashes of what the records say, and splits are apart by the pages that they stand in.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.errors import RecordError
+from kbsource.identity import stable_sha256
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import BadRecord
 from kbsource.runtime.chunks import rows_batch
 from mapping.entity_linking.aliases import count_occurrences, mention_rows
-from mapping.entity_linking.options import ContextOptions
-from mapping.entity_linking.records import SKIPPED, SPLITS, ContextCutter, record_id, record_line
-from mapping.entity_linking.sampling import Numbers, Sampling
-from mapping.entity_linking.schema import KEYS, LINES, MENTIONS
+from mapping.entity_linking.records import (
+    KEYS,
+    LINES,
+    MENTIONS,
+    SKIPPED,
+    SPLITS,
+    Context,
+    ContextCutter,
+    ContextOptions,
+    record_id,
+    record_line,
+)
 from mapping.passages.cut import TITLE_KINDS
-from mapping.sources.forms.mentions import END_TAG, START_TAG
+from mapping.sources.mentions import END_TAG, START_TAG
+from mapping.sources.raw_records import RawRecord, iter_lines
+
+Numbers = npt.NDArray[Any]
+_HASH_BITS = 63
+N_BUCKETS = 1 << 10
+"""Pages are apart by these: a thousandth of them is the least that dev can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What decides which links become records of which split."""
+
+    train: int  # records wanted
+    dev: int
+    seed: str  # names what is drawn
+    context: ContextOptions  # cuts their texts
+
+    def bucket(self, page_id: int) -> int:
+        """The bucket of a page, a hash below ``N_BUCKETS``: those of dev are the first ones."""
+        return int(stable_sha256(self.seed, "page", str(page_id))[:8], 16) * N_BUCKETS >> 32
+
+    def key(self, context: Context, target: int) -> bytes:
+        """The 16 bytes by which records are drawn, the least first; those of equal records are equal."""
+        return sha256("\x1f".join((self.seed, *context, str(target))).encode()).digest()[:16]
+
+
+def hash_groups(batch: pa.RecordBatch, *, n_groups: int) -> npt.NDArray[np.int64]:
+    """The group of each row of KEYS: groups are ranges of hashes, in their order."""
+    groups: npt.NDArray[np.int64] = (batch["hash"].to_numpy() >> (_HASH_BITS - 32)) * n_groups >> 32
+    return groups
+
+
+def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of KEYS, in ``KEY_ORDER``, without those that say what another link before them says."""
+    last = np.full((1, 2), -1, np.int64)
+    for batch in batches:
+        hashes = np.concatenate([last, np.column_stack([batch["hash"], batch["more_hash"]])])
+        last = hashes[-1:]
+        yield batch.filter(pa.array((hashes[1:] != hashes[:-1]).any(axis=1)))
+
+
+def rows_of(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
+    """The rows of KEYS of one split."""
+    is_dev = batch["bucket"].to_numpy() < n_dev_buckets
+    return batch.filter(pa.array(is_dev if split == "dev" else ~is_dev))
+
+
+class Drawn(NamedTuple):
+    """What is drawn."""
+
+    n_dev_buckets: int  # buckets of pages that belong to dev
+    found: dict[str, int]  # distinct keys of each split
+    #: keys that each group gives to each split, the least hashes first, as many as are wanted
+    groups: list[dict[str, int]]
+
+
+def draw(groups: Sequence[Numbers], sampling: Sampling) -> Drawn:
+    """Draws, as many buckets for dev as give it its share of all records.
+
+    Args:
+        groups: distinct keys of every bucket in each group.
+
+    >>> few = Sampling(2, 1, "kilt", ContextOptions())
+    >>> draw([np.array([0, 1, 2, 0]), np.array([1, 0, 1, 1])], few)
+    Drawn(n_dev_buckets=2, found={'train': 4, 'dev': 2}, groups=[{'train': 2, 'dev': 1}, {'train': 0, 'dev': 0}])
+    """
+    total = np.sum([np.zeros(N_BUCKETS, np.int64)] if not len(groups) else groups, axis=0)
+    least = -(-sampling.dev * int(total.sum()) // max(1, sampling.train + sampling.dev))
+    n_dev = int(np.searchsorted(np.append(0, np.cumsum(total)), least))
+    left = {"train": sampling.train, "dev": sampling.dev}
+    found, given = dict.fromkeys(SPLITS, 0), []
+    for of_buckets in groups:
+        own = {"train": int(of_buckets[n_dev:].sum()), "dev": int(of_buckets[:n_dev].sum())}
+        given.append({split: min(own[split], left[split]) for split in SPLITS})
+        for split in SPLITS:
+            found[split] += own[split]
+            left[split] -= given[-1][split]
+    return Drawn(n_dev, found, given)
+
 
 _OF_LINKS = ("element", "start", "end", "target_title", "target_page_id")
 COLUMNS = (
@@ -44,11 +141,11 @@ class Targets:
 
     @staticmethod
     def code(page_ids: Numbers, is_disambiguation: Numbers) -> Numbers:
-        """Gives the codes of pages."""
+        """The codes of pages."""
         return page_ids * 2 + is_disambiguation
 
     def find(self, page_ids: Numbers) -> tuple[Numbers, Numbers]:
-        """Says of pages whether the release has them, and whether they are disambiguation pages."""
+        """Whether the release has each page, and whether it is a disambiguation page."""
         if not len(self._codes):
             return (none := np.zeros(len(page_ids), np.bool_)), none
         found = self._codes[np.minimum(np.searchsorted(self._codes, page_ids * 2), len(self._codes) - 1)]
@@ -84,7 +181,7 @@ class PageLinks:
         self.places = self.first_elements[self.pages] + self.elements
 
     def fates(self, targets: Targets) -> Numbers:
-        """Gives of every link the number of the reason why it is not taken, as far as that hangs on no text."""
+        """The number of the reason why each link is not taken, as far as that hangs on no text."""
         is_there, is_disambiguation = targets.find(self.targets)
         broken = (
             self._is_title.to_numpy(zero_copy_only=False)[self.places],
@@ -96,7 +193,7 @@ class PageLinks:
         return np.select(broken, range(len(broken)), _TAKEN)
 
     def running_texts(self) -> pa.Array:
-        """Gives the texts of all elements, null for titles and headings."""
+        """The texts of all elements, null for titles and headings."""
         return pc.if_else(self._is_title, None, self.texts)
 
 
@@ -108,13 +205,11 @@ def _starts(lists: pa.ListArray) -> Numbers:
 def scan_links(
     batch: pa.RecordBatch, place: int, *, sampling: Sampling, targets: Targets, excluded: Numbers
 ) -> Scanned:
-    """Gives what links are sampled and counted by.
+    """What links are sampled and counted by.
 
     Args:
         batch: ``COLUMNS`` of pages.
         place: number of the batch in the order of the release.
-        sampling: decides what their records say.
-        targets: pages that links may lead to.
         excluded: ids of pages whose links are not taken.
     """
     is_out = np.isin(batch["page_id"].to_numpy(), excluded)
@@ -155,7 +250,7 @@ def scan_links(
 def _mention_rows(
     links: PageLinks, texts: Sequence[str | None], taken: Numbers, mentions: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives rows of MENTIONS: those of the links that are taken, whose texts are given."""
+    """Rows of MENTIONS: those of the links that are taken, whose texts are given."""
     pages, targets = links.pages[taken], links.targets[taken].tolist()
     titles = dict(zip(targets, links.titles.take(pa.array(taken)).to_pylist(), strict=True))
     occurrences: Counter[str] = Counter()
@@ -171,13 +266,12 @@ def _mention_rows(
 def chosen_lines(
     batch: pa.RecordBatch, chosen: Mapping[str, Numbers], starts: Mapping[str, int], context: ContextOptions
 ) -> pa.RecordBatch:
-    """Gives the records of chosen links, rows of LINES, in the order of the release.
+    """The records of chosen links, rows of LINES, in the order of the release.
 
     Args:
         batch: ``COLUMNS`` of pages.
         chosen: numbers of the links of each split, ascending.
         starts: number of the first of these records in its split.
-        context: cuts their texts.
     """
     links = PageLinks(batch)
     named = [(number, split, starts[split] + n) for split in SPLITS for n, number in enumerate(chosen[split].tolist())]
@@ -198,3 +292,29 @@ def chosen_lines(
             yield name, *place, split == "dev", line
 
     return rows_batch(rows(), LINES)
+
+
+class Exclusion(NamedTuple):
+    """What a list excludes: ids of pages, each once, ascending; its number of lines; and lines that name no page."""
+
+    page_ids: tuple[int, ...] = ()
+    n_lines: int = 0
+    rejected: tuple[BadRecord, ...] = ()
+
+
+def read_exclusion(path: str, source: KnowledgeSource) -> Exclusion:
+    """Reads a list, a title or a page id a line; redirects are followed."""
+    found = [_page(raw, source) for raw in iter_lines(path)]
+    page_ids = sorted({row for row in found if isinstance(row, int)})
+    return Exclusion(tuple(page_ids), len(found), tuple(row for row in found if isinstance(row, BadRecord)))
+
+
+def _page(raw: RawRecord, source: KnowledgeSource) -> int | BadRecord:
+    name = raw.data.decode("utf-8", "replace").strip()[:1_000]
+    try:
+        page_id = source.resolve(raw.text().strip()).page_id
+        if page_id is None:
+            raise RecordError("unknown_page", "the release has no such page")
+        return page_id
+    except RecordError as error:
+        return BadRecord("exclude", name, error.reason, error.detail, raw.file, raw.offset)

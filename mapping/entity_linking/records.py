@@ -9,11 +9,106 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate, takewhile
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from mapping.entity_linking.options import ContextOptions
-from mapping.sources.forms.mentions import END_TAG, START_TAG, window_sizes
+import pyarrow as pa
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.columns import schema_of
+from kbsource.records import BadRecord
+from kbsource.rows import Int32, Row
+from mapping.options import AtLeast1, Checked, Probability
+from mapping.sources.mentions import END_TAG, START_TAG, window_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions(Checked):
+    """How much of its text a mention keeps."""
+
+    context_tokens: AtLeast1 = 128
+    """Tokens of context on either side of a mention, at most."""
+    context_chars: AtLeast1 | None = None
+    """Characters of context on either side too, in whole tokens; 250 is the published size."""
+    max_tokens: Annotated[int, Parameter(metavar="N", validator=Number(gte=2))] = 256
+    """Tokens of the input; the two tags alone are 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkerOptions(Checked):
+    """Which mentions count."""
+
+    min_link_probability: Probability = 0.1
+    """Least P(link given mention) of a mention."""
+    min_prior: Probability = 0.0
+    """Least P(page given mention) of its page."""
+    min_count: AtLeast1 = 1
+    """Least number of links from a mention to its page."""
+
+    def counts(self, alias: Alias) -> bool:
+        """Whether a mention is linked to the page of a row."""
+        is_likely = alias.link_probability >= self.min_link_probability and alias.prior >= self.min_prior
+        return is_likely and alias.count >= self.min_count
+
+
+class Alias(Row):
+    """One row per mention and page that links with this text lead to: by mention in code-point order, the most frequent
+    page first, then by page id."""
+
+    mention: Annotated[str, "text of links as written, blanks normalised"]
+    page_id: Annotated[int, "page that they lead to"]
+    title: Annotated[str, "title of that page"]
+    count: Annotated[int, "links with this text to this page"]
+    prior: Annotated[float, "P(page given mention): its share of the links with this text"]
+    link_probability: Annotated[
+        float,
+        "P(link given mention), the same in every row of a mention: of the times that it stands in the running text of "
+        "pages that link it, the share that are links",
+    ]
+
+
+class StoredLink(Row):
+    """One row per record, in the order of the release: where its link stands."""
+
+    record_id: Annotated[str, "id of the record: blink-train-0, blink-dev-0, …"]
+    page_id: Annotated[int, "page that the link stands in"]
+    element: Annotated[Int32, "number of the element of that page"]
+    start_char: Annotated[Int32, "first code point of the mention in that element's text"]
+    end_char: Annotated[Int32, "one past its last code point"]
+    target_page_id: Annotated[int, "page that the link leads to"]
+
+
+ALIASES, LINKS = schema_of(Alias), schema_of(StoredLink)
+TABLES = {"aliases": ALIASES, "links": LINKS}
+"""Every table that entity-linking data alone have, by folder name."""
+ALL_TABLES = {**TABLES, "rejected": schema_of(BadRecord)}
+
+PLACE = ("place", "link")
+KEYS = pa.schema(
+    {"hash": pa.int64(), "more_hash": pa.int64(), "place": pa.int64(), "link": pa.int32(), "bucket": pa.int16()}
+)
+"""A link as it is sampled: the hash of what its record says, where it stands, and the bucket of its page."""
+KEY_ORDER = ("hash", "more_hash", *PLACE)
+CHOSEN = pa.schema([KEYS.field(name) for name in PLACE])
+MENTIONS = pa.schema(
+    [
+        ("prefix", pa.int64()),
+        ("more_prefix", pa.int64()),
+        ("mention", pa.string()),
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("count", pa.int64()),
+        ("occurrences", pa.int64()),
+    ]
+)
+"""Links with one text to one page. The prefix is the first bytes of the text as numbers in the same order; occurrences
+are of the text, and stand in one row of it."""
+MENTION_ORDER = ("prefix", "more_prefix", "page_id")
+LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
+"""Links with their records as lines."""
+
 
 SPLITS = ("train", "dev")
 SKIPPED = {
@@ -37,7 +132,7 @@ class Context(NamedTuple):
 
 
 def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Context:
-    """Gives the mention at a span of a text and its nearest tokens; a token that the span cuts is cut.
+    """The mention at a span of a text and its nearest tokens; a token that the span cuts is cut.
 
     >>> cut_context("The Big Blue is a tributary of it.", 18, 27, ContextOptions(context_tokens=2))
     Context(left='is a', mention='tributary', right='of it.')
@@ -59,7 +154,7 @@ class ContextCutter:
         self._is_whole = False
 
     def cut(self, text: str, start: int, end: int) -> Context:
-        """Gives what ``cut_context`` gives."""
+        """What ``cut_context`` gives."""
         if text is not self._text:
             tokens = text.split()
             is_short = self._options.context_chars is None and len(tokens) <= self._options.context_tokens
@@ -70,13 +165,13 @@ class ContextCutter:
 
 
 def _n_fitting(tokens: Iterable[str], n_chars: int) -> int:
-    """Gives how many of the tokens, from the first on, have so many characters with the blanks between them."""
+    """How many of the tokens, from the first on, have so many characters with the blanks between them."""
     ends = accumulate((len(token) + 1 for token in tokens), initial=-1)
     return sum(1 for _ in takewhile(lambda end: end <= n_chars, ends)) - 1
 
 
 def record_line(record_id: str, context: Context, *, page_id: int, title: str, max_tokens: int) -> bytes:
-    """Gives the line of a record, with its end."""
+    """The line of a record, with its end."""
     left, right = context.left.split(), context.right.split()
     n_left, n_right = window_sizes(len(left), len(context.mention.split()), len(right), max_tokens=max_tokens)
     record = {
@@ -89,7 +184,7 @@ def record_line(record_id: str, context: Context, *, page_id: int, title: str, m
 
 
 def record_id(split: str, number: int) -> str:
-    """Gives the id of a record.
+    """The id of a record.
 
     >>> record_id("train", 0)
     'blink-train-0'
@@ -98,7 +193,7 @@ def record_id(split: str, number: int) -> str:
 
 
 def lines_path(split: str) -> str:
-    """Gives the file of a split.
+    """The file of a split.
 
     >>> lines_path("dev")
     'blink-dev-kilt.jsonl'

@@ -1,12 +1,13 @@
-"""The application: views of opened releases, each release below its own address."""
+"""The application: views of opened releases, each below its own address; the same of several as one document."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
+from typing import Any
 
+import duckdb
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,49 +19,62 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from kbsource.errors import SetupError, named_faults
-from mapping.inspector.derived.alignment_views import ALIGNMENT_VIEWS
-from mapping.inspector.derived.amber_views import AMBER_VIEWS
-from mapping.inspector.derived.qampari_views import QAMPARI_VIEWS
-from mapping.inspector.frame import Tab, View, Views, render
-from mapping.inspector.guarded_answers import GuardedAnswers
+from kbsource.release.kind import Kind
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.amber.kind import AMBER_SETS
+from mapping.document import Code, Document, Section
+from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
+from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
+from mapping.inspector.amber import AMBER_VIEWS
+from mapping.inspector.frame import GuardedAnswers, KindViews, Tab, View, render
+from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
-from mapping.inspector.overview_views import OVERVIEW_VIEWS
-from mapping.inspector.pages.views import PAGES_VIEWS
+from mapping.inspector.qampari import QAMPARI_VIEWS
+from mapping.inspector.release_pages import PAGES_VIEWS
+from mapping.inspector.sandbox import Sandbox
+from mapping.inspector.saved import FOLDER
+from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
-STATIC = Path(__file__).parent / "static"
 THREADS = 4
 """Views that are made at once; each may hold a large page."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
-ALL_VIEWS: tuple[Views, ...] = (PAGES_VIEWS, ALIGNMENT_VIEWS, QAMPARI_VIEWS, AMBER_VIEWS)
-"""The views of every kind that has its own."""
-
 
 def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
-    """Gives the application that shows releases.
-
-    Args:
-        releases: opened; whoever opened them closes them.
-        hosts: names under which it may be asked for, beside those of the machine itself.
-    """
+    """The application that shows releases."""
+    sandbox = Sandbox()
     routes: list[BaseRoute] = [
         Route("/", _home),
-        Mount("/static", StaticFiles(directory=STATIC), name="static"),
+        Mount("/static", StaticFiles(directory=FOLDER / "static"), name="static"),
     ]
     tabs = {}
     for opened in every_release(releases):
-        own = [views for views in ALL_VIEWS if opened.kind in views.kinds]
-        views = [*(view for group in own for view in group.views), *OVERVIEW_VIEWS]
-        routes.append(Mount(f"/r/{opened.slug}", routes=[_route(view, opened) for view in views]))
-        tabs[opened.slug] = [Tab("Overview", ""), *(tab for group in own for tab in group.tabs)]
+        own = views_of(opened.kind)
+        views = [
+            View("/", show_overview),
+            View("/measures", show_measures),
+            View("/tables/{table}", partial(show_list, listings=own.listings)),
+            View("/tables/{table}/{row:int}", partial(show_card, listings=own.listings)),
+            View("/sql", partial(show_sql, sandbox=sandbox)),
+            *own.views,
+        ]
+        routes.append(Mount(f"/r/{opened.slug}", routes=[_route(view.path, view.show, opened) for view in views]))
+        tabs[opened.slug] = [
+            Tab("Overview", ""),
+            *([Tab("Measures", "measures")] if own.measured is not None else []),
+            *own.tabs,
+            *(Tab(listing.label, f"tables/{name}") for name, listing in own.listings.items() if name in opened.tables),
+            *([Tab("SQL", "sql")] if opened.tables else []),
+        ]
     app = Starlette(
         routes=routes,
-        lifespan=_lifespan,
+        lifespan=partial(_lifespan, sandbox=sandbox),
         middleware=[
             Middleware(GuardedAnswers),
             Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
         ],
-        exception_handlers={HTTPException: _say_fault, SetupError: _say_damage},
+        exception_handlers={HTTPException: _say_fault, SetupError: _say_damage, duckdb.Error: _say_damage},
     )
     app.state.releases = tuple(releases)
     app.state.tabs = tabs
@@ -69,24 +83,25 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
 
 
 @asynccontextmanager
-async def _lifespan(_: Starlette) -> AsyncIterator[None]:
+async def _lifespan(_: Starlette, sandbox: Sandbox) -> AsyncIterator[None]:
     current_default_thread_limiter().total_tokens = THREADS
     yield
+    sandbox.close()
 
 
 def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
-    """Gives the release of pages whose titles the search in the head looks through; None without any."""
+    """The release of pages whose titles the search in the head looks through; None without any."""
     if opened is None:
         return first
     return opened if opened.source is not None else opened.pages or first
 
 
-def _route(view: View, opened: Opened) -> Route:
+def _route(path: str, show: Callable[[Request, Opened], Response], opened: Opened) -> Route:
     def answer(request: Request) -> Response:
         with named_faults():
-            return view.show(request, opened)
+            return show(request, opened)
 
-    return Route(view.path, answer)
+    return Route(path, answer)
 
 
 def _home(request: Request) -> Response:
@@ -101,3 +116,63 @@ def _say_fault(request: Request, error: Exception) -> Response:
 
 def _say_damage(request: Request, error: Exception) -> Response:
     return render(request, None, "fault.html", title="500", detail=str(error), status=500)
+
+
+_OWN: dict[Kind[Any], KindViews] = {
+    PAGES_RELEASE: PAGES_VIEWS,
+    ALIGNMENT: ALIGNMENT_VIEWS,
+    ALIGNMENTS: ALIGNMENTS_VIEWS,
+    QAMPARI_RELEASE: QAMPARI_VIEWS,
+    AMBER_SETS: AMBER_VIEWS,
+}
+"""The views of every kind that has its own."""
+
+
+def views_of(kind: Kind[Any]) -> KindViews:
+    """The views of a kind of release; of one that has none of its own those that its tables give it."""
+    return _OWN.get(kind) or KindViews(
+        about=lambda opened: (*about_sections(opened), other_values(opened)),
+        listings={name: Listing(label=name.replace("_", " ").capitalize()) for name in kind.tables},
+    )
+
+
+def about(opened: Opened) -> tuple[Section, ...]:
+    """What a release is, was made from and counts."""
+    found: tuple[Section, ...] = opened.kept("about", lambda: tuple(views_of(opened.kind).about(opened)))
+    return found
+
+
+def measures(opened: Opened) -> tuple[Section, ...]:
+    """What the rows of a release say; they are read once."""
+    measured = views_of(opened.kind).measured
+    found: tuple[Section, ...] = opened.kept("measures", lambda: tuple(measured(opened)) if measured else ())
+    return found
+
+
+def show_overview(request: Request, opened: Opened) -> Response:
+    """Shows what a release is, was made from and counts, and how it is opened."""
+    path = opened.path.rstrip("/")
+    commands = [f"{command}  # {said}" for command, said in next_commands(path, opened.kind)]
+    lines = [*python_lines(path, opened.kind, opened.manifest), "", *commands]
+    sections = (*about(opened), Section("How to open it", (Code("\n".join(lines)),)))
+    return _show(request, opened, release_name(opened.kind, opened.values), opened.slug, sections)
+
+
+def show_measures(request: Request, opened: Opened) -> Response:
+    """Shows what the rows of a release say."""
+    return _show(request, opened, "Measures", "Measures", measures(opened))
+
+
+def _show(request: Request, opened: Opened, heading: str, title: str, sections: Sequence[Section]) -> Response:
+    return render(request, opened, "overview.html", title=title, heading=heading, sections=sections)
+
+
+def report_on(releases: Sequence[Opened]) -> Document:
+    """What is said of releases, a section each where they are several."""
+    reports = [
+        Document(release_name(opened.kind, opened.values), (*about(opened), *measures(opened))) for opened in releases
+    ]
+    if len(reports) == 1:
+        return reports[0]
+    sections = tuple(Section(report.title, report.sections) for report in reports)
+    return Document(f"Report on {len(reports)} releases", sections)

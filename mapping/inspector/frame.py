@@ -1,34 +1,41 @@
-"""What views are made of: their addresses, the template that they fill in, and lists by pages."""
+"""What views are made of: their addresses, the template that they fill in, lists by pages, and what guards answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbsource.errors import counted
-from kbsource.release.kind import Kind
-from mapping.inspector.marking import mark_text, shown
+from mapping.document import Section
+from mapping.inspector.marking import shown
 from mapping.inspector.opened import Opened
+from mapping.inspector.saved import environment
 
-TEMPLATES = Path(__file__).parent / "templates"
+if TYPE_CHECKING:
+    from mapping.inspector.listing import Listing
+
 ROWS_A_PAGE = 50
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_METHODS = ("GET", "HEAD")
 
 
 class View(NamedTuple):
-    """One view of a release.
-
-    Attributes:
-        path: its address below the release, as Starlette writes paths: ``/records/{row:int}``.
-        show: answers a request; called in a thread.
-    """
+    """One view of a release: its path below it, as Starlette writes paths, and what answers, in a thread."""
 
     path: str
     show: Callable[[Request, Opened], Response]
@@ -41,19 +48,15 @@ class Tab(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
-    """The views of some kinds of release.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindViews:
+    """What a kind of release has beside what any has."""
 
-    Attributes:
-        kinds: that have them.
-        views: beside the overview and the tables, which every release has.
-        tabs: of them, those that the head names.
-    """
-
-    kinds: tuple[Kind[Any], ...]
-    views: tuple[View, ...]
-    tabs: tuple[Tab, ...] = ()
+    about: Callable[[Opened], Iterable[Section]]  #: what is known of one without reading rows
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: what its rows say
+    listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
+    views: Sequence[View] = ()
+    tabs: Sequence[Tab] = ()
 
 
 class Crumb(NamedTuple):
@@ -64,13 +67,7 @@ class Crumb(NamedTuple):
 
 
 class Paging(NamedTuple):
-    """Some rows of a long list, by their number.
-
-    Attributes:
-        start: number of the first one, from 0.
-        n_rows: how many a page of the list has.
-        total: rows of the list.
-    """
+    """Rows of a long list: number of the first one, from 0; how many a page of the list has; how many there are."""
 
     start: int
     n_rows: int
@@ -93,7 +90,7 @@ class Paging(NamedTuple):
 
 
 def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging:
-    """Gives the rows that a request asks for by ``?from=``, the number of the first one.
+    """The rows that a request asks for by ``?from=``, the number of the first one.
 
     Raises:
         HTTPException: that is no number of a row.
@@ -105,7 +102,7 @@ def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging
 
 
 def number_asked(request: Request, name: str) -> int | None:
-    """Gives a number out of the query, None where it is not there.
+    """A number out of the query, None where it is not there.
 
     Raises:
         HTTPException: it is none, or a negative one.
@@ -118,6 +115,22 @@ def number_asked(request: Request, name: str) -> int | None:
     return int(given)
 
 
+def bound_asked(request: Request, name: str) -> float | None:
+    """A bound of numbers out of the query, None where it is not there or empty.
+
+    Raises:
+        HTTPException: it is no number.
+    """
+    text = request.query_params.get(name, "")
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        number = math.nan
+    if number is not None and not math.isfinite(number):
+        raise HTTPException(400, f"{name}={shown(text[:80])} is no number.")
+    return number
+
+
 def render(
     request: Request,
     opened: Opened | None,
@@ -128,17 +141,7 @@ def render(
     status: int = 200,
     **values: Any,
 ) -> HTMLResponse:
-    """Gives a view: a template that extends ``base.html``, filled in.
-
-    Args:
-        request: that is answered.
-        opened: release that is shown; None for views of none.
-        template: its name below ``templates``.
-        title: heading of the browser's tab.
-        crumbs: steps between the release and the view, the view itself not among them.
-        status: of the answer.
-        values: what the template takes beside these and ``releases``.
-    """
+    """A view: a template that extends ``base.html``, filled in."""
     text = (
         environment()
         .get_template(template)
@@ -156,17 +159,27 @@ def render(
     return HTMLResponse(text, status)
 
 
-@lru_cache(maxsize=1)
-def environment() -> Environment:
-    """Gives what fills in templates: everything is escaped, and a value that is missing is an error."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    made.filters.update(number=lambda value: f"{value:,}", shown=shown, marked=mark_text)
-    made.globals.update(counted=counted)
-    return made
+class GuardedAnswers:
+    """Answers GET and HEAD alone, and sends every answer with ``HEADERS``, which keep a browser from running or loading
+    anything that is not ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        if scope["method"] in _METHODS:
+            await self._app(scope, receive, send_guarded)
+        else:
+            refused = PlainTextResponse("Only reading is possible.", 405, {"Allow": ", ".join(_METHODS)})
+            await refused(scope, receive, send_guarded)

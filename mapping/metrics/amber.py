@@ -7,21 +7,16 @@ Source: Chen et al., Evaluating Entity Disambiguation and the Role of Popularity
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
-from kbsource.files import Storage
-from kbsource.records import BadRecord
-from mapping.charts import Chart, Series
-from mapping.metrics.answer_lists import answer_form
-from mapping.metrics.evaluation_options import AmberFiles, AmberOptions
-from mapping.metrics.scores import Mean
-from mapping.sources.reading.fields import Json, digits_or_text, object_at, objects_at, text_at
-from mapping.sources.reading.files_in import RawRecord, check_shape
-from mapping.sources.reading.labels import iter_labels
+from mapping.document import Chart, Table
+from mapping.metrics.answers import answer_form
+from mapping.metrics.evaluation import AmberFiles, AmberOptions, Lines, Mean, Reject, rejected_json
+from mapping.sources.raw_records import Json, RawRecord, digits_or_text, object_at, objects_at, text_at
 
 BIN_PERCENT, N_BINS = 20, 5
 """The last bin takes in every gap above 100 %."""
@@ -56,37 +51,30 @@ class Prediction(NamedTuple):
 
 @dataclass(slots=True)
 class AmberScores:
-    """Scores of sets.
-
-    Attributes:
-        ks: numbers of pages.
-        sets: those with queries.
-        without_predictions: queries without a line of predictions; their scores are 0.
-        means: by metric (``accuracy@K``, ``consistency@K``, ``entity_confusion``, ``answer_f1``, …), then over which
-            queries: ``all``, ``head``, ``tail``.
-        hits: by k and query: 1 where a gold page is among the first k, else 0.
-        bins: by gap in popularity of a head and a tail: accuracy at 1 of the heads' queries, and of the tails'.
-        rejected: lines by file's role and reason.
-    """
+    """Scores of sets with queries; a query without a prediction scores 0."""
 
     ks: tuple[int, ...]
     sets: int = 0
     without_predictions: int = 0
+    #: By metric (``accuracy@K``, ``consistency@K``, ``entity_confusion``, ``answer_f1``, …), then over which queries:
+    #: ``all``, ``head``, ``tail``.
     means: defaultdict[str, defaultdict[str, Mean]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Mean))
     )
+    #: By k and query: 1 where a gold page is among the first k, else 0.
     hits: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    #: By gap in popularity of a head and a tail: accuracy at 1 of the heads' queries, and of the tails'.
     bins: tuple[tuple[Mean, Mean], ...] = field(default_factory=lambda: tuple((Mean(), Mean()) for _ in range(N_BINS)))
-    rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    rejected: Mapping[str, Counter[str]] = field(default_factory=dict)
 
     def metrics(self, k: int) -> dict[str, Any]:
-        """Gives accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
+        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
         shares = self._percents(f"accuracy@{k}")
         parts: dict[str, Any] = {name: {"accuracy": shares[name]} for name in ("head", "tail") if name in shares}
         return {"accuracy": shares.get("all"), **parts, "consistency": self._percents(f"consistency@{k}").get("all")}
 
     def to_json(self) -> dict[str, Any]:
-        """Gives all scores, in per cent."""
+        """All scores, in per cent."""
         accuracy = self._percents("accuracy@1")
         others = [name for name in self.means if "@" not in name]
         return {
@@ -107,21 +95,21 @@ class AmberScores:
                 ],
                 "all": round(accuracy["head"] - accuracy["tail"], 4) if len(accuracy) == 3 else None,
             },
-            "rejected": {role: dict(sorted(counts.items())) for role, counts in sorted(self.rejected.items())},
+            "rejected": rejected_json(self.rejected),
         }
 
     def gap_chart(self) -> Chart:
-        """Gives a column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
+        """A column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
         sets."""
         gap = self.to_json()["popularity_gap"]
         ends = [f"{one['from']}–{one['from'] + BIN_PERCENT} %" for one in gap["bins"][:-1]]
+        columns = ("gap in popularity", "points")
+        labels = (*ends, f"≥ {gap['bins'][-1]['from']} %")
+        rows = tuple((label, one["difference"]) for label, one in zip(labels, gap["bins"], strict=True))
         return Chart(
-            title="accuracy@1 of head less tail, in points, by gap in popularity",
+            table=Table("accuracy@1 of head less tail, in points, by gap in popularity", columns, rows),
             about="By how many points the queries about heads are answered better than those about tails, by how much "
             "more popular the head is.",
-            label_name="gap in popularity",
-            labels=(*ends, f"≥ {gap['bins'][-1]['from']} %"),
-            series=(Series("points", tuple(one["difference"] for one in gap["bins"])),),
             level=None if gap["all"] is None else (gap["all"], f"all {gap['all']:.1f}"),
         )
 
@@ -133,47 +121,31 @@ def _percent(mean: Mean) -> float:
     return round(100 * mean.total / mean.n, 4)
 
 
-def evaluate_amber(
-    files: AmberFiles, storage: Storage, options: AmberOptions, *, reject: Callable[[BadRecord], None]
-) -> AmberScores:
-    """Gives the scores of a file of predictions. Memory holds the predictions and the sets.
-
-    Args:
-        files: see ``AmberFiles``.
-        storage: holds them.
-        options: how it is done.
-        reject: called with the place and reason of every line that cannot be used, and of every unknown query.
+def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) -> AmberScores:
+    """The scores of a file of predictions. Memory holds the predictions and the sets.
 
     Raises:
         SetupError: a file cannot be read, or the first lines are not what it should hold.
     """
-    scores = AmberScores(options.ks)
+    lines = Lines(reject)
+    scores = AmberScores(options.ks, rejected=lines.rejected)
 
-    def records(path: str, role: str, keys: Sequence[str]) -> Iterator[tuple[RawRecord, Json]]:
-        expected = f"JSON Lines or an array with {' and '.join(keys)} ({role})"
-        check_shape(path, iter_labels(storage, path), lambda one: all(key in one for key in keys), expected=expected)
-        for raw in iter_labels(storage, path):
-            try:
-                yield raw, raw.parse()
-            except RecordError as error:
-                note(raw, error, role)
-
-    def note(raw: RawRecord, error: RecordError, role: str) -> None:
-        scores.rejected[role][error.reason] += 1
-        reject(raw.bad(error, key="", stage=role))
+    def records(path: str, role: str, *keys: str) -> Iterator[tuple[RawRecord, Json]]:
+        expected = f"JSON Lines or an array with {' and '.join(keys)}"
+        return lines.read(path, role, lambda record: record.keys() >= set(keys), expected=expected)
 
     given: dict[str, tuple[RawRecord, Prediction]] = {}
-    for raw, record in records(files.predictions, "predictions", ("id", "output")):
+    for raw, record in records(files.predictions, "predictions", "id", "output"):
         try:
             query_id = digits_or_text(record, "id")
             if query_id in given:
                 raise RecordError("duplicate_question", query_id)
             given[query_id] = raw._replace(data=b""), parse_prediction(record)
         except RecordError as error:
-            note(raw, error, "predictions")
+            lines.reject(raw, error, "predictions")
     sets: list[Sequence[Entity]] = []
     known: set[str] = set()
-    for raw, record in records(files.gold, "gold", ("name", "qids")):
+    for raw, record in records(files.gold, "gold", "name", "qids"):
         try:
             entities = parse_set(record)
             for query_id in (query.query_id for entity in entities for query in entity.queries):
@@ -182,16 +154,17 @@ def evaluate_amber(
                 known.add(query_id)
             sets.append(entities)
         except RecordError as error:
-            note(raw, error, "gold")
+            lines.reject(raw, error, "gold")
     for query_id, (raw, _) in given.items():
         if query_id not in known:
-            note(raw, RecordError("unknown_question", f"{query_id!r} is not in {files.gold}"), "predictions")
+            unknown = RecordError("unknown_question", f"{query_id!r} is not in {files.gold}")
+            lines.reject(raw, unknown, "predictions")
     score_sets(sets, {query_id: one for query_id, (_, one) in given.items()}, options, scores)
     return scores
 
 
 def parse_set(record: Json) -> tuple[Entity, ...]:
-    """Gives the entities of a set as it is released; in its first form ``output`` is a list of one.
+    """The entities of a set as it is released; in its first form ``output`` is a list of one.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -218,11 +191,7 @@ def parse_set(record: Json) -> tuple[Entity, ...]:
 
 
 def parse_prediction(record: Json) -> Prediction:
-    """Gives the pages and the answer of a prediction.
-
-    Raises:
-        RecordError: ``missing_field`` or ``wrong_type``.
-    """
+    """The pages and the answer of a prediction; raises RecordError: ``missing_field`` or ``wrong_type``."""
     outputs = _outputs(record)
     answers = [text_at(output, "answer") for output in outputs if "answer" in output]
     ranked = [page for output in outputs if "provenance" in output for page in _page_ids(output, "provenance")]
@@ -270,7 +239,7 @@ def score_sets(
 
 
 def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:
-    """Gives the metrics that a query counts for, and its values."""
+    """The metrics that a query counts for, and its values."""
     pages, answer = (given.pages, given.answer) if given else ((), None)
     gold, other = _rank(query.pages, pages), _rank(query.others, pages)
     for k in sorted(ks):
@@ -282,18 +251,18 @@ def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers
     if has_answers and query.is_claim:
         yield "answer_accuracy", float(answer == query.answers[0])
     elif has_answers:
-        yield "answer_f1", max(token_f1(answer or "", gold) for gold in query.answers)
+        yield "answer_f1", max(answer_f1(answer or "", gold) for gold in query.answers)
 
 
 def _rank(sought: frozenset[str], pages: Sequence[str]) -> int:
-    """Gives the place, from 0, of the first page that is sought."""
+    """The place, from 0, of the first page that is sought."""
     return next((rank for rank, page in enumerate(pages) if page in sought), _NO_RANK)
 
 
-def token_f1(answer: str, gold: str) -> float:
-    """Gives the F1 of the words of two answers in their normal form; 0 where they share none.
+def answer_f1(answer: str, gold: str) -> float:
+    """The F1 of the words of two answers in their normal form; 0 where they share none.
 
-    >>> token_f1("the Vietnam-War", "Vietnam War of 1955")
+    >>> answer_f1("the Vietnam-War", "Vietnam War of 1955")
     0.6666666666666666
     """
     words, wanted = (answer_form(text.replace("-", " ")).split() for text in (answer, gold))
@@ -302,7 +271,7 @@ def token_f1(answer: str, gold: str) -> float:
 
 
 def gap_bin(head: float, tail: float, *, on_views: bool) -> int:
-    """Gives the bin of the gap between two popularities, (head - tail) / tail.
+    """The bin of the gap between two popularities, (head - tail) / tail.
 
     >>> gap_bin(4.0, 4.0, on_views=False), gap_bin(3.2, 2.0, on_views=False), gap_bin(5.0, 4.5, on_views=True)
     (0, 3, 4)

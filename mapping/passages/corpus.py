@@ -16,22 +16,22 @@ from itertools import starmap
 
 import pyarrow as pa
 
-from kbsource.dump.digests import CheckedStorage, hash_file
+from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.dump.digests import CheckedFiles, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
-from kbsource.files import ReadableStorage, Storage, join
+from kbsource.files import Folder, join
 from kbsource.kilt import is_in_kilt
 from kbsource.records import Page
-from kbsource.release.columns import batch_to_pages
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
-from kbsource.runtime.chunks import Stored, Work, read_stored, rows_batch
-from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, PassageSpan, check_passages
+from kbsource.runtime.chunks import BatchRef, Work, read_stored
+from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, check_passages
 from mapping.passages.forms import KiltPages, LineForm, line_forms
-from mapping.passages.schema import PASSAGES
 
-TABLE = "passages"
+TABLE, PASSAGES = "passages", schema_of(Passage)
 COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
 """What a corpus counts; a long passage is a sentence of more than ``max_words``."""
 GROUP_ROWS = 2048
@@ -47,10 +47,10 @@ CHUNK_WEIGHT = 4 << 20
 """Bytes of pages that are cut together, at least."""
 
 
-def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordBatch]:
-    """Gives ``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
+def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
+    """``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
     held: list[pa.Table] = []
-    for group in row_groups(path, storage, PAGE_COLUMNS):
+    for group in row_groups(file, PAGE_COLUMNS):
         held.append(group)
         if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
             yield from pa.concat_tables(held).combine_chunks().to_batches()
@@ -59,17 +59,17 @@ def read_page_chunks(path: str, storage: ReadableStorage) -> Iterator[pa.RecordB
         yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
-def read_page_texts(path: str, storage: ReadableStorage, options: CutOptions) -> Iterator[PageText]:
-    """Gives what of the pages of a file of a release is cut, in its order."""
-    for batch in read_page_chunks(path, storage):
+def read_page_texts(file: str | Folder, options: CutOptions) -> Iterator[PageText]:
+    """What of the pages of a file of a release is cut, in its order."""
+    for batch in read_page_chunks(file):
         yield from _page_texts(batch, options)
 
 
-def read_pages(path: str, storage: ReadableStorage) -> Iterator[Page]:
-    """Gives the pages of a file of a release, in its order."""
-    for group in row_groups(path, storage):
+def read_pages(file: str | Folder) -> Iterator[Page]:
+    """The pages of a file of a release, in its order."""
+    for group in row_groups(file):
         for batch in group.to_batches():
-            yield from batch_to_pages(batch)
+            yield from pages_of(batch)
 
 
 def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText]:
@@ -91,48 +91,29 @@ def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText
         yield PageText(page_id, title, numbered, tuple(tuple(sections[place]) for place in running))
 
 
-def read_passages(path: str, storage: Storage) -> Iterator[Passage]:
-    """Gives the passages of a file in order. Memory: one row group."""
-    for group in row_groups(path, storage):
-        yield from passages_of(group)
+def read_passages(path: str) -> Iterator[Passage]:
+    """The passages of a file in order. Memory: one row group."""
+    for group in row_groups(path):
+        yield from rows_of(group, Passage)
 
 
-def passages_of(table: pa.Table) -> Iterator[Passage]:
-    """Gives the passages of a table of theirs."""
-    for batch in table.to_batches():
-        *plain, spans, sections = (batch[name] for name in PASSAGES.names)
-        items = spans.flatten()
-        places = list(map(PassageSpan._make, zip(*(column.to_pylist() for column in items.flatten()), strict=True)))
-        offsets = spans.offsets.to_pylist()
-        first = offsets[0]
-        rows = zip(*(column.to_pylist() for column in (*plain, sections)), strict=True)
-        for row, (*values, section) in enumerate(rows):
-            spans_here = tuple(places[offsets[row] - first : offsets[row + 1] - first])
-            yield Passage._make((*values, spans_here, tuple(section)))
-
-
-def checked_pages(kb: str, entry: FileEntry, storage: ReadableStorage) -> CheckedStorage:
-    """Gives a storage that reads a file of pages, as what the manifest of its release says; all of it is read.
+def checked_pages(kb: str, entry: FileEntry) -> Folder:
+    """A file of pages, which is read as what the manifest of its release says; all of it is read.
 
     Raises:
         DataError: it has another content.
     """
     path = join(kb, entry.file)
-    hashed = hash_file(path, storage)
+    hashed = hash_file(path)
     if hashed.sha256 != entry.sha256:
         raise DataError(
             f"{path} is not as it was written. Check the release with kbsource verify, and fetch or build it again."
         )
-    return CheckedStorage(storage, {path: hashed})
+    return CheckedFiles({path: hashed})(path)
 
 
 class PassageChunks:
-    """Cuts pages; a chunk function from ``PAGE_COLUMNS`` to ``PASSAGES`` that counts what ``COUNTS`` names.
-
-    Args:
-        options: how pages are cut.
-        lang: language of the wiki.
-    """
+    """Cuts pages; a chunk function from ``PAGE_COLUMNS`` to ``PASSAGES`` that counts what ``COUNTS`` names."""
 
     schema = PASSAGES
 
@@ -140,7 +121,7 @@ class PassageChunks:
         self._options, self._cut_page = options, options.cutter(lang)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Gives a batch for each one.
+        """A batch for each one.
 
         Raises:
             SetupError: a page breaks a law of ``check_passages``.
@@ -148,7 +129,7 @@ class PassageChunks:
         counts = work.report.counts
         counts.update(dict.fromkeys(COUNTS, 0))
         for _, batch in rows:
-            yield rows_batch(self._cut(batch, work), PASSAGES)
+            yield batch_of(self._cut(batch, work), Passage)
 
     def _cut(self, batch: pa.RecordBatch, work: Work) -> Iterator[Passage]:
         counts = work.report.counts
@@ -166,7 +147,7 @@ class PassageChunks:
 
 
 def write_shard(
-    chunks: Iterable[Stored],
+    chunks: Iterable[BatchRef],
     number: int,
     n_shards: int,
     *,
@@ -174,7 +155,6 @@ def write_shard(
     parts: str,
     formats: Sequence[str],
     pages: KiltPages,
-    storage: Storage,
 ) -> list[FileEntry]:
     """Writes the passages of one file of pages, and gives the entries of the files: of the table, and of lines in the
     order of ``line_forms``. Memory: a chunk.
@@ -182,33 +162,30 @@ def write_shard(
     Args:
         chunks: of schema ``PASSAGES``, in order.
         number, n_shards: number of the file among all of the release.
-        output: folder of the corpus.
-        parts: folder for the parts of files that are joined.
         formats: keys of ``FORMS``.
         pages: of the file of pages, for forms that need them.
-        storage: of everything.
     """
     with ExitStack() as stack:
         lines = [
-            (form.line, stack.enter_context(LinesFile(*_line_place(form, number, n_shards, output, parts), storage)))
+            (form.line, stack.enter_context(LinesFile(*_line_place(form, number, n_shards, output, parts))))
             for form in line_forms(formats)
         ]
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in (batch for chunk in chunks for batch in read_stored(chunk, storage)):
-                for passage in passages_of(pa.Table.from_batches([batch])) if lines else ():
+            for batch in (batch for chunk in chunks for batch in read_stored(chunk)):
+                for passage in rows_of(batch, Passage) if lines else ():
                     for line_of, target in lines:
                         if line := line_of(passage, pages):
                             target.write(line)
                 yield batch
 
         groups, file = _regrouped(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
-        table = write_batches(groups, TABLE, PASSAGES, output=output, storage=storage, file=file)
+        table = write_batches(groups, TABLE, PASSAGES, output=output, file=file)
     return [table, *(target.entry for _, target in lines)]
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """Gives the same rows in batches of so many, fewer in the last."""
+    """The same rows in batches of so many, fewer in the last."""
     held = pa.Table.from_batches([], PASSAGES)
     for batch in batches:
         held = pa.concat_tables([held, pa.Table.from_batches([batch])])
@@ -230,7 +207,7 @@ def _check(page: PageText, passages: Sequence[Passage]) -> None:
 
 
 def line_path(form: LineForm, number: int, n_shards: int) -> str:
-    """Gives the path of a form's file in the corpus."""
+    """The path of a form's file in the corpus."""
     name = form.name if form.is_joined else f"{form.name}-{number:05d}-of-{n_shards:05d}"
     return f"{form.folder}/{name}.{form.suffix}"
 
@@ -241,12 +218,12 @@ def _line_place(form: LineForm, number: int, n_shards: int, output: str, parts: 
     return output, line_path(form, number, n_shards)
 
 
-def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str, storage: Storage) -> FileEntry:
+def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str) -> FileEntry:
     """Writes the one file of a form out of its parts, in order, and gives the manifest's entry."""
 
     def lines() -> Iterator[bytes]:
         for entry in entries:
-            with storage.open_read(join(parts, entry.file)) as part:
+            with Folder.of(join(parts, entry.file)).open() as part:
                 yield from part
 
     def blocks() -> Iterator[bytes]:
@@ -255,4 +232,4 @@ def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, par
         yield form.tail
 
     n_lines = sum(entry.rows or 0 for entry in entries) + (form.head + form.tail).count(b"\n")
-    return write_lines(blocks(), line_path(form, 0, 1), output=output, storage=storage, n_rows=n_lines)
+    return write_lines(blocks(), line_path(form, 0, 1), output=output, n_rows=n_lines)

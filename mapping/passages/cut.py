@@ -15,11 +15,14 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
-from mapping.options import check_options, option
-from mapping.search.sentences import sentence_spans
+from kbsource.rows import Int32, Row
+from mapping.options import AtLeast1, Like, check_options
+from mapping.search.text import sentence_spans
 from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100
@@ -41,56 +44,41 @@ _WORD = re.compile(rf"[{_WIDE}]|(?:[{_RUN_ON}][{_MARKS}{_JOINERS}]*+){{1,4}}|[^\
 
 
 class PageText(NamedTuple):
-    """What of a page is cut into passages.
-
-    Attributes:
-        page_id, title: of the page.
-        elements: number and text of its paragraphs and list items, in order.
-        sections: headings that each of them stands under, outermost first; nothing where there are no headings.
-    """
+    """What of a page is cut into passages."""
 
     page_id: int
     title: str
-    elements: tuple[tuple[int, str], ...]
+    elements: tuple[tuple[int, str], ...]  # number and text of its paragraphs and list items, in order
+    #: headings that each of them stands under, outermost first; nothing where there are no headings
     sections: tuple[tuple[str, ...], ...] = ()
 
 
-class PassageSpan(NamedTuple):
+class PassageSpan(Row):
     """A piece of an element, half-open in code points of its text."""
 
-    element: int
-    start_char: int
-    end_char: int
+    element: Annotated[Int32, "number of the element of the page"]
+    start_char: Annotated[Int32, "first code point in that element's text"]
+    end_char: Annotated[Int32, "one past the last code point in that element's text"]
 
 
-class Passage(NamedTuple):
-    """A passage, in the order of the columns of ``PASSAGES``.
+class Passage(Row):
+    """One row per passage, in the order of the release that they are cut from."""
 
-    Attributes:
-        passage_id: ``<page id>__<number>``.
-        page_id, title: of its page.
-        number: place among the passages of the page, from 0.
-        n_words: words in it, counted sentence by sentence; tokens where tokens are the unit.
-        text: the pieces of ``spans`` with one blank between two of them.
-        spans: where it stands, in order; of each element one at most.
-        section: headings that the first of them stands under, outermost first.
-    """
-
-    passage_id: str
-    page_id: int
-    title: str
-    number: int
-    n_words: int
-    text: str
-    spans: tuple[PassageSpan, ...]
-    section: tuple[str, ...] = ()
+    passage_id: Annotated[str, "page id, two underscores, number; unique"]
+    page_id: Annotated[int, "page of the knowledge source that it is cut from"]
+    title: Annotated[str, "title of that page"]
+    number: Annotated[Int32, "place among the passages of its page, from 0"]
+    n_words: Annotated[Int32, "words in it; with `--unit tokens-N` tokens"]
+    text: Annotated[str, "the pieces that `spans` names, with one blank between two of them"]
+    spans: Annotated[tuple[PassageSpan, ...], "where it stands in the page, in order; of each element one span at most"]
+    section: Annotated[tuple[str, ...], "headings that its beginning stands under, outermost first"] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
-        """Says whether all of a piece of an element is in it."""
+        """Whether all of a piece of an element is in it."""
         return self.piece(element, start_char, end_char) is not None
 
     def piece(self, element: int, start_char: int, end_char: int) -> str | None:
-        """Gives the text of a piece of an element; None where not all of it is in it."""
+        """The text of a piece of an element; None where not all of it is in it."""
         at = 0
         for span in self.spans:
             if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
@@ -103,20 +91,19 @@ class Passage(NamedTuple):
 class CutOptions:
     """How pages are cut; stands in the manifest under ``options``."""
 
-    max_words: int = option(MAX_WORDS, "most words of a passage", lowest=1)
-    split_long: bool = option(
-        False,
-        "cut a sentence of more words behind each N of them; else it is a passage by itself",
-        flag="--split-long-sentences",
-    )
-    unit: str = option(
-        "sentences",
-        "what passages are made of: sentences; words-N: N words each, as DPR and KILT's passages, without lists; "
-        "tokens-N: sentences of one section with fewer than N tokens, as KILT's chunks",
-        metavar="UNIT",
-        form=r"sentences|(words|tokens)-[1-9]\d{0,5}",
-        like="sentences, words-100 or tokens-100",
-    )
+    max_words: AtLeast1 = MAX_WORDS
+    """Most words of a passage."""
+    split_long: Annotated[bool, Parameter("--split-long-sentences")] = False
+    """Cut a sentence of more words behind each N of them; else it is a passage by itself."""
+    unit: Annotated[
+        str,
+        Parameter(
+            metavar="UNIT",
+            validator=Like(r"sentences|(words|tokens)-[1-9]\d{0,5}", "sentences, words-100 or tokens-100"),
+        ),
+    ] = "sentences"
+    """What passages are made of: sentences; words-N: N words each, as DPR and KILT's passages, without lists; tokens-N:
+    sentences of one section with fewer than N tokens, as KILT's chunks."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options`` and for options that the unit leaves nothing to say."""
@@ -142,11 +129,11 @@ class CutOptions:
         return self.max_words if self.is_by_sentence else int(self.unit.partition("-")[2])
 
     def may_be_longer(self, n_spans: int) -> bool:
-        """Says whether a passage of so many pieces may have more words than ``limit``: it is one sentence then."""
+        """Whether a passage of so many pieces may have more words than ``limit``: it is one sentence then."""
         return self.has_lists and not self.split_long and n_spans == 1
 
     def cutter(self, lang: str) -> Callable[[PageText], list[Passage]]:
-        """Gives the function from a page of a wiki in that language to its passages."""
+        """The function from a page of a wiki in that language to its passages."""
         if self.is_by_sentence:
             return partial(cut_page, max_words=self.max_words, split_long=self.split_long)
         if self.has_lists:
@@ -160,7 +147,7 @@ class _Sentence(NamedTuple):
 
 
 def passage_id(page_id: int, number: int) -> str:
-    """Gives the id of the passage with that number in its page.
+    """The id of the passage with that number in its page.
 
     >>> passage_id(12, 0)
     '12__0'
@@ -169,7 +156,7 @@ def passage_id(page_id: int, number: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """Gives the number of words: runs without white space; each ideograph and each kana is one by itself, and four
+    """The number of words: runs without white space; each ideograph and each kana is one by itself, and four
     letters are one where words have some but no blanks between them (Thai, Lao, Tibetan, Burmese, Khmer).
 
     >>> count_words("It rises here, in 1901."), count_words("北京是首都。")
@@ -181,32 +168,28 @@ def count_words(text: str) -> int:
 
 
 def cut_page(page: PageText, *, max_words: int = MAX_WORDS, split_long: bool = False) -> list[Passage]:
-    """Gives the passages of a page, in order: as many whole sentences at a time as ``max_words`` takes.
+    """The passages of a page, in order: as many whole sentences at a time as ``max_words`` takes.
 
     Args:
-        page: its running text.
-        max_words: most words of a passage.
         split_long: a sentence with more words is cut behind each ``max_words`` of them; else it is a passage by itself.
     """
     return _passages(page, _groups(_sentences(page, max_words, split_long), max_words))
 
 
 def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
-    """Gives the passages of a page, in order: each has ``n_words`` words, the last one what is left."""
+    """The passages of a page, in order: each has ``n_words`` words, the last one what is left."""
     return _passages(page, _groups(_word_runs(page, n_words), n_words))
 
 
 def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) -> list[Passage]:
-    """Gives the passages of a page, in order, as KILT chunks it: whole sentences of one section.
+    """The passages of a page, in order, as KILT chunks it: whole sentences of one section.
 
     A paragraph or item is filled up sentence by sentence to fewer than ``n_tokens``; what is left at its end goes into
     the passage before it, where both stand in one section and have fewer together. A longer sentence is a passage by
     itself.
 
     Args:
-        page: its running text.
         n_tokens: a passage has fewer.
-        count: gives the number of tokens of a text.
     """
     return _passages(page, _chunks(page, n_tokens, count))
 
@@ -233,7 +216,8 @@ def check_passages(page: PageText, passages: Sequence[Passage]) -> None:
         ):
             raise RecordError("passage_law", f"passage {number} of page {page.page_id} is called {one.passage_id}")
         pieces = []
-        for element, start, end in one.spans:
+        for span in one.spans:
+            element, start, end = span.element, span.start_char, span.end_char
             text = texts.get(element)
             if text is None or not 0 <= start < end <= len(text) or (element, start) < last:
                 raise RecordError("offset_law", f"{one.passage_id}: [{start}, {end}) of element {element}")
@@ -259,7 +243,7 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
 
 
 def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
-    """Gives runs of words that fill one passage of ``n_words`` after the other, each run in one element."""
+    """Runs of words that fill one passage of ``n_words`` after the other, each run in one element."""
     room = n_words
     for element, text in page.elements:
         words = [found.span() for found in _WORD.finditer(text)]
@@ -332,7 +316,7 @@ def _passage(
     spans: list[PassageSpan] = []
     for span, _ in group:
         if spans and spans[-1].element == span.element:
-            spans[-1] = spans[-1]._replace(end_char=span.end_char)
+            spans[-1] = PassageSpan(span.element, spans[-1].start_char, span.end_char)
         else:
             spans.append(span)
     return Passage(
@@ -341,7 +325,7 @@ def _passage(
         title=page.title,
         number=number,
         n_words=sum(passage.n_words for passage in group),
-        text=" ".join(texts[element][start:end] for element, start, end in spans),
+        text=" ".join(texts[span.element][span.start_char : span.end_char] for span in spans),
         spans=tuple(spans),
         section=sections.get(spans[0].element, ()),
     )

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbsource.errors import DataError
-from kbsource.kilt import kilt_record, kilt_texts
-from kbsource.kilt_names import LEAD, section_name
+from kbsource.kilt import LEAD, kilt_record, kilt_texts, section_name
 from kbsource.records import Page
 from mapping.passages.cut import Passage
 
@@ -38,7 +37,6 @@ class KiltPages:
 
     Args:
         pages: of the file; read once one is asked for.
-        path: of it, for errors.
     """
 
     def __init__(self, pages: Iterable[Page], path: str) -> None:
@@ -46,7 +44,7 @@ class KiltPages:
         self._page_id, self._page = -1, KiltPage({}, {})
 
     def page(self, page_id: int) -> KiltPage:
-        """Gives a page.
+        """A page.
 
         Raises:
             DataError: the file does not have it, or not behind the one that was asked for last.
@@ -66,28 +64,18 @@ Line = Callable[[Passage, KiltPages], bytes]
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """A file of lines of a form.
-
-    Attributes:
-        folder: in the corpus.
-        suffix: of the file.
-        line: gives a passage's line, with its newline; nothing for a passage that has none.
-        name: of the file; with a number where there are as many as the table has.
-        is_joined: all lines stand in one file, since its readers take one.
-        head, tail: what a joined file begins and ends with.
-        numbered: gives the line of a joined file for its number, from 0, and the line by itself; None leaves it.
-        needs_pages: lines say more than the table does.
-    """
+    """A file of lines of a form."""
 
     folder: str
     suffix: str
-    line: Line
-    name: str = "passages"
-    is_joined: bool = True
-    head: bytes = b""
+    line: Line  # gives a passage's line, with its newline; nothing for a passage that has none
+    name: str = "passages"  # of the file; with a number where there are as many as the table has
+    is_joined: bool = True  # all lines stand in one file, since its readers take one
+    head: bytes = b""  # what a joined file begins and ends with
     tail: bytes = b""
+    #: gives the line of a joined file for its number, from 0, and the line by itself; None leaves it
     numbered: Callable[[int, bytes], bytes] | None = None
-    needs_pages: bool = False
+    needs_pages: bool = False  # lines say more than the table does
 
 
 class PassageForm(NamedTuple):
@@ -98,7 +86,7 @@ class PassageForm(NamedTuple):
 
 
 def section_text(section: Sequence[str]) -> str:
-    """Gives the headings that a passage stands under as one text.
+    """The headings that a passage stands under as one text.
 
     >>> section_text(["Course", "Mouth"])
     'Course > Mouth'
@@ -107,57 +95,56 @@ def section_text(section: Sequence[str]) -> str:
 
 
 def json_line(value: Mapping[str, Any]) -> bytes:
-    """Gives an object as a line."""
+    """An object as a line."""
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def pyserini_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives ``id``, ``contents`` (the title, a newline, the text) and ``section``."""
+    """``id``, ``contents`` (the title, a newline, the text) and ``section``."""
     contents = f"{passage.title}\n{passage.text}"
     return json_line({"id": passage.passage_id, "contents": contents, "section": section_text(passage.section)})
 
 
 def beir_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives ``_id``, ``title``, ``text``, and page and section as ``metadata``."""
+    """``_id``, ``title``, ``text``, and page and section as ``metadata``."""
     metadata = {"wikipedia_id": str(passage.page_id), "section": section_text(passage.section)}
     return json_line({"_id": passage.passage_id, "title": passage.title, "text": passage.text, "metadata": metadata})
 
 
 def dpr_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives id, text and title with tabs between; in quotes what has quotes or tabs in it."""
+    """Id, text and title with tabs between; in quotes what has quotes or tabs in it."""
     return tsv_line(passage.passage_id, passage.text, passage.title)
 
 
 def title_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives title and page id as a member of a JSON object, for the first passage of a page."""
+    """Title and page id as a member of a JSON object, for the first passage of a page."""
     return orjson.dumps(passage.title) + b": %d\n" % passage.page_id if passage.number == 0 else b""
 
 
 def colbert_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives text and title with a tab between; ColBERT knows no quotes, so what breaks lines is a blank."""
+    """Text and title with a tab between; ColBERT knows no quotes, so what breaks lines is a blank."""
     return "\t".join(_BREAKS.sub(" ", one) for one in (passage.text, passage.title)).encode() + b"\n"
 
 
 def id_line(passage: Passage, _: KiltPages) -> bytes:
-    """Gives the id."""
+    """The id."""
     return passage.passage_id.encode() + b"\n"
 
 
 def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
-    """Gives KILT's JSON of a chunk: text, sources and anchors of one passage.
+    """KILT's JSON of a chunk: text, sources and anchors of one passage.
 
     Args:
         passage: whose elements all have a paragraph in KILT.
-        pages: has its page.
         is_released: as the released code writes it: texts are one character too long before white space at their ends
             goes, the lead is called ``Section::::Abstract``, and there is no ``chunk_id``.
     """
     record, places = pages.page(passage.page_id)
     texts, sources, anchors = [], [], []
     at = 0
-    for element, start_char, end_char in passage.spans:
-        paragraph, before = places[element]
-        start, end = start_char + before, end_char + before
+    for span in passage.spans:
+        paragraph, before = places[span.element]
+        start, end = span.start_char + before, span.end_char + before
         text = record["text"][paragraph][start : end + is_released].rstrip()
         sources.append({"paragraph_id": paragraph, "start": start, "end": end})
         for anchor in record["anchors"]:
@@ -182,7 +169,7 @@ def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) 
 
 
 def tsv_line(*values: str) -> bytes:
-    """Gives values as a line of a table with tabs, as the csv module reads it: in quotes what has quotes, tabs or line
+    """Values as a line of a table with tabs, as the csv module reads it: in quotes what has quotes, tabs or line
     ends in it (which of them that module itself sees to is not the same in each of its versions).
 
     >>> tsv_line("1", 'the "Sorn"', "A")
@@ -242,5 +229,5 @@ FORMS: Mapping[str, PassageForm] = {
 
 
 def line_forms(formats: Iterable[str]) -> list[LineForm]:
-    """Gives the files of forms, by their names."""
+    """The files of forms, by their names."""
     return [form for name in formats for form in FORMS[name].files]

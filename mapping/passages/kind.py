@@ -1,31 +1,156 @@
-"""The kind of release that a corpus of passages is."""
+"""The kinds of release that passages make. A corpus keeps laws: passages are built as such, every form says the same,
+and all of it is what the pages give when they are cut again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
 
-from kbsource.release.kind import ListingKind
+from kbsource.columns import schema_of
+from kbsource.files import join
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law, Remade, counts_law
+from kbsource.release.layout import shard_path
 from kbsource.release.manifest import ListingManifest
-from mapping.passages.forms import FORMS, line_forms
-from mapping.passages.schema import TABLES
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_pages, read_passages
+from mapping.passages.cut import CutOptions, Passage
+from mapping.passages.forms import FORMS, KiltPages, LineForm, line_forms
 
-if TYPE_CHECKING:
-    from kbsource.release.verify import Checking
+TABLES = {"passages": schema_of(Passage)}
+"""Every table that a corpus of passages alone has, by folder name."""
+LAWS = (
+    Law(
+        "passage_law",
+        "a passage is not built as such, or not in its place",
+        """[passage_id || ': ' || fault for fault in [
+            case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
+            case when len(spans) = 0 or list_sum([span.end_char - span.start_char for span in spans]) + len(spans) - 1
+                <> length(text) then 'of another length than its spans' end,
+            case when len([0 for span, place in spans if place > 1 and (span.element, span.start_char)
+                < (spans[place - 1].element, spans[place - 1].end_char)]) > 0 then 'its spans are out of order' end,
+            case when n_words > (select n from claimed where name = 'limit')
+                and ((select n from claimed where name = 'sentences may be longer') = 0 or len(spans) > 1)
+                then n_words || ' words' end] if fault is not null]""",
+        of=TABLE,
+    ),
+    Law(
+        "passage_law",
+        "",
+        """select _file, passage_id || ': ' || fault from (
+            select _file, passage_id, case
+                when page_id is distinct from before[1] then case when number <> 0 then 'not the first of its page' end
+                when number <> before[2] + 1 then 'not behind the passage before it'
+                when title <> before[3] then format('its page is ''{}'' and ''{}''', before[3], title)
+                when (before[4], before[5]) > (first.element, first.start_char) then 'its spans are out of order'
+            end as fault
+            from (select *, spans[1] as first, lag((page_id, number, title, spans[-1].element, spans[-1].end_char))
+                over (partition by _file order by _row) as before from passages)
+        ) where fault is not null""",
+    ),
+    Law(
+        "duplicate_page",
+        "the passages of a page stand in two places",
+        """select null, 'page ' || page_id from (
+            select page_id, lag(page_id) over (partition by _file order by _row) as before from passages
+        ) where page_id is distinct from before group by page_id having count(*) > 1""",
+    ),
+    Law("passage_differs", "a passage is not what its page gives"),
+    Law("line_differs", "a line is not what the table says"),
+    counts_law(
+        """select '', 'n passages', count(*) from passages union all select '', 'n words', sum(n_words) from passages
+        union all select '', 'n long_passages', count(*) from passages
+            where n_words > (select n from claimed where name = 'limit')
+        union all select '', 'n pages with passages', count(distinct page_id) from passages""",
+        "n %",
+        (TABLE,),
+    ),
+    counts_law("select '', 'pages', count(*) from kb.pages", "pages", ("kb",)),
+)
 
-RULES = {
-    "passage_law": "a passage is not built as such, or not in its place",
-    "duplicate_page": "the passages of a page stand in two places",
-    "passage_differs": "a passage is not what its page gives",
-    "line_differs": "a line is not what the table says",
-}
-"""Every law and what it means that it is broken."""
+
+def _options(manifest: ListingManifest) -> tuple[CutOptions, Sequence[LineForm]]:
+    given = manifest.facts["options"]
+    return CutOptions(*(given[name] for name in ("max_words", "split_long", "unit"))), line_forms(given["formats"])
 
 
-def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    from mapping.passages.check_corpus import check_corpus  # needs numpy, which reading does not
+def _claims(manifest: ListingManifest) -> dict[str, int]:
+    options, _ = _options(manifest)
+    counts = {name: int(manifest.facts["counts"][name]) for name in COUNTS}
+    return {
+        "limit": options.limit,
+        "sentences may be longer": options.may_be_longer(1),
+        "pages": counts["pages"],
+        "n pages with passages": counts["pages"] - counts["pages_without_text"],
+        **{f"n {name}": counts[name] for name in ("passages", "words", "long_passages")},
+    }
 
-    return check_corpus(checking)
+
+def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Makes the files of lines again out of the table, and with the pages the table too; None where files are missing.
+
+    Memory: a row group.
+    """
+    path, kb = checking.path, checking.sources.get("kb")
+    options, forms = _options(checking.manifest)
+    files = [entry.file for entry in checking.manifest.tables.get(TABLE, ())]
+    release = None if kb is None else PAGES_RELEASE.read(kb)
+    pages = [] if kb is None or release is None else [join(kb, entry.file) for entry in release.tables["pages"]]
+    numbers = range(max(len(pages or files), 1))
+    tables = {shard_path(TABLE, number, len(numbers)) for number in numbers}
+    lines = {
+        line_path(one, number, len(numbers)) for one in forms for number in numbers[: 1 if one.is_joined else None]
+    }
+    if not checking.has_files(tables | lines, exactly=True):
+        return None
+    cut = None if release is None else options.cutter(release.site.lang)
+    compared = [form for form in forms if pages or not form.needs_pages]
+    with ExitStack() as joined:
+        whole = [_Again(form, checking, joined, 0, 1) for form in compared if form.is_joined]
+        for number, file in enumerate(files):
+            with ExitStack() as own:
+                parts = [_Again(one, checking, own, number, len(files)) for one in compared if not one.is_joined]
+                page_file = pages[number] if pages else ""
+                known = KiltPages(read_pages(page_file) if pages else (), page_file)
+                stored = _written(read_passages(join(path, file)), [*parts, *whole], known)
+                if cut is None:
+                    deque(stored, maxlen=0)
+                else:
+                    wanted = chain.from_iterable(map(cut, read_page_texts(page_file, options)))
+                    checking.same(file, "passage_differs", stored, wanted, lambda passage: passage.passage_id)
+        for again in whole:
+            again.end()
+    return {}
+
+
+class _Again:
+    """A file of lines that is made again."""
+
+    def __init__(
+        self, form: LineForm, checking: Checking[ListingManifest], stack: ExitStack, number: int, n_files: int
+    ) -> None:
+        self._form, self._n_lines = form, 0
+        self._file: Remade = stack.enter_context(checking.remade(line_path(form, number, n_files), "line_differs"))
+        self._file.write(form.head)
+
+    def write(self, passage: Passage, pages: KiltPages) -> None:
+        if line := self._form.line(passage, pages):
+            numbered = self._form.numbered
+            self._file.write(numbered(self._n_lines, line) if numbered else line, passage.passage_id)
+            self._n_lines += 1
+
+    def end(self) -> None:
+        self._file.write(self._form.tail)
+
+
+def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPages) -> Iterator[Passage]:
+    """The passages, as they are written into files."""
+    for passage in passages:
+        for file in files:
+            file.write(passage, pages)
+        yield passage
 
 
 PASSAGES_CORPUS = ListingKind(
@@ -35,7 +160,27 @@ PASSAGES_CORPUS = ListingKind(
     tables=TABLES,
     required=tuple(TABLES),
     files=tuple(dict.fromkeys(form.folder for form in line_forms(FORMS))),
-    rules=RULES,
-    check=_check,
-    made_from=("kb",),
+    laws=LAWS,
+    claims=_claims,
+    counted={"passages": "select count(*) from passages"},
+    check=check_corpus,
+    made_from={"kb": MadeFrom(PAGES_RELEASE, "release", ("pages",))},
+)
+
+ENGINE = "tantivy"
+PASSAGES_INDEX = ListingKind(
+    name="index of passages",
+    format="kbsource-index-1",
+    made_by="kbsource search",
+    tables={},
+    files=(ENGINE,),
+)
+
+CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+BEIR_DATASET = ListingKind(
+    name="data set for BEIR",
+    format="kbsource-beir-1",
+    made_by="kbsource beir",
+    tables={},
+    files=(CORPUS, QUERIES, QRELS),
 )

@@ -1,30 +1,89 @@
-"""The dataset card of a published release: metadata for a hub, then what a person should know."""
+"""What a person reads of a release: what tables and columns mean, and the dataset card with metadata for a hub."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
+from mapping.kinds import KINDS
+from mapping.publish.catalogues import record_name
 from mapping.publish.configs import Config, hub_values
-from mapping.publish.croissant import record_name
-from mapping.publish.rights import Right, hub_licences
-from mapping.publish.subject import Part, Subject
-from mapping.publish.table_docs import TABLE_HEADS, Known, column_rows, markdown_table
+from mapping.publish.subject import Part, Right, Subject, hub_licences
+
+Known = dict[tuple[str, str, str], str]
+"""Where a column of that name, type and meaning is described."""
+
+_HEADS = {
+    "records": "One row per record that was read: what became of it.",
+    "alignments": "One row per evidence that was looked for in its page, in the order of the data set.",
+    "misses": "One row per evidence that was looked for nowhere, in the order of the data set: its page is missing, or "
+    "it has no text.",
+    "crosswalk": "Only for KILT files. One row per span: where it stood, and where it stands.",
+}
+
+
+@cache
+def table_head(table: str) -> str:
+    """What the rows of a table are, and their order; empty for a table of no known kind."""
+    schemas = (kind.tables[table] for kind in KINDS if table in kind.tables)
+    said = next((schema.metadata[b"description"].decode() for schema in schemas if schema.metadata), "")
+    return _HEADS.get(table, said)
+
+
+def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """The rows of fields; several in a row that are like others further up stand in one, which names these."""
+    described = [(known.get(_said(field)), field) for field in fields]
+    for origin, run in groupby(described, key=lambda one: one[0]):
+        group = [field for _, field in run]
+        if origin is not None and len(group) > 1:
+            yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"
+            continue
+        for field in group:
+            name, type_, meaning = _said(field)
+            known[name, type_, meaning] = place
+            yield f"{path}`{name}`", type_, meaning
+            inner = field.type
+            while pa.types.is_list(inner):
+                inner = inner.value_type
+            if pa.types.is_struct(inner):
+                yield from column_rows(inner, known, f"{place} › {field.name}", f"{path}{field.name} › ")
+
+
+def _said(field: pa.Field) -> tuple[str, str, str]:
+    """Name, type and meaning of a column."""
+    meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
+    return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
+
+
+def _type_name(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return f"list of {_type_name(type_.value_type)}"
+    return "struct" if pa.types.is_struct(type_) else str(type_)
+
+
+def markdown_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
 
 _SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 _SUFFIXES = ("K", "K", "K", "M", "M", "M", "B")
 
 
 def cell(text: str) -> str:
-    """Gives text that somebody else wrote as a table of Markdown takes it."""
+    """Text that somebody else wrote as a table of Markdown takes it."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
 def size_category(n_rows: int) -> str:
-    """Gives the hub's name of a size.
+    """The hub's name of a size.
 
     >>> size_category(66), size_category(10_000), size_category(7_000_000), size_category(2_000_000_000)
     ('n<1K', '10K<n<100K', '1M<n<10M', 'n>1B')
@@ -37,7 +96,7 @@ def size_category(n_rows: int) -> str:
 
 
 def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> str:
-    """Gives the file ``README.md``."""
+    """The file ``README.md``."""
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
     sections = {
@@ -140,12 +199,12 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
             continue
         shown.add((config.table, *config.schema.names))
         columns = list(column_rows(config.schema, known, config.table))
-        head = TABLE_HEADS.get(config.table, "")
+        head = table_head(config.table)
         yield f"### {config.table}\n\n{head}\n\n{markdown_table(('column', 'type', 'meaning'), columns)}"
 
 
 def _counts(subject: Subject) -> Iterator[str]:
-    """Gives what was read and what became of it, by release."""
+    """What was read and what became of it, by release."""
     laws = [(f"`{part.folder}`" if part.folder else "all", law) for part in subject.parts if (law := law_of(part))]
     if laws:
         yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
@@ -169,7 +228,7 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
 
 
 def law_of(part: Part) -> str:
-    """Gives what was read as the sum of what became of it: ``103 pages read = 66 articles + …``; empty without one."""
+    """What was read as the sum of what became of it: ``103 pages read = 66 articles + …``; empty without one."""
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""
@@ -183,7 +242,7 @@ def law_of(part: Part) -> str:
 
 def _made(subject: Subject) -> Iterator[str]:
     code = subject.whole.values.get("code") or {}
-    version = f" {code['kbsource']} (source sha256 `{code['sha256']}`)" if {"kbsource", "sha256"} <= code.keys() else ""
+    version = f" {code['kbsource']}" if "kbsource" in code else ""
     yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."
     if options := subject.whole.values.get("options"):
         shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True).replace("`", "'")

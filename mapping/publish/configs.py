@@ -1,18 +1,132 @@
-"""What of a release is loaded together: each table, and each group of files of lines, with its splits."""
+"""What of a release is loaded together: each table, and each group of files of lines, which become Parquet too."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice
 from pathlib import PurePosixPath
+from typing import Any
 
+import orjson
 import pyarrow as pa
 
-from kbsource.files import Storage, join
+from kbsource.files import Folder, join
 from kbsource.release.manifest import FileEntry
 from kbsource.release.reader import opened_table
+from kbsource.release.writer import write_batches
 from mapping.publish.subject import Part, Subject
+
+JSON_TEXT = {"description": "JSON text"}
+"""Metadata of fields that are."""
+_JSON = "json"
+_SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
+_TYPES = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "string": pa.string(), _JSON: pa.string()}
+_DATA_KEY = re.compile(r"[PQL]?\d+")
+_MOST_KEYS = 48
+_BATCH_ROWS = 1000
+
+Shape = str | list[Any] | dict[str, Any] | None
+"""A name in ``_TYPES``, a list of one shape, fields by name, or None for what is always null."""
+
+
+def records(paths: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The records of files of lines: JSON objects, or the rows of tables with a head as texts."""
+    for path in paths:
+        with Folder.of(path).open() as file:
+            if path.endswith(".jsonl"):
+                yield from map(orjson.loads, file)
+            else:
+                text = io.TextIOWrapper(file, "utf-8", newline="")
+                yield from csv.DictReader(text, delimiter="\t" if path.endswith(".tsv") else ",")
+
+
+def write_as_parquet(
+    files: Mapping[str, list[FileEntry]], name: str, *, folder: str, output: str
+) -> tuple[pa.Schema, dict[str, list[FileEntry]]]:
+    """Writes the splits of a group of files to ``hub/NAME/SPLIT.parquet``, and gives their columns and files. Memory:
+    some thousand records."""
+    paths = {split: [join(folder, entry.file) for entry in entries] for split, entries in files.items()}
+    every = (record for split in paths for record in records(paths[split]))
+    none: Shape = {}
+    shape = reduce(_merged, map(_shape, every), none)
+    fields = shape if isinstance(shape, dict) else {}
+    schema = pa.schema([_field(key, inner) for key, inner in fields.items()])
+    written = {}
+    for split, own in paths.items():
+        batches = _batches(records(own), fields, schema)
+        path = f"hub/{name}/{split}.parquet"
+        written[split] = [write_batches(batches, name, schema, output=output, file=path)]
+    return schema, written
+
+
+def _batches(rows: Iterable[dict[str, Any]], fields: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    source = (_fitted(record, fields) for record in rows)
+    while batch := [*islice(source, _BATCH_ROWS)]:
+        yield pa.RecordBatch.from_pylist(batch, schema)
+
+
+def _shape(value: Any) -> Shape:
+    if isinstance(value, list):
+        return [reduce(_merged, map(_shape, value), None)]
+    if isinstance(value, dict):
+        return _checked({key: _shape(inner) for key, inner in value.items()})
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return _JSON
+    return None if value is None else _SCALARS[type(value)]
+
+
+def _checked(fields: dict[str, Any]) -> Shape:
+    return _JSON if len(fields) > _MOST_KEYS or any(map(_DATA_KEY.fullmatch, fields)) else fields
+
+
+def _merged(left: Shape, right: Shape) -> Shape:
+    """
+    >>> _merged({"a": "int", "b": None}, {"a": "float", "c": ["string"]})
+    {'a': 'float', 'b': None, 'c': ['string']}
+    >>> _merged(["int"], ["string"]), _merged("string", ["string"])
+    (['json'], 'json')
+    """
+    if left == right or right is None:
+        return left
+    if left is None:
+        return right
+    if isinstance(left, list) and isinstance(right, list):
+        return [_merged(left[0], right[0])]
+    if isinstance(left, dict) and isinstance(right, dict):
+        return _checked({key: _merged(left.get(key), right.get(key)) for key in dict.fromkeys((*left, *right))})
+    return "float" if {"int", "float"} == {str(left), str(right)} else _JSON
+
+
+def _field(name: str, shape: Shape) -> pa.Field:
+    is_json = shape == _JSON or shape == {}
+    return pa.field(name, _type(shape), metadata=JSON_TEXT if is_json else None)
+
+
+def _type(shape: Shape) -> pa.DataType:
+    if isinstance(shape, list):
+        return pa.list_(_field("element", shape[0]))
+    if isinstance(shape, dict) and shape:
+        return pa.struct([_field(key, inner) for key, inner in shape.items()])
+    return _TYPES[shape] if isinstance(shape, str) else pa.string()
+
+
+def _fitted(value: Any, shape: Shape) -> Any:
+    """A value as a column of that shape takes it."""
+    if value is None:
+        return None
+    if shape in (_JSON, {}):
+        return orjson.dumps(value).decode()
+    if isinstance(shape, list):
+        return [_fitted(inner, shape[0]) for inner in value]
+    if isinstance(shape, dict):
+        return {key: _fitted(value.get(key), inner) for key, inner in shape.items()}
+    return float(value) if shape == "float" else value
+
 
 WHOLE = "train"
 """Split of what has none: tools expect one of that name."""
@@ -26,22 +140,15 @@ _HEADS = frozenset({b"id\ttext\ttitle", b"query-id\tcorpus-id\tscore"})
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is loaded together.
+    """What is loaded together."""
 
-    Attributes:
-        name: as it is loaded by.
-        table: name of the table; None for files of lines.
-        schema: as it is stored; None for files of lines.
-        splits: files of each split, in order, by their path in the release.
-    """
-
-    name: str
-    table: str | None
-    schema: pa.Schema | None
-    splits: dict[str, list[FileEntry]] = field(default_factory=dict)
+    name: str  #: as it is loaded by
+    table: str | None  #: its name; None for files of lines
+    schema: pa.Schema | None  #: as it is stored; None for files of lines
+    splits: dict[str, list[FileEntry]] = field(default_factory=dict)  #: files in order, by their path in the release
 
     def n_rows(self, split: str) -> int:
-        """Gives the rows or lines of a split."""
+        """The rows or lines of a split."""
         return sum(entry.rows or 0 for entry in self.splits[split])
 
     @property
@@ -50,7 +157,7 @@ class Config:
         return sum(map(self.n_rows, self.splits))
 
     def paths(self, split: str) -> str | list[str]:
-        """Gives what finds the files of a split: a path, or a pattern where shards of a table are several."""
+        """What finds the files of a split: a path, or a pattern where shards of a table are several."""
         files = [entry.file for entry in self.splits[split]]
         folder = {str(PurePosixPath(file).parent) for file in files}
         if len(files) == 1:
@@ -58,20 +165,15 @@ class Config:
         return f"{folder.pop()}/*.parquet" if self.table is not None and len(folder) == 1 else files
 
 
-def configs_of(subject: Subject, path: str, storage: Storage) -> list[Config]:
-    """Gives everything that can be loaded, what is loaded where nothing is named first.
+def configs_of(subject: Subject, path: str) -> list[Config]:
+    """Everything that can be loaded, what is loaded where nothing is named first.
 
     Files of lines without a line, and tables with tabs that do not name their columns, are left out: nothing tells
     what is in them.
-
-    Args:
-        subject: what is published.
-        path: folder of the release, for the schemas of its tables.
-        storage: of the folder.
     """
     found: dict[str, Config] = {}
     for part in subject.parts:
-        for config, split, entries in (*_tables(part, path, storage), *_lines(part, path, storage)):
+        for config, split, entries in (*_tables(part, path), *_lines(part, path)):
             found.setdefault(config.name, config).splits.setdefault(split, []).extend(entries)
     main = subject.about.main
     return sorted(found.values(), key=lambda config: (not _is_named(config, main), config.total == 0))
@@ -82,7 +184,7 @@ def _is_named(config: Config, main: str) -> bool:
 
 
 def _prefixed(part: Part, name: str) -> str:
-    """Gives a name that tells what is of one benchmark from what is of others."""
+    """A name that tells what is of one benchmark from what is of others."""
     dataset = part.values.get("dataset")
     return f"{dataset}-{name}" if isinstance(dataset, str) and not name.startswith(f"{dataset}-") else name
 
@@ -92,31 +194,31 @@ def _split_of(part: Part) -> str:
     return _SPLITS.get(split, WHOLE) if isinstance(split, str) else WHOLE
 
 
-def _tables(part: Part, path: str, storage: Storage) -> Iterator[tuple[Config, str, list[FileEntry]]]:
+def _tables(part: Part, path: str) -> Iterator[tuple[Config, str, list[FileEntry]]]:
     for table, entries in part.manifest.tables.items():
         located = [part.located(entry) for entry in entries]
-        with opened_table(join(path, located[0].file), storage) as file:
+        with opened_table(join(path, located[0].file)) as file:
             schema = file.schema_arrow
         yield Config(_prefixed(part, table), table, schema), _split_of(part), located
 
 
-def _lines(part: Part, path: str, storage: Storage) -> Iterator[tuple[Config, str, list[FileEntry]]]:
+def _lines(part: Part, path: str) -> Iterator[tuple[Config, str, list[FileEntry]]]:
     for entry in part.manifest.files:
-        if entry.bytes and entry.file.endswith(_LINES) and _has_columns(join(path, part.located(entry).file), storage):
+        if entry.bytes and entry.file.endswith(_LINES) and _has_columns(join(path, part.located(entry).file)):
             name, split = named_lines(entry.file)
             yield Config(_prefixed(part, name), None, None), split or _split_of(part), [part.located(entry)]
 
 
-def _has_columns(path: str, storage: Storage) -> bool:
-    """Says whether a file of lines tells what its columns are."""
+def _has_columns(path: str) -> bool:
+    """Whether a file of lines tells what its columns are."""
     if not path.endswith(".tsv"):
         return True
-    with storage.open_read(path) as file:
+    with Folder.of(path).open() as file:
         return file.read(max(map(len, _HEADS)) + 1).partition(b"\n")[0] in _HEADS
 
 
 def named_lines(file: str) -> tuple[str, str | None]:
-    """Gives the name of the group that a file of lines is in, and its split; None for a file that names none.
+    """The name of the group that a file of lines is in, and its split; None for a file that names none.
 
     >>> named_lines("qampari_data/dev_data.jsonl"), named_lines("fever-test_without_answers-kilt.jsonl")
     (('qampari_data-data', 'validation'), ('fever-kilt', 'test_without_answers'))
@@ -138,7 +240,7 @@ def named_lines(file: str) -> tuple[str, str | None]:
 
 
 def hub_values(configs: Sequence[Config]) -> list[Mapping[str, object]]:
-    """Gives them as the metadata of a dataset card has them.
+    """Them as the metadata of a dataset card has them.
 
     A split without rows is left out where another one has some: ``datasets`` loads no table without rows, and would
     load none of the others either.

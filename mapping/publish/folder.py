@@ -8,20 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from kbsource.errors import SetupError
-from kbsource.files import Storage, atomic_write, is_local, join
-from kbsource.release.intact import check_sizes
+from kbsource.files import Folder, is_local, join
 from kbsource.release.kind import Kind
 from kbsource.release.layout import EXTRA, MANIFEST
 from kbsource.release.manifest import canonical_json
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_sizes
 from mapping.publish.card import card_text
-from mapping.publish.citation import citation_text
-from mapping.publish.configs import Config, configs_of
-from mapping.publish.croissant import croissant_of
-from mapping.publish.lines_parquet import write_as_parquet
-from mapping.publish.prov import prov_of
-from mapping.publish.rights import attribution_text, licence_text, rights_of
-from mapping.publish.subject import Subject, read_parts
+from mapping.publish.catalogues import citation_text, croissant_of, prov_of
+from mapping.publish.configs import Config, configs_of, write_as_parquet
+from mapping.publish.subject import Subject, attribution_text, licence_text, read_parts, rights_of
 
 Way = Literal["auto", "link", "copy"]
 """How files get there: by hard links, which take no room, as copies, or by links where that is possible."""
@@ -31,7 +27,6 @@ def publish(
     path: str,
     output: str,
     kinds: Sequence[Kind[Any]],
-    storage: Storage,
     *,
     way: Way = "auto",
     licence: str | None = None,
@@ -41,55 +36,44 @@ def publish(
 ) -> Subject:
     """Writes a release with what describes it to a folder, and gives what was published. The release stays as it is.
 
-    Same release and options give the same bytes.
-
-    Args:
-        path: folder of the release.
-        output: absolute path of an empty folder.
-        kinds: that the release may be of.
-        storage: of both folders.
-        way: how the files get there.
-        licence: SPDX identifier of what the release holds, where that is not known or another one.
-        repo_id: where on the hub the folder will lie.
-        day: of publication, as ``2026-12-01``.
-        on_progress: told the bytes done and the bytes to do.
+    Same release and options give the same bytes; ``on_progress`` is told the bytes done and to do.
 
     Raises:
         SetupError: there is no such release, a file of it is missing or cut off, its licence is not known, links are
             asked for and cannot be made, or ``output`` is not empty.
     """
-    subject = Subject(parts=read_parts(path, kinds, storage), licence=licence, repo_id=repo_id, day=day)
+    subject = Subject(parts=read_parts(path, kinds), licence=licence, repo_id=repo_id, day=day)
     whole, folders = subject.whole, [part.folder for part in subject.parts[1:]]
     entries = [entry for part in subject.parts for entry in part.entries()]
-    check_sizes(path, entries, storage)
+    check_sizes(path, entries)
     rights_of(subject)  # before anything is written
-    configs = configs_of(subject, path, storage)
+    configs = configs_of(subject, path)
     done, total = 0, sum(entry.bytes for entry in entries)
-    with ReleaseFolder(output, storage, kind=whole.kind, further=(*EXTRA, *folders)):
+    with ReleaseFolder(output, kind=whole.kind, further=(*EXTRA, *folders)):
         for entry in entries:
             if entry.file != MANIFEST:  # written last, by commit
-                _bring(join(path, entry.file), join(output, entry.file), storage, way)
+                _bring(join(path, entry.file), join(output, entry.file), way)
             done += entry.bytes
             if on_progress is not None:
                 on_progress(done, total)
-        configs = [_as_parquet(config, path, output, storage) for config in configs]
+        configs = [_as_parquet(config, path, output) for config in configs]
         for name, content in _texts(subject, configs).items():
-            with atomic_write(storage, join(output, name)) as file:
+            with Folder.of(join(output, name)).create() as file:
                 file.write(content)
-        commit(whole.kind, whole.manifest, output, storage, kept=folders)
+        commit(whole.kind, whole.manifest, output, kept=folders)
     return subject
 
 
-def _as_parquet(config: Config, path: str, output: str, storage: Storage) -> Config:
-    """Gives a table as it is, and files of lines as one."""
+def _as_parquet(config: Config, path: str, output: str) -> Config:
+    """A table as it is, and files of lines as one."""
     if config.table is not None:
         return config
-    schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output, storage=storage)
+    schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output)
     return Config(config.name, None, schema, splits)
 
 
 def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
-    """Gives the files that describe a release, by name."""
+    """The files that describe a release, by name."""
     rights = rights_of(subject)
     return {
         "README.md": card_text(subject, configs, rights).encode(),
@@ -101,7 +85,7 @@ def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
     }
 
 
-def _bring(source: str, target: str, storage: Storage, way: Way) -> None:
+def _bring(source: str, target: str, way: Way) -> None:
     """Links a file, or copies it."""
     if way != "copy":
         try:
@@ -113,5 +97,5 @@ def _bring(source: str, target: str, storage: Storage, way: Way) -> None:
         except OSError as error:
             if way == "link":
                 raise SetupError(f"{target}: no hard link to {source} ({error}); use --copy.") from error
-    with storage.open_read(source) as read, atomic_write(storage, target) as written:
+    with Folder.of(source).open() as read, Folder.of(target).create() as written:
         shutil.copyfileobj(read, written, 1 << 20)

@@ -1,4 +1,4 @@
-"""What is published: a release with those in its folders, and what is known of it beside its files."""
+"""What is published: a release with those in its folders, what is known of it in words, and whose work it is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from kbsource.files import Storage, join
+from kbsource.errors import SetupError
+from kbsource.files import join
 from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, InputFile, Manifest
+from mapping.sources import all_sources
 
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
 
@@ -35,25 +37,20 @@ class About:
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Gives a TOML file of this package."""
+    """A TOML file of this package."""
     return tomllib.loads(resources.files("mapping.publish").joinpath(name).read_text("utf-8"))
 
 
 def about(kind: Kind[Any]) -> About:
-    """Gives what is said of a kind in words."""
+    """What is said of a kind in words."""
     return About(**toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A release that is published: the whole, or one in a folder of it.
+    """A release that is published: the whole, or one in a folder of it."""
 
-    Attributes:
-        folder: in the whole; empty for the whole itself.
-        kind, manifest: of it.
-    """
-
-    folder: str
+    folder: str  #: in the whole; empty for the whole itself
     kind: Kind[Any]
     manifest: Manifest
 
@@ -70,21 +67,21 @@ class Part:
         return FileEntry(path, None, len(content), hashlib.sha256(content).hexdigest())
 
     def entries(self) -> Iterator[FileEntry]:
-        """Gives its files and its manifest, by their path in the whole."""
+        """Its files and its manifest, by their path in the whole."""
         for entry in self.manifest.entries():
             yield self.located(entry)
         yield self.manifest_entry
 
     def located(self, entry: FileEntry) -> FileEntry:
-        """Gives an entry of its manifest by the file's path in the whole."""
+        """An entry of its manifest by the file's path in the whole."""
         return FileEntry(join(self.folder, entry.file), entry.rows, entry.bytes, entry.sha256)
 
     def inputs(self) -> list[InputFile]:
-        """Gives the files that it was made from."""
+        """The files that it was made from."""
         return list(_input_files(self.values.get("inputs", ())))
 
     def sources(self) -> dict[str, str]:
-        """Gives the releases that it was made from, by what they are: the sha256 that each manifest has of itself."""
+        """The releases that it was made from, by what they are: the sha256 that each manifest has of itself."""
         named = {name: value for name, value in self.values.items() if isinstance(value, dict)}
         return {name: value["manifest_sha256"] for name, value in named.items() if "manifest_sha256" in value}
 
@@ -102,19 +99,12 @@ def _input_files(value: Any) -> Iterator[InputFile]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """What is published.
+    """What is published."""
 
-    Attributes:
-        parts: the release, then those in its folders.
-        licence: SPDX identifier of what it holds, where that is not known; None to look it up.
-        repo_id: where on the hub it will lie, as ``owner/name``; None where that is not said.
-        day: of publication, as ``2026-12-01``; None where that is not said.
-    """
-
-    parts: tuple[Part, ...]
-    licence: str | None = None
-    repo_id: str | None = None
-    day: str | None = None
+    parts: tuple[Part, ...]  #: the release, then those in its folders
+    licence: str | None = None  #: SPDX identifier of what it holds, where that is not known; None to look it up
+    repo_id: str | None = None  #: where on the hub it will lie, as ``owner/name``; None where that is not said
+    day: str | None = None  #: of publication, as ``2026-12-01``; None where that is not said
     about: About = field(init=False)
 
     def __post_init__(self) -> None:
@@ -185,11 +175,11 @@ class Subject:
         return list(dict.fromkeys(name for name in named if isinstance(name, str)))
 
     def licence_of(self, held: str) -> str | None:
-        """Gives the licence that was given for what it holds first; None for the rest."""
+        """The licence that was given for what it holds first; None for the rest."""
         return self.licence if self.about.holds[0] == held else None
 
     def _first(self, *path: str) -> str | None:
-        """Gives the text at a path in the first manifest that has one there, without markup."""
+        """The text at a path in the first manifest that has one there, without markup."""
         for part in self.parts:
             value: Any = part.values
             for name in path:
@@ -199,15 +189,146 @@ class Subject:
         return None
 
 
-def read_parts(path: str, kinds: Sequence[Kind[Any]], storage: Storage) -> tuple[Part, ...]:
-    """Gives a release and those in its folders.
+def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
+    """A release and those in its folders.
 
     Raises:
         SetupError: there is none, or it is of none of these kinds; a DataError for a damaged one.
     """
-    kind = kind_of(read_content(path, storage), join(path, MANIFEST), kinds)
-    parts = [Part("", kind, kind.read(path, storage))]
+    kind = kind_of(read_content(path), join(path, MANIFEST), kinds)
+    parts = [Part("", kind, kind.read(path))]
     for inner in parts[0].manifest.parts:
         assert kind.parts is not None
-        parts.append(Part(inner.folder, kind.parts, kind.parts.read(join(path, inner.folder), storage)))
+        parts.append(Part(inner.folder, kind.parts, kind.parts.read(join(path, inner.folder))))
     return tuple(parts)
+
+
+TERMS_OF_4 = "20230607"
+"""Dumps of this day and later are under version 4.0, see ``licences.toml``."""
+LICENCES: dict[str, dict[str, str]] = toml_facts("licences.toml")["licences"]
+"""Licences that may be named, by SPDX identifier, with the hub's name and the address of their text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A licence, or that none is known."""
+
+    what: str  #: is under it
+    holder: str  #: whom to name
+    licence: str | None  #: SPDX identifier; None where the owners name none
+    source: str  #: address where that is said
+    note: str = ""  #: what else to know
+
+    @property
+    def shown(self) -> str:
+        """The licence for reading."""
+        return "none named; ask its owners" if self.licence is None else self.licence
+
+
+def rights_of(subject: Subject) -> tuple[Right, ...]:
+    """Whose work is in a release.
+
+    Raises:
+        SetupError: it is from a wiki that is no Wikipedia, or from no dated one, and no licence is given.
+    """
+    return tuple(_rights(subject))
+
+
+def _rights(subject: Subject) -> Iterator[Right]:
+    known = toml_facts("licences.toml")
+    for held in subject.about.holds:
+        facts = known.get(held, {})
+        if held == "wikipedia":
+            of = " ".join(text for text in (subject.wiki, subject.snapshot_day) if text is not None)
+            licence, holder, source = _of_wiki(subject)
+            yield Right(f"text of the wiki ({of})" if of else "text of the wiki", holder, licence, source)
+        elif held == "dataset":
+            yield from map(_of_dataset, subject.datasets)
+            if not subject.datasets:
+                yield Right("questions of a data set", "its authors", None, "", "The manifest does not name it.")
+        else:
+            what = {"wikidata": "data of Wikidata", "pageviews": "page views"}[held]
+            yield Right(what, facts["holder"], subject.licence_of(held) or facts["licence"], facts["source"])
+
+
+def _of_wiki(subject: Subject) -> tuple[str, str, str]:
+    """Licence, holder and source of a wiki's text."""
+    facts = toml_facts("licences.toml")["wikipedia"]
+    is_wikipedia = subject.wikipedia_edition is not None
+    holder = facts["holder"] if is_wikipedia else f"contributors of {subject.wiki or 'the wiki'}"
+    if (given := subject.licence_of("wikipedia")) is not None:
+        return given, holder, facts["source"] if is_wikipedia else (subject.host or "")
+    if not is_wikipedia or subject.snapshot is None:
+        why = "its manifest names no dump with a date" if is_wikipedia or subject.wiki is None else "no Wikipedia"
+        raise SetupError(
+            f"wiki {subject.wiki or '?'}: {why}, so the licence of its text is not known; give it with --licence "
+            f"({', '.join(LICENCES)})."
+        )
+    return facts["from_20230607" if subject.snapshot >= TERMS_OF_4 else "before"], holder, facts["source"]
+
+
+def _of_dataset(name: str) -> Right:
+    source = all_sources().get(name)
+    if source is None or (owned := source.ownership) is None:
+        return Right(f"records of {name}", "their authors", None, "")
+    return Right(f"records of {owned.title}", owned.holder, owned.licence, owned.url, owned.note)
+
+
+def hub_licences(rights: tuple[Right, ...]) -> list[str]:
+    """The hub's names of the licences, each once; ``other`` where one is not known."""
+    if any(right.licence is None for right in rights):
+        return ["other"]
+    return list(dict.fromkeys(LICENCES[right.licence]["hub"] for right in rights if right.licence is not None))
+
+
+def holders(rights: tuple[Right, ...]) -> list[str]:
+    """Whom to name, each once."""
+    return list(dict.fromkeys(right.holder for right in rights))
+
+
+def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
+    """The file ``LICENSE``: what is under which licence, and where its text is."""
+    parts = [f"{subject.title}\n\nEach part is under the licence that is named here; ATTRIBUTION.md says whom to name."]
+    for right in rights:
+        lines = [f"{right.what}: {right.shown}"]
+        if right.licence is not None:
+            lines.append(f"  {LICENCES[right.licence]['url']}")
+        if right.note:
+            lines.append(f"  {right.note}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
+    """The file ``ATTRIBUTION.md``: whose work it is, where it is, and that it was changed."""
+    parts = [f"# Attribution\n\n{subject.title}. Snapshot: {subject.snapshot_day or 'see what it was made from'}."]
+    for right in rights:
+        said = f" See <{right.source}>." if right.source else ""
+        licence = right.shown
+        if right.licence is not None:
+            licence = f"[{right.licence}]({LICENCES[right.licence]['url']})"
+        parts.append(f"- {right.what}: by {right.holder}. Licence: {licence}.{said} {right.note}".rstrip())
+    if "wikipedia" in subject.about.holds:
+        parts.append(_permanent_links(subject))
+    parts.append(
+        "Changes: the text was taken out of its markup, and what the card names among the limitations was left out; "
+        "nothing was reworded. Whoever shares what is made from it names the same authors, and shares text under the "
+        "same licence."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _permanent_links(subject: Subject) -> str:
+    if "pages" in subject.whole.manifest.tables:
+        where = f" of <{subject.host}>" if subject.host else ""
+        return (
+            f"Every row of `pages` has in `url` the permanent link to the revision{where} that its text is of; the "
+            "history that this leads to names all of its authors."
+        )
+    edition = subject.wikipedia_edition
+    if edition is None:
+        return "The release of pages that this was made from has the permanent link to every revision."
+    return (
+        f"The page with the id N is at <https://{edition}.wikipedia.org/?curid=N>, and its history names all of its "
+        "authors; the release of pages that this was made from has the permanent link to every revision."
+    )

@@ -1,38 +1,220 @@
-"""The kind of release that QAMPARI is."""
+"""The kind of release that QAMPARI is, and its laws: tables and files of the splits say the same, and proofs stand
+where they are said to stand."""
 
 from __future__ import annotations
 
-from kbsource.errors import SetupError
-from kbsource.files import Storage, join
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kbsource.columns import rows_of, schema_of
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import join
+from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
-from kbsource.release.layout import MANIFEST
+from kbsource.release.laws import Checking, Law
+from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
-from kbsource.schema import REJECTED
-from mapping.qampari.check_release import RULES, check_release
-from mapping.qampari.release_files import DATA, form_of
-from mapping.qampari.released import Form
-from mapping.qampari.schema import TABLES
-from mapping.write.kind import REPORT
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
+from mapping.qampari.records import SPLITS, QueryRow, Question
+from mapping.qampari.release import (
+    DATA,
+    Form,
+    aid_of,
+    data_path,
+    form_of,
+    parse_qid,
+    pid_of,
+    record_line,
+    release_paths,
+    released_record,
+)
+from mapping.sources.raw_records import Json, RawRecord, list_at, objects_at, text_at
+from mapping.write.kind import FROM_PAGES, REPORT
+
+TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
+"""Every table that a QAMPARI release alone has, by folder name."""
+_QUESTIONS = shard_path("questions", 0, 1)
+_SHOWN_CHARS = 120
+_PROOF = "(proof.end_char - proof.start_char)"
+LAWS = (
+    Law("record_law", "a released question is not built as such questions are"),
+    Law(
+        "question_law",
+        "a row of questions is not built as such rows are",
+        f"""[subset || ', ' || key || ': ' || fault for fault in [
+            case when subset not in {(*SUBSETS,)} then 'no such subset'
+                when (qid is null) <> (split is null) then 'a qid without a split, or a split without a qid'
+                when not regexp_full_match(qid, '(0|[1-9][0-9]*)__({"|".join(SUBSETS)})__({"|".join(SPLITS)})')
+                    then format('''{{}}'' is not <number>__<subset>__<split>', qid)
+                when not ends_with(qid, '__' || subset || '__' || split) then qid || ' names another subset or split'
+                when split in ('dev', 'test') and side is distinct from 'test'
+                    then format('side {{}} in {{}}', side, split)
+                when not (len(answers) + n_dropped <= n_validated and n_validated <= n_answers)
+                    then 'more answers than are validated, or more validated than there are' end]
+            || [case when thing.text = '' or thing.aliases[1] is distinct from thing.text
+                then 'the aliases of ' || thing.text || ' do not begin with it' end for thing in entities]
+            || [case when thing.text = '' or thing.aliases[1] is distinct from thing.text
+                then 'the aliases of ' || thing.text || ' do not begin with it'
+                when len(thing.proofs) = 0
+                    or len(thing.proofs) % case when subset in ('{COMPOSITION}', '{INTERSECTION}') then 2 else 1 end > 0
+                then len(thing.proofs) || ' proofs of ''' || thing.text || ''''
+                when len([0 for proof in thing.proofs
+                    if proof.sentence_char not between proof.start_char and proof.end_char - 1]) > 0
+                then 'a proof of ' || thing.text || ' without a sentence'
+                when len([0 for proof in thing.proofs if length(proof.text) <> {_PROOF}]) > 0
+                then 'a proof of ' || thing.text || ' of another length than its span' end
+                for thing in answers] if fault is not null]""",
+        of="questions",
+    ),
+    *(
+        Law(
+            "duplicate_question",
+            "two questions have one id, one number or one query",
+            f"select min(_file), subset || ', ' || key from {table} group by subset, key having count(*) > 1",
+        )
+        for table in ("questions", "queries")
+    ),
+    Law("not_released", "a drawn question is not in the file of its split"),
+    Law("not_drawn", "a released question is none that was drawn"),
+    Law("released_differs", "a released question is not what the table says"),
+    Law(
+        "proof_differs",
+        "a proof is not what its page says",
+        f"""select '{_QUESTIONS}', key || ': ' || fault from (
+            select key, case when page_id is null then 'no page ' || proof.page_id
+                when pages.title <> proof.title
+                    then format('page {{}} is ''{{}}'', not ''{{}}''', page_id, pages.title, proof.title)
+                when proof.element not between 0 and len(elements) - 1
+                    then format('page {{}} has no element {{}}', page_id, proof.element)
+                when substring(elements[proof.element + 1].text, proof.start_char + 1, {_PROOF}) <> proof.text
+                    then format('page {{}}, element {{}} has another text there', page_id, proof.element)
+            end as fault
+            from (select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions)
+            left join kb.pages on page_id = proof.page_id
+        ) where fault is not null""",
+        needs=("kb",),
+    ),
+)
+
+
+class _Line(NamedTuple):
+    split: str
+    digest: bytes
+
+
+def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Compares the files of the splits with the table of questions; None where files do not allow it.
+
+    Memory: some 200 bytes a question.
+    """
+    form, found = form_of(checking.manifest), checking.found
+    if form is None:
+        found.add(MANIFEST, "manifest", "form is not that of a QAMPARI release")
+        return None
+    if not checking.has_files(release_paths()):
+        return None
+    lines: dict[str, _Line] = {}
+    for split in SPLITS:
+        _read_lines(checking, split, lines)
+    for _, batch in checking.batches("questions"):
+        for drawn in rows_of(batch, Question):
+            if drawn.qid is None or drawn.split is None:
+                continue
+            line = lines.pop(drawn.qid, None)
+            if line is None:
+                found.add(data_path(drawn.split), "not_released", drawn.qid)
+            elif line.digest != _digest(record_line(released_record(drawn, form))):
+                found.add(data_path(line.split), "released_differs", drawn.qid)
+    for qid, line in lines.items():
+        found.add(data_path(line.split), "not_drawn", qid)
+    return {}
+
+
+def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str, _Line]) -> None:
+    """Checks each line of a split by itself, and adds it by its qid."""
+    file, numbers = data_path(split), set[int]()
+    for number, data in enumerate(checking.lines(file), start=1):
+        try:
+            record = RawRecord(file, number, -1, data).parse()
+            n, qid = check_record(record, split), text_at(record, "qid")
+        except RecordError as error:
+            checking.found.add(file, "record_law", f"line {number}: {error.detail}")
+            continue
+        if qid in lines or n in numbers:
+            checking.found.add(file, "duplicate_question", f"line {number}: {qid}")
+            continue
+        numbers.add(n)
+        lines[qid] = _Line(split, _digest(data))
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
+
+
+def check_record(record: Json, split: str) -> int:
+    """The number in the qid of a released question.
+
+    Raises:
+        RecordError: it is not built as such questions are.
+    """
+    qid = text_at(record, "qid")
+    n, _, named = parse_qid(qid)
+    if named != split:
+        raise RecordError("other_split", f"{qid} in the file of {split}")
+    text_at(record, "question_text")
+    for entity in objects_at(record, "entities"):
+        _check_names(qid, text_at(entity, "entity_text"), list_at(entity, "aliases"))
+    answers = objects_at(record, "answer_list")
+    if not answers:
+        raise RecordError("no_answers", f"{qid} has no answers")
+    for number, answer in enumerate(answers):
+        aid = text_at(answer, "aid")
+        if aid != aid_of(qid, number):
+            raise RecordError("malformed_aid", f"answer {number} of {qid} has the aid {aid!r}")
+        _check_names(aid, text_at(answer, "answer_text"), list_at(answer, "aliases"))
+        proofs = objects_at(answer, "proof")
+        if not proofs:
+            raise RecordError("no_proof", f"{aid} has no proof")
+        for place, proof in enumerate(proofs):
+            pid = text_at(proof, "pid")
+            if pid != pid_of(aid, place):
+                raise RecordError("malformed_pid", f"proof {place} of {aid} has the pid {pid!r}")
+            if not text_at(proof, "proof_text") or not text_at(proof, "found_in_url"):
+                raise RecordError("empty_proof", f"{pid} has no text or no address")
+    return n
+
+
+def _check_names(owner: str, text: str, aliases: list[Any]) -> None:
+    if not text or aliases[:1] != [text]:
+        raise RecordError("odd_aliases", f"{owner}: the aliases of {text!r} do not begin with it")
+
 
 QAMPARI_RELEASE = ListingKind(
     name="QAMPARI release",
     format="kbsource-qampari-1",
     made_by="kbsource qampari",
-    tables={**TABLES, "rejected": REJECTED},
+    tables={**TABLES, "rejected": schema_of(BadRecord)},
     files=(DATA, REPORT),
-    rules=RULES,
+    laws=LAWS,
+    counted={
+        "questions": "select count(*) from questions",
+        "answers": "select coalesce(sum(len(answers)), 0)::bigint from questions",
+        "proofs": """select coalesce(sum(list_sum([len(answer.proofs) for answer in answers])), 0)::bigint
+            from questions""",
+    },
     check=check_release,
-    made_from=("kb",),
+    made_from=FROM_PAGES,
 )
 
 
-def read_form(output: str, storage: Storage) -> tuple[ListingManifest, Form]:
-    """Gives the manifest of a finished release, and how the release is written.
+def read_form(output: str) -> tuple[ListingManifest, Form]:
+    """The manifest of a finished release, and how the release is written.
 
     Raises:
         SetupError: there is none, it is that of something else, or not as it was written.
     """
-    manifest = QAMPARI_RELEASE.read(output, storage)
+    manifest = QAMPARI_RELEASE.read(output)
     if (form := form_of(manifest)) is None:
         raise SetupError(f"{join(output, MANIFEST)}: made by another version of kbsource, which can read it.")
     return manifest, form

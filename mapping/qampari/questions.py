@@ -1,19 +1,229 @@
-"""Queries over facts, and the questions that say them in English of a fixed form.
+"""The relations that questions are made of, queries over facts, and their questions in English of a fixed form.
 
 A query is worked out over triples (subject, property, value). A simple one asks for subjects, an intersection for the
 subjects of two simple ones, a composition for the values that the subjects of a simple one have.
 
 Source: QAMPARI (2022), section 3. For compositions the paper's formula has subjects as answers; its examples and the
 released code have values, and so it is here.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from kbsource.errors import SetupError
-from mapping.qampari.relations import Relations
+from kbsource.files import Folder
+from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
+
+_PROPERTY = re.compile(r"P[1-9]\d*")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_TABLES = {"wanted_types", "simple", "types", "composition"}
+_OPTIONAL = {"type_words", "classes"}
+_ITEM = re.compile(r"Q[1-9]\d*")
+_PERSONS = "persons"
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleRelation:
+    """A relation that is asked for the subjects of: "which subjects have this property with that value?" """
+
+    property_id: str
+    label: str  # what the relation is called; not unique
+    ask: str  # the question's first words: Who, Which, What, …
+    noun: str | None  # what the answers are, such as ``books``; None for persons and for types
+    plural: str | None  # what the answers are in a question about something of theirs; None for types
+    predicate: str  # the rest of the question, with ``{entity}``
+    claim: str  # predicate of the hypothesis, whose subject is the answer, with ``{entity}``
+    #: labels of the classes that answers are told apart by, in the order in which they are tried; empty where they are
+    #: not
+    types: tuple[str, ...] = ()
+    is_enabled: bool = True  # whether questions are made of it
+    #: the predicate for several answers, with ``{entity}``; None where it changes by is, was or has at its beginning
+    #: alone
+    of_many: str | None = None
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether each type of answers makes a question of its own."""
+        return bool(self.types)
+
+    def hypothesis(self, answer: str, entity: str) -> str:
+        """The sentence that says that an answer is right."""
+        return f"{answer} {self.claim.replace('{entity}', entity)}."
+
+
+@dataclass(frozen=True, slots=True)
+class CompositionRelation:
+    """A relation that is asked for the values of, for subjects that a simple question gives."""
+
+    property_id: str
+    noun: str  # what the values are, such as ``dates of birth``
+    ask: str  # Who or What
+    link: str  # what joins the noun to the subjects, such as ``of``
+    sentence: str  # the hypothesis, with ``{entity}`` for the subject and ``{value}``
+    is_enabled: bool = True  # whether questions are made of it
+
+    def hypothesis(self, value: str, entity: str) -> str:
+        """The sentence that says that an entity has this value."""
+        names = {"value": value, "entity": entity}
+        return _PLACEHOLDER.sub(lambda found: names[found[1]], self.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """All relations, by property and in the order of the file."""
+
+    simple: Mapping[str, SimpleRelation]  # relations whose subjects are asked for
+    composition: Mapping[str, CompositionRelation]  # relations whose values are asked for
+    wanted_types: tuple[str, ...]  # labels of the classes that answers may be told apart by
+    #: what a question calls a class, where that is not its label
+    type_words: Mapping[str, str] = field(default_factory=dict)
+    #: the Wikidata item of a class, where it is not left to be found by the label
+    classes: Mapping[str, str] = field(default_factory=dict)
+
+    def property_ids(self) -> set[str]:
+        """The properties whose statements are needed, of the relations that are enabled."""
+        every: list[SimpleRelation | CompositionRelation] = [*self.simple.values(), *self.composition.values()]
+        return {relation.property_id for relation in every if relation.is_enabled}
+
+    def word_for(self, label: str) -> str:
+        """What a question calls the answers of a type."""
+        return self.type_words.get(label, label)
+
+
+def load_relations(path: str | None = None) -> Relations:
+    """The relations of a TOML file; None for those that come with the package.
+
+    Raises:
+        SetupError: the file cannot be read, or an entry is not what the head of the package's file says; the message
+            names file, entry, and what was expected.
+    """
+    file = Path(path) if path is not None else resources.files("mapping.qampari") / "relations.toml"
+    try:
+        with file.open("rb") if path is None else Folder.of(path).open() as opened:
+            data = tomllib.loads(opened.read().decode("utf-8-sig"))
+    except FileNotFoundError as error:
+        raise SetupError(f"{file}: no such file.") from error
+    except OSError as error:
+        raise SetupError(f"{file} cannot be read: {error.strerror}. Give a file of relations.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SetupError(f"{file} is no TOML: {error}. Compare it with mapping/qampari/relations.toml.") from error
+    return _Reader(str(file)).relations(data)
+
+
+class _Reader:
+    """Checks every value, so that a slip in a file of relations does not end as an odd question."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def relations(self, data: dict[str, Any]) -> Relations:
+        if data.keys() - _OPTIONAL != _TABLES:
+            expected = f"the tables {', '.join(sorted(_TABLES))}, and perhaps {', '.join(sorted(_OPTIONAL))}"
+            self._fail("", expected, ", ".join(data) or "none")
+        wanted = self._strings("wanted_types", data["wanted_types"])
+        words = self._table("type_words", data.get("type_words", {}))
+        for label, word in words.items():
+            self._known_type(f"type_words.{label}", label, wanted)
+            self._string(f"type_words.{label}", word)
+        classes = self._table("classes", data.get("classes", {}))
+        for label, item in classes.items():
+            self._known_type(f"classes.{label}", label, wanted)
+            if not isinstance(item, str) or not _ITEM.fullmatch(item):
+                self._fail(f"classes.{label}", "a Wikidata item like Q11424", item)
+        types = {name: self._strings(f"types.{name}", one) for name, one in self._table("types", data["types"]).items()}
+        simple = {
+            name: self._simple(name, one, types.get(name, ()), wanted)
+            for name, one in self._entries("simple", data["simple"])
+        }
+        if stray := sorted(types.keys() - simple.keys()):
+            self._fail(f"types.{stray[0]}", "a relation of [simple]", stray[0])
+        composition = {
+            name: self._composition(name, one, simple.get(name))
+            for name, one in self._entries("composition", data["composition"])
+        }
+        return Relations(simple, composition, wanted, words, classes)
+
+    def _entries(self, place: str, table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, one in self._table(place, table).items():
+            if not _PROPERTY.fullmatch(name):
+                self._fail(f"{place}.{name}", "a property such as P50", name)
+            yield name, self._table(f"{place}.{name}", one)
+
+    def _simple(
+        self, name: str, entry: dict[str, Any], types: tuple[str, ...], wanted: tuple[str, ...]
+    ) -> SimpleRelation:
+        place = f"simple.{name}"
+        self._keys(place, entry, {"label", "ask", "noun", "plural", "predicate", "of_many", "claim", "enabled"})
+        for label in types:
+            self._known_type(f"types.{name}", label, wanted)
+        ask = self._string(f"{place}.ask", entry.get("ask"))
+        noun = self._string(f"{place}.noun", entry["noun"]) if "noun" in entry else None
+        if types and noun is not None:
+            self._fail(f"{place}.noun", "none, since the relation has types", noun)
+        plural = self._string(f"{place}.plural", entry["plural"]) if "plural" in entry else noun
+        if plural is None and not types:
+            if ask != "Who":
+                self._fail(place, "noun, plural or types, since the question does not begin with Who alone", ask)
+            plural = _PERSONS
+        predicate = self._template(f"{place}.predicate", entry.get("predicate"), {"entity"})
+        claim = self._template(f"{place}.claim", entry["claim"], {"entity"}) if "claim" in entry else predicate
+        of_many = self._template(f"{place}.of_many", entry["of_many"], {"entity"}) if "of_many" in entry else None
+        label = self._string(f"{place}.label", entry.get("label"))
+        is_enabled = self._enabled(place, entry)
+        return SimpleRelation(name, label, ask, noun, plural, predicate, claim, types, is_enabled, of_many)
+
+    def _composition(self, name: str, entry: dict[str, Any], simple: SimpleRelation | None) -> CompositionRelation:
+        place = f"composition.{name}"
+        self._keys(place, entry, {"noun", "ask", "link", "claim", "enabled"})
+        noun, ask, link = (self._string(f"{place}.{key}", entry.get(key)) for key in ("noun", "ask", "link"))
+        if "claim" in entry:
+            sentence = f"{self._template(f'{place}.claim', entry['claim'], {'entity', 'value'})}."
+        elif simple is not None:
+            sentence = simple.hypothesis("{entity}", "{value}")
+        else:
+            self._fail(place, "a claim, since it is no simple relation", "none")
+        return CompositionRelation(name, noun, ask, link, sentence, self._enabled(place, entry))
+
+    def _known_type(self, place: str, label: str, wanted: tuple[str, ...]) -> None:
+        if label not in wanted:
+            self._fail(place, "a label of wanted_types", label)
+
+    def _enabled(self, place: str, entry: dict[str, Any]) -> bool:
+        value = entry.get("enabled", True)
+        return value if isinstance(value, bool) else self._fail(f"{place}.enabled", "true or false", value)
+
+    def _template(self, place: str, value: Any, names: set[str]) -> str:
+        text = self._string(place, value)
+        if sorted(_PLACEHOLDER.findall(text)) != sorted(names):
+            self._fail(place, " and ".join(f"{{{name}}} once" for name in sorted(names)), text)
+        return text
+
+    def _keys(self, place: str, entry: dict[str, Any], known: set[str]) -> None:
+        if unknown := sorted(entry.keys() - known):
+            self._fail(f"{place}.{unknown[0]}", f"one of {', '.join(sorted(known))}", unknown[0])
+
+    def _strings(self, place: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value or len({*map(str, value)}) < len(value):
+            self._fail(place, "a list of strings, each once", value)
+        return tuple(self._string(place, part) for part in value)
+
+    def _string(self, place: str, value: Any) -> str:
+        return value if isinstance(value, str) and value.strip() else self._fail(place, "a text", value)
+
+    def _table(self, place: str, value: Any) -> dict[str, Any]:
+        return value if isinstance(value, dict) else self._fail(place, "a table", value)
+
+    def _fail(self, place: str, expected: str, found: Any) -> NoReturn:
+        raise SetupError(f"{self._file}: {place or 'top level'}: expected {expected}; found {str(found)[:80]!r}.")
+
 
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"
 TABLE_SIMPLE, TABLE_COMPOSITION = "wikitables_simple", "wikitables_composition"
@@ -25,17 +235,11 @@ _PLURAL = {"is": "are", "was": "were", "has": "have"}
 
 
 class SimpleQuery(NamedTuple):
-    """Which subjects have this property with this value?
+    """Which subjects have this property with this value?"""
 
-    Attributes:
-        property_id: a simple relation.
-        entity_id: the value.
-        type_label: class of the answers, for typed relations.
-    """
-
-    property_id: str
+    property_id: str  # a simple relation
     entity_id: str
-    type_label: str | None = None
+    type_label: str | None = None  # class of the answers, for typed relations
 
     @property
     def key(self) -> str:
@@ -49,15 +253,10 @@ class SimpleQuery(NamedTuple):
 
 
 class IntersectionQuery(NamedTuple):
-    """Which subjects answer both?
+    """Which subjects answer both?"""
 
-    Attributes:
-        first: comes before ``second`` in the order of ``order_key``.
-        second: not the same property with the same value.
-    """
-
-    first: SimpleQuery
-    second: SimpleQuery
+    first: SimpleQuery  # comes before ``second`` in the order of ``order_key``
+    second: SimpleQuery  # not the same property with the same value
 
     @property
     def key(self) -> str:
@@ -71,15 +270,10 @@ class IntersectionQuery(NamedTuple):
 
 
 class CompositionQuery(NamedTuple):
-    """Which values do the answers of a simple query have?
+    """Which values do the answers of a simple query have?"""
 
-    Attributes:
-        property_id: a composition relation, other than that of the base.
-        base: gives the subjects.
-    """
-
-    property_id: str
-    base: SimpleQuery
+    property_id: str  # a composition relation, other than that of the base
+    base: SimpleQuery  # gives the subjects
 
     @property
     def key(self) -> str:
@@ -93,10 +287,43 @@ class CompositionQuery(NamedTuple):
 
 
 Query = SimpleQuery | IntersectionQuery | CompositionQuery
+_SUBSETS = {SimpleQuery: SIMPLE, CompositionQuery: COMPOSITION, IntersectionQuery: INTERSECTION}
+
+
+def query_row(query: Query, counts: tuple[int, int | None, int | None, int | None], outcome: str) -> QueryRow:
+    """What became of a query.
+
+    Args:
+        counts: answers, those with a page, those with a sentence that may prove them, and validated ones.
+    """
+    bases = _bases(query)
+    entity_ids = tuple(base.entity_id for base in bases)
+    about = (_SUBSETS[type(query)], query.key, query.property_ids, entity_ids, bases[0].type_label)
+    return QueryRow(*about, *counts, outcome)
+
+
+def question_of(
+    query: Query,
+    text: str,
+    entities: tuple[QuestionEntity, ...],
+    answers: tuple[QuestionAnswer, ...],
+    *,
+    n_answers: int,
+    n_validated: int,
+) -> Question:
+    """The question of a query, as it is before it is drawn."""
+    about = (_SUBSETS[type(query)], query.key, text, None, query.property_ids, _bases(query)[0].type_label)
+    return Question(*about, entities, answers, n_answers, n_validated)
+
+
+def _bases(query: Query) -> tuple[SimpleQuery, ...]:
+    if isinstance(query, SimpleQuery):
+        return (query,)
+    return (query.base,) if isinstance(query, CompositionQuery) else (query.first, query.second)
 
 
 def order_key(query: Query) -> tuple[int | str, ...]:
-    """Gives what queries of one kind are ordered by: numbers of properties and entities, then types."""
+    """What queries of one kind are ordered by: numbers of properties and entities, then types."""
     if isinstance(query, SimpleQuery):
         return int(query.property_id[1:]), int(query.entity_id[1:]), query.type_label or ""
     if isinstance(query, CompositionQuery):
@@ -110,11 +337,7 @@ _ENTITY_BITS = 35
 
 
 class QueryNumbers:
-    """Numbers of simple queries, which are in the order of ``order_key``: property, entity, type.
-
-    Args:
-        labels: of all types.
-    """
+    """Numbers of simple queries, which are in the order of ``order_key``: property, entity, type."""
 
     def __init__(self, labels: Iterable[str]) -> None:
         self._labels = (None, *sorted(set(labels)))
@@ -123,37 +346,28 @@ class QueryNumbers:
             raise SetupError(f"{len(self._labels) - 1} types of answers: give at most {(1 << FAMILY_BITS) - 1}.")
 
     def number(self, query: SimpleQuery) -> int:
-        """Gives the number of a query."""
+        """The number of a query."""
         property_, entity = int(query.property_id[1:]), int(query.entity_id[1:])
         return (property_ << _ENTITY_BITS | entity) << FAMILY_BITS | self._places[query.type_label]
 
     def query(self, number: int) -> SimpleQuery:
-        """Gives the query of a number."""
+        """The query of a number."""
         pair, place = number >> FAMILY_BITS, number % (1 << FAMILY_BITS)
         entity = pair % (1 << _ENTITY_BITS)
         return SimpleQuery(f"P{pair >> _ENTITY_BITS}", f"Q{entity}", self._labels[place])
 
 
 def simple_question(relations: Relations, query: SimpleQuery, entity: str) -> str:
-    """Gives the question of a simple query.
+    """The question of a simple query.
 
     Args:
-        relations: hold the words.
         query: what is asked; with a type exactly where the relation is typed.
-        entity: what the value is called.
     """
     return f"{_head(relations, query)} {_predicate(relations, query, entity)}?"
 
 
 def intersection_question(relations: Relations, query: IntersectionQuery, first: str, second: str) -> str:
-    """Gives the question of an intersection: that of the first query, and the second's predicate.
-
-    Args:
-        relations: hold the words.
-        query: what is asked.
-        first: what the value of the first query is called.
-        second: what the value of the second query is called.
-    """
+    """The question of an intersection: that of the first query, and the second's predicate."""
     predicates = _predicate(relations, query.first, first), _predicate(relations, query.second, second)
     return f"{_head(relations, query.first)} {' and '.join(predicates)}?"
 
@@ -161,11 +375,9 @@ def intersection_question(relations: Relations, query: IntersectionQuery, first:
 def composition_question(
     relations: Relations, query: CompositionQuery, entity: str, *, as_released: bool = False
 ) -> str:
-    """Gives the question of a composition, the verb behind "that" in the plural.
+    """The question of a composition, the verb behind "that" in the plural.
 
     Args:
-        relations: hold the words.
-        query: what is asked.
         entity: what the value of the base query is called.
         as_released: of the verbs only is, was and has are put in the plural ("persons that works for X").
     """

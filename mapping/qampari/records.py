@@ -1,93 +1,84 @@
-"""Questions with their answers and proofs, as every kind of query ends."""
+"""Questions and queries of QAMPARI: the rows of a release, as they are from the first step on."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated
+
+from kbsource.rows import Int32, Row
+
+SPLITS: tuple[str, ...] = ("train", "dev", "test")
+"""In the order in which their files are listed."""
 
 
-class ProofText(NamedTuple):
-    """A text that says that an answer is right.
+class ProofText(Row):
+    """A text that says that an answer is right: exactly ``elements[element].text[start_char:end_char]`` of its page."""
 
-    Attributes:
-        text: sentence and the ones before it, exactly ``elements[element].text[start_char:end_char]`` of the page.
-        page_id: page of the knowledge source that it stands in.
-        title: of that page.
-        element: number of the element.
-        start_char, end_char: half-open code points of the element's text.
-        sentence_char: where in it the sentence begins that names the answer or the entity.
-        entailment: probability that the text says the hypothesis; None where no model was asked.
-        hypothesis: the fact as a sentence; None for facts out of tables.
-    """
-
-    text: str
-    page_id: int
-    title: str
-    element: int
-    start_char: int
-    end_char: int
-    sentence_char: int
-    entailment: float | None = None
-    hypothesis: str | None = None
+    text: Annotated[str, "the sentence that proves it, behind the sentences before it"]
+    page_id: Annotated[int, "page of the knowledge source that it stands in"]
+    title: Annotated[str, "title of that page"]
+    element: Annotated[Int32, "number of the element"]
+    start_char: Annotated[Int32, "first code point in that element's text"]
+    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    sentence_char: Annotated[Int32, "where in the element the sentence begins that names answer or entity"]
+    entailment: Annotated[float | None, "probability that it says the hypothesis; null: not judged"] = None
+    hypothesis: Annotated[str | None, "the fact as a sentence; null for facts out of tables"] = None
 
 
-class QuestionEntity(NamedTuple):
-    """A thing that a question is about.
+class QuestionEntity(Row):
+    """A thing that a question is about."""
 
-    Attributes:
-        text: what it is called in the question.
-        aliases: what else it is called, ``text`` first.
-        title: of its page; None without one.
-        item_id: of Wikidata; None for what comes from a table.
-    """
-
-    text: str
-    aliases: tuple[str, ...]
-    title: str | None
-    item_id: str | None
+    text: Annotated[str, "what it is called"]
+    aliases: Annotated[tuple[str, ...], "what else it is called, text first"]
+    title: Annotated[str | None, "title of its page; null without one"]
+    item_id: Annotated[str | None, "its Wikidata item; null for years, numbers and cells of tables"]
 
 
-class QuestionAnswer(NamedTuple):
-    """An answer with what proves it.
+class QuestionAnswer(QuestionEntity):
+    """An answer with what proves it."""
 
-    Attributes:
-        text: what it is called.
-        aliases: what else it is called, ``text`` first.
-        title: of its page; None without one.
-        item_id: of Wikidata; None for years, numbers, texts and what comes from a table.
-        proofs: of a simple question one; of a composition first that of the base fact, then that of the value; of an
-            intersection that of the first query, then of the second.
-        via: for compositions the thing in the middle that the first proof is about; None otherwise.
-    """
-
-    text: str
-    aliases: tuple[str, ...]
-    title: str | None
-    item_id: str | None
-    proofs: tuple[ProofText, ...]
-    via: QuestionEntity | None = None
+    proofs: Annotated[
+        tuple[ProofText, ...], "one; of a composition those of base fact and value, of an intersection two"
+    ]
+    via: Annotated[QuestionEntity | None, "of a composition the thing that the first proof is about"] = None
 
 
-class Question(NamedTuple):
-    """A question that passed the filter.
+class Question(Row):
+    """Every question that passed the filter, one row each: simple ones, compositions, intersections, then questions
+    about tables."""
 
-    Attributes:
-        subset: one of ``questions.SUBSETS``.
-        key: of its query; unique within the subset.
-        text: in English of a fixed form.
-        property_ids: relations that it rests on; none for tables.
-        type_label: class of the answers of a typed question; of an intersection that of the first query.
-        entities: what it is about.
-        n_answers: answers that Wikidata, or the table, has; of a composition pairs of subject and value.
-        n_validated: how many of these are validated; of a composition pairs, so that it can be more than the answers.
-        answers: the validated ones, each once.
-    """
+    subset: Annotated[str, "kind of question, as in its qid"]
+    key: Annotated[str, "its query; unique within the subset"]
+    question_text: Annotated[str, "the question in English of a fixed form"]
+    paraphrase: Annotated[str | None, "what a person wrote for it, released in its place"]
+    property_ids: Annotated[tuple[str, ...], "relations that it rests on; none for tables"]
+    type_label: Annotated[str | None, "class of the answers of a typed question"]
+    entities: Annotated[tuple[QuestionEntity, ...], "what it is about"]
+    answers: Annotated[tuple[QuestionAnswer, ...], "the validated answers, without those that people judged wrong"]
+    n_answers: Annotated[Int32, "answers that Wikidata, or the table, has; of a composition pairs"]
+    n_validated: Annotated[Int32, "how many of these a text proves; of a composition pairs"]
+    n_dropped: Annotated[Int32, "answers that people judged wrong"] = 0
+    side: Annotated[str | None, "train | test; null for one that is left out of both"] = None
+    split: Annotated[str | None, "train | dev | test; null for one that was not drawn"] = None
+    qid: Annotated[str | None, "its id in the file of its split; null for one that was not drawn"] = None
 
-    subset: str
-    key: str
-    text: str
-    property_ids: tuple[str, ...]
-    type_label: str | None
-    entities: tuple[QuestionEntity, ...]
-    n_answers: int
-    n_validated: int
-    answers: tuple[QuestionAnswer, ...]
+    @property
+    def released_text(self) -> str:
+        """What a person wrote for it, else the fixed form."""
+        return self.question_text if self.paraphrase is None else self.paraphrase
+
+
+class QueryRow(Row):
+    """Every query that was considered, one row each, by kind."""
+
+    subset: Annotated[str, "kind of question"]
+    key: Annotated[str, "the query; unique within the subset"]
+    property_ids: Annotated[tuple[str, ...], "relations that it rests on; none for tables"]
+    entity_ids: Annotated[tuple[str, ...], "Wikidata items that it is about"]
+    type_label: Annotated[str | None, "class of the answers of a typed query"]
+    n_answers: Annotated[Int32, "answers that Wikidata, or the table, has; of a composition pairs"]
+    n_with_page: Annotated[
+        Int32 | None, "those with a page, of a composition where subject or value has one; null: not reached"
+    ]
+    n_aligned: Annotated[Int32 | None, "those with a sentence that may prove it; null: not reached"]
+    n_validated: Annotated[Int32 | None, "those that a text proves; null: not reached"]
+    outcome: Annotated[str, "what became of it"]

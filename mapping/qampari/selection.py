@@ -7,15 +7,21 @@ Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pyarrow as pa
+from cyclopts import Parameter
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.options import between, check_options, option
+from kbsource.runtime.chunks import rows_batch
+from mapping.options import AtLeast0, Share, check_options
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
+from mapping.sources.source import Split
 
 MOST_SUBJECTS = 3000
 """Queries with more subjects are skipped. Source: the released code of QAMPARI."""
@@ -43,17 +49,12 @@ Mixed = Literal["train", "drop"]
 class AnswerFilter:
     """Which questions have enough answers, and enough of them with evidence."""
 
-    least: int = option(5, "validated answers that a question needs", flag="--least-answers")
-    most: int = option(200, "validated answers that it may have", flag="--most-answers")
-    share: float = between(
-        0,
-        1,
-        0.8,
-        "share of all answers that must be validated",
-        of="a share of the answers",
-        flag="--least-share",
-        metavar="SHARE",
-    )
+    least: Annotated[int, Parameter("--least-answers", metavar="N")] = 5
+    """Validated answers that a question needs."""
+    most: Annotated[int, Parameter("--most-answers", metavar="N")] = 200
+    """Validated answers that it may have."""
+    share: Annotated[Share, Parameter("--least-share")] = 0.8
+    """Share of all answers that must be validated."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for numbers of answers that nothing has."""
@@ -65,15 +66,15 @@ class AnswerFilter:
             )
 
     def may_keep(self, n_answers: int) -> bool:
-        """Says whether a question with so many answers could be kept if all that is needed were validated."""
+        """Whether a question with so many answers could be kept if all that is needed were validated."""
         return n_answers >= self.least and self.keeps(min(n_answers, self.most), n_answers)
 
     def keeps(self, n_validated: int, n_answers: int) -> bool:
-        """Says whether a question is kept, of whose answers, at least one, so many are validated."""
+        """Whether a question is kept, of whose answers, at least one, so many are validated."""
         return self.outcome(n_validated, n_answers) == KEPT
 
     def outcome(self, n_validated: int, n_answers: int, *, n_pairs: tuple[int, int] | None = None) -> str:
-        """Gives what becomes of a question, a key of ``OUTCOMES``.
+        """What becomes of a question, a key of ``OUTCOMES``.
 
         Args:
             n_validated: distinct answers that are validated.
@@ -88,24 +89,24 @@ class AnswerFilter:
         return KEPT if n_right / n_all >= self.share else "share_too_low"
 
 
+POOL_SIZES: Mapping[str, int] = {
+    SIMPLE: 830,
+    COMPOSITION: 400,
+    INTERSECTION: 400,
+    TABLE_SIMPLE: 170,
+    TABLE_COMPOSITION: 200,
+}
+"""Questions of development and test set together, by subset, as published."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampleSizes:
-    """How many questions are drawn.
+    """How many questions are drawn."""
 
-    Attributes:
-        pool: questions of development and test set together, by subset.
-    """
-
-    pool: Mapping[str, int] = field(
-        default_factory=lambda: {
-            SIMPLE: 830,
-            COMPOSITION: 400,
-            INTERSECTION: 400,
-            TABLE_SIMPLE: 170,
-            TABLE_COMPOSITION: 200,
-        }
-    )
-    train_per_relation: int = option(1000, "most training questions that rest on one relation", lowest=0)
+    pool: Annotated[Mapping[str, int], Parameter(parse=False)] = field(default_factory=lambda: dict(POOL_SIZES))
+    """Questions of development and test set together, by subset."""
+    train_per_relation: AtLeast0 = 1000
+    """Most training questions that rest on one relation."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for a pool that is none."""
@@ -118,23 +119,16 @@ class SampleSizes:
 
 
 class PoolQuestion(NamedTuple):
-    """A question that can be drawn.
+    """A question that can be drawn."""
 
-    Attributes:
-        key: of its query; unique within the subset.
-        subset: one of ``SUBSETS``.
-        property_ids: the relations that it rests on; none for tables.
-        place: where it stands among all questions, for those who draw to find it again.
-    """
-
-    key: str
-    subset: str
-    property_ids: tuple[str, ...] = ()
-    place: int = 0
+    key: str  # of its query; unique within the subset
+    subset: str  # one of ``SUBSETS``
+    property_ids: tuple[str, ...] = ()  # the relations that it rests on; none for tables
+    place: int = 0  # where it stands among all questions, for those who draw to find it again
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
-    """Gives each simple relation its side: two halves, drawn; an odd one is for training."""
+    """The side of each simple relation: two halves, drawn; an odd one is for training."""
     drawn = sorted(
         set(property_ids), key=lambda property_id: (stable_sha256(seed, "relation", property_id), property_id)
     )
@@ -143,14 +137,13 @@ def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
 
 
 def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
-    """Gives the side of a question, None for one that is dropped.
+    """The side of a question, None for one that is dropped.
 
     A simple question is on the side of its relation. A composition is on the test side when one of its two relations
     is; a relation that is no simple one has no side. An intersection is when both are. Questions about tables have no
     relations and no side of their own: the test pool is drawn from them first, and the rest is for training.
 
     Args:
-        candidate: the question.
         sides: of ``split_relations``.
         mixed: intersections of a training with a test relation: ``train`` as in the paper, although they show a test
             relation in training; or ``drop``.
@@ -166,20 +159,18 @@ def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed 
 
 
 def draw_key(candidate: PoolQuestion, seed: str, purpose: str) -> tuple[str, str]:
-    """Gives what candidates of a subset are ordered by to be drawn; anew for each purpose."""
+    """What candidates of a subset are ordered by to be drawn; anew for each purpose."""
     return stable_sha256(seed, purpose, candidate.subset, candidate.key), candidate.key
 
 
 def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str) -> list[PoolQuestion]:
-    """Gives the questions of development and test set together, in the order of the subsets and then as drawn.
+    """The questions of development and test set together, in the order of the subsets and then as drawn.
 
     Simple questions are dealt by relation in turn (by number of the property), so that the relations have as many each
     as can be; the others are drawn alike. A subset that has too few gives all.
 
     Args:
         candidates: of the test side, in any order, each once; memory holds few more of each relation than are drawn.
-        sizes: how many.
-        seed: of the draw.
     """
     hands: defaultdict[tuple[str, str], _Hand] = defaultdict(_Hand)
     for one in candidates:
@@ -209,7 +200,7 @@ class _Hand:
                 self._end = self._held[-1][0] if n else ("", "")
 
     def first(self, n: int) -> list[PoolQuestion]:
-        """Gives the first ``n`` in order, and holds no others any more."""
+        """The first ``n`` in order; no others are held any more."""
         self._held.sort()
         del self._held[n:]
         return [one for _, one in self._held]
@@ -222,20 +213,19 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 
 
 def halve_pool(pool: Collection[PoolQuestion], seed: str) -> tuple[list[PoolQuestion], list[PoolQuestion]]:
-    """Gives development and test set: two halves, drawn over all subsets; an odd question is for testing."""
+    """Development and test set: two halves, drawn over all subsets; an odd question is for testing."""
     drawn = sorted(pool, key=lambda question: (draw_key(question, seed, "half"), question.subset))
     n_dev = len(drawn) // 2
     return drawn[:n_dev], drawn[n_dev:]
 
 
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
-    """Gives the training questions: each that comes while all of its relations have room.
+    """The training questions: each that comes while all of its relations have room.
 
     A question counts for every relation that it rests on; questions about tables have none and are all taken.
 
     Args:
         candidates: of the training side, in the order of ``draw_key``.
-        sizes: how many a relation may have.
     """
     n_taken: Counter[str] = Counter()
     for candidate in candidates:
@@ -243,3 +233,111 @@ def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterat
         if all(n_taken[name] < sizes.train_per_relation for name in rests_on):
             n_taken.update(rests_on)
             yield candidate
+
+
+_TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
+_DIGITS = 15
+"""Hexadecimal digits of a sha256 that a number of 63 bits holds."""
+_WAITING = pa.schema(
+    [
+        pa.field("digest", pa.int64(), nullable=False),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("key", "subset")),
+        pa.field("property_ids", pa.list_(pa.string()), nullable=False),
+        pa.field("place", pa.int64(), nullable=False),
+    ]
+)
+"""Candidates for training; the beginning of the digest is what they are ordered by."""
+_ROWS_AT_ONCE = 1024
+
+
+class Drawn(NamedTuple):
+    """What became of a question: its side and the split that it was drawn for, None where there is none."""
+
+    side: Side | None
+    split: Split | None
+
+
+_OUTCOMES = (
+    Drawn(None, None),
+    Drawn("train", None),
+    Drawn("test", None),
+    Drawn("train", "train"),
+    Drawn("test", "dev"),
+    Drawn("test", "test"),
+)
+"""All that can become of a question."""
+
+
+class Draws:
+    """What became of questions, in the order in which they came. Memory: a byte each."""
+
+    def __init__(self) -> None:
+        self._numbers = bytearray()
+
+    def __len__(self) -> int:
+        """The number of questions."""
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Drawn]:
+        """What became of each."""
+        return (_OUTCOMES[number] for number in self._numbers)
+
+    def append(self, drawn: Drawn) -> None:
+        """Takes what becomes of the next question, as far as is known."""
+        self._numbers.append(_OUTCOMES.index(drawn))
+
+    def __setitem__(self, place: int, drawn: Drawn) -> None:
+        """Takes what became of a question, by its place."""
+        self._numbers[place] = _OUTCOMES.index(drawn)
+
+
+def draw_questions(
+    candidates: Iterable[PoolQuestion],
+    relations: Iterable[str],
+    *,
+    sizes: SampleSizes,
+    seed: str,
+    mixed: Mixed,
+    scratch: str,
+) -> Draws:
+    """Side and split of each question, in the order of the candidates.
+
+    First the pool is drawn on the test side and halved; what is left of the training side, and of the questions about
+    tables, is drawn for training. The order of the candidates changes nothing of what becomes of them.
+
+    Args:
+        candidates: every question that passed the filter, each once, in any order; read once.
+        scratch: local folder for scratch files, 200 bytes a question.
+    """
+    sides = split_relations(relations, seed)
+    draws = Draws()
+    from kbsource.runtime.sorted_runs import SortedRuns  # brings numpy; the options of commands are read without it
+
+    with SortedRuns(os.path.join(scratch, "waiting"), _WAITING, by="digest") as waiting:
+        held: list[tuple[Any, ...]] = []
+
+        def of_test_side() -> Iterator[PoolQuestion]:
+            for place, one in enumerate(candidates):
+                side = side_of(one, sides, mixed=mixed)
+                # Those about tables that the pool has no room for are for training, which has no limit for them.
+                draws.append(Drawn("train", "train") if one.subset in _TABLES else Drawn(side, None))
+                if side == "test":
+                    yield one._replace(place=place)
+                elif side == "train":
+                    digest, _ = draw_key(one, seed, "train")
+                    held.append((int(digest[:_DIGITS], 16), *one._replace(place=place)))
+                    if len(held) == _ROWS_AT_ONCE:
+                        waiting.add(*rows_batch(held, _WAITING).columns)
+                        held.clear()
+
+        dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
+        waiting.add(*rows_batch(held, _WAITING).columns)
+        for question in dev:
+            draws[question.place] = Drawn("test", "dev")
+        for question in test:
+            draws[question.place] = Drawn("test", "test")
+        in_order = (row for batch in waiting.read_sorted(_ROWS_AT_ONCE) for row in batch.to_pylist())
+        of_train = (PoolQuestion(**{name: row[name] for name in PoolQuestion._fields}) for row in in_order)
+        for question in draw_train(of_train, sizes):
+            draws[question.place] = Drawn("train", "train")
+    return draws

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage, Storage, is_local, join, sha256_of
-from kbsource.release.intact import check_hashes, check_sizes
+from kbsource.files import Folder, is_local, join
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.reader import row_groups
+from kbsource.release.reader import check_hashes, check_sizes, row_groups
 from mapping.passages.cut import passage_id
-from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.kind import ENGINE, PASSAGES_INDEX
+from mapping.passages.kind import ENGINE, PASSAGES_CORPUS, PASSAGES_INDEX
 
 if TYPE_CHECKING:
     import tantivy
@@ -48,18 +45,13 @@ _LONGEST_WORD = 255
 
 
 class Hit(NamedTuple):
-    """A passage that was found.
-
-    Attributes:
-        passage_id, page_id, title, text: of the passage.
-        score: BM25.
-    """
+    """A passage that was found."""
 
     passage_id: str
     page_id: int
     title: str
     text: str
-    score: float
+    score: float  # BM25
 
 
 class _Scored(NamedTuple):
@@ -71,7 +63,7 @@ class _Scored(NamedTuple):
 
 
 def analyser(lang: str) -> tantivy.TextAnalyzer:
-    """Gives what makes words of a text: runs of letters and digits in lower case, stems of a language where it can.
+    """What makes words of a text: runs of letters and digits in lower case, stems of a language where it can.
 
     Raises:
         SetupError: tantivy is not installed.
@@ -90,28 +82,22 @@ def analyser(lang: str) -> tantivy.TextAnalyzer:
     return builder.build()
 
 
-def make_index(passages: str, index: str, storage: Storage) -> int:
+def make_index(passages: str, index: str) -> int:
     """Indexes a corpus of passages in its order and gives their number. Memory: ``HEAP_BYTES`` and what is merged.
-
-    Args:
-        passages: folder of the corpus, whose table is hashed first.
-        index: local folder, which is made.
-        storage: of the corpus.
 
     Raises:
         SetupError: the corpus is not as it was written, or the index has a place that it cannot have.
     """
     if not is_local(index):
         raise SetupError(f"--index {index}: an index is mapped into memory; name a folder of a local disk.")
-    corpus = PASSAGES_CORPUS.read(passages, storage)
+    corpus = PASSAGES_CORPUS.read(passages)
     entries, words = corpus.tables["passages"], analyser(corpus.facts["lang"])
-    check_hashes(passages, entries, storage)
-    local = LocalStorage()
-    with ReleaseFolder(os.path.abspath(index), local, kind=PASSAGES_INDEX) as out:
-        n_passages = _write([join(passages, entry.file) for entry in entries], join(out.folder, ENGINE), storage, words)
+    check_hashes(passages, entries)
+    with ReleaseFolder(os.path.abspath(index), kind=PASSAGES_INDEX) as out:
+        n_passages = _write([join(passages, entry.file) for entry in entries], join(out.folder, ENGINE), words)
         files = [
-            FileEntry(file, None, local.size(path), sha256_of(local, path))
-            for file in stored_files(out.folder, local)
+            FileEntry(file, None, Folder.of(path).size(), Folder.of(path).sha256())
+            for file in stored_files(out.folder)
             if is_in(file, (ENGINE,))
             for path in [join(out.folder, file)]
         ]
@@ -119,13 +105,13 @@ def make_index(passages: str, index: str, storage: Storage) -> int:
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
             "lang": corpus.facts["lang"],
             "counts": {"passages": n_passages},
-            "code": {**asdict(code_facts()), ENGINE: version(ENGINE)},
+            "code": {**code_facts(), ENGINE: version(ENGINE)},
         }
-        commit(PASSAGES_INDEX, PASSAGES_INDEX.listing(files, facts), out.folder, local)
+        commit(PASSAGES_INDEX, PASSAGES_INDEX.listing(files, facts), out.folder)
     return n_passages
 
 
-def _write(paths: Sequence[str], folder: str, storage: Storage, words: tantivy.TextAnalyzer) -> int:
+def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> int:
     import tantivy
 
     schema = tantivy.SchemaBuilder()
@@ -138,7 +124,7 @@ def _write(paths: Sequence[str], folder: str, storage: Storage, words: tantivy.T
     writer = engine.writer(heap_size=HEAP_BYTES, num_threads=1)
     n_passages = 0
     for path in paths:
-        for group in row_groups(path, storage, ("page_id", "number", "title", "text")):
+        for group in row_groups(path, ("page_id", "number", "title", "text")):
             columns = (group[name].to_pylist() for name in ("page_id", "number", "title", "text"))
             for page_id, number, title, text in zip(*columns, strict=True):
                 document = tantivy.Document()
@@ -153,19 +139,10 @@ def _write(paths: Sequence[str], folder: str, storage: Storage, words: tantivy.T
 
 
 class PassageIndex:
-    """An index that is searched. Its files are mapped into memory.
+    """An index that is searched, mapped into memory; raises SetupError: it is not there, or of another corpus."""
 
-    Args:
-        passages: folder of the corpus that it must be of.
-        index: folder that ``make_index`` wrote.
-        storage: of the corpus.
-
-    Raises:
-        SetupError: there is none, or it is of another corpus.
-    """
-
-    def __init__(self, passages: str, index: str, storage: Storage) -> None:
-        corpus = PASSAGES_CORPUS.read(passages, storage)
+    def __init__(self, passages: str, index: str) -> None:
+        corpus = PASSAGES_CORPUS.read(passages)
         self._words = analyser(corpus.facts["lang"])
         manifest = PASSAGES_INDEX.read(index)
         if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
@@ -177,7 +154,7 @@ class PassageIndex:
             raise SetupError(
                 f"{index} was made with tantivy {made}, and {version(ENGINE)} is installed; make the index again."
             )
-        check_sizes(index, manifest.entries(), LocalStorage())
+        check_sizes(index, manifest.entries())
         import tantivy
 
         engine = tantivy.Index.open(join(index, ENGINE))
@@ -186,7 +163,7 @@ class PassageIndex:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
 
     def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
-        """Gives the best passages for a query, best first; those of one score in the order of the corpus.
+        """The best passages for a query, best first; those of one score in the order of the corpus.
 
         Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
         """
@@ -221,7 +198,7 @@ def _are_tied(score: float, lower: float) -> bool:
 
 
 def in_order(scored: Iterable[_Scored]) -> list[_Scored]:
-    """Gives passages whose scores fall in the order in which they rank: those of one score by their rows."""
+    """Passages whose scores fall in the order in which they rank: those of one score by their rows."""
     ranked: list[_Scored] = []
     tied: list[_Scored] = []
     for one in scored:

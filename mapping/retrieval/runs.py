@@ -13,14 +13,19 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage
-from mapping.contexts.negatives import NameFinder
-from mapping.contexts.ranked import RankedPassage, Reject
-from mapping.contexts.records import hard_negatives
+from mapping.contexts.export import NameFinder, hard_negatives
+from mapping.contexts.gold import RankedPassage, Reject
 from mapping.passages.forms import json_line
 from mapping.retrieval.index import Hit
-from mapping.sources.reading.fields import Json, digits_or_text, objects_at, text_at
-from mapping.sources.reading.files_in import RawRecord, iter_lines
+from mapping.sources.raw_records import (
+    Json,
+    RawRecord,
+    digits_or_text,
+    iter_lines,
+    objects_at,
+    optional_objects,
+    text_at,
+)
 
 RUN_NAME = "kbsource"
 _ENTITY_MARKS = re.compile(r"\[(?:START|END)_ENT\]")
@@ -30,31 +35,19 @@ _TREC_COLUMNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked.
-
-    Attributes:
-        query_id: of the record.
-        text: its input, without the marks around an entity.
-        answers: its gold answers; none where they are not given.
-        pages: ids of the pages of its gold provenance.
-    """
+    """What is asked."""
 
     query_id: str
-    text: str
-    answers: tuple[str, ...] = ()
-    pages: frozenset[str] = frozenset()
+    text: str  # its input, without the marks around an entity
+    answers: tuple[str, ...] = ()  # its gold answers; none where they are not given
+    pages: frozenset[str] = frozenset()  # ids of the pages of its gold provenance
 
 
 class RankedDocument(NamedTuple):
-    """A document of a run.
+    """A document of a run."""
 
-    Attributes:
-        document: id of a passage or of a page.
-        score: as the system gave it; without one, 1 over the rank.
-    """
-
-    document: str
-    score: float
+    document: str  # id of a passage or of a page
+    score: float  # as the system gave it; without one, 1 over the rank
 
 
 class _RunLine(NamedTuple):
@@ -65,13 +58,9 @@ class _RunLine(NamedTuple):
 
 
 def query_of(record: Json) -> Query:
-    """Gives what a record of KILT's form asks.
-
-    Raises:
-        RecordError: ``missing_field`` or ``wrong_type``.
-    """
-    outputs = objects_at(record, "output") if "output" in record else []
-    spans = [span for output in outputs for span in _provenance(output)]
+    """What a record of KILT's form asks; raises RecordError: ``missing_field`` or ``wrong_type``."""
+    outputs = optional_objects(record, "output")
+    spans = [span for output in outputs for span in optional_objects(output, "provenance")]
     return Query(
         digits_or_text(record, "id"),
         " ".join(_ENTITY_MARKS.sub(" ", text_at(record, "input")).split()),
@@ -80,14 +69,10 @@ def query_of(record: Json) -> Query:
     )
 
 
-def read_queries(path: str, storage: Storage) -> dict[str, str]:
-    """Gives what the records of a file ask, by id.
-
-    Raises:
-        SetupError: a record has no id or no input, or there is none.
-    """
+def read_queries(path: str) -> dict[str, str]:
+    """What the records of a file ask, by id; raises SetupError: a record has no id or no input, or there is none."""
     queries: dict[str, str] = {}
-    for raw in iter_lines(storage, path):
+    for raw in iter_lines(path):
         try:
             query = query_of(raw.parse())
         except RecordError as error:
@@ -99,7 +84,7 @@ def read_queries(path: str, storage: Storage) -> dict[str, str]:
 
 
 def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
-    """Gives passages as a prediction of KILT's form."""
+    """Passages as a prediction of KILT's form."""
     provenance = [
         {
             "wikipedia_id": str(hit.page_id),
@@ -114,7 +99,7 @@ def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
 
 
 def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:
-    """Gives passages as a retriever is trained with them: those of gold pages, and the best ones that are of none and
+    """Passages as a retriever is trained with them: those of gold pages, and the best ones that are of none and
     name no answer.
 
     Raises:
@@ -140,7 +125,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
 
 
 def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
-    """Gives a query's documents, best first, as lines of a run; each document once.
+    """A query's documents, best first, as lines of a run; each document once.
 
     Raises:
         RecordError: ``wrong_type`` for an id with white space in it, which the form has no place for.
@@ -158,12 +143,12 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
 
 
 def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
-    """Gives id and documents of a prediction, best first: passages where it names them, else pages.
+    """Id and documents of a prediction, best first: passages where it names them, else pages.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
-    spans = [one for output in objects_at(record, "output") for one in _provenance(output)]
+    spans = [one for output in objects_at(record, "output") for one in optional_objects(output, "provenance")]
     name = "passage_id" if spans and all("passage_id" in span for span in spans) else "wikipedia_id"
     found = [
         RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
@@ -180,7 +165,7 @@ def _run_line(raw: RawRecord) -> _RunLine:
 
 
 def found_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
-    """Gives documents of a run, best first, as a prediction of KILT's form.
+    """Documents of a run, best first, as a prediction of KILT's form.
 
     Raises:
         RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
@@ -195,10 +180,6 @@ def found_line(query_id: str, found: Iterable[RankedDocument], text: str | None)
     return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
 
 
-def _provenance(output: Json) -> list[Json]:
-    return objects_at(output, "provenance") if "provenance" in output else []
-
-
 def _score(value: Any) -> float:
     try:
         return float(value)
@@ -207,7 +188,7 @@ def _score(value: Any) -> float:
 
 
 def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Json], bytes]) -> Iterator[bytes]:
-    """Gives what records become, one after the other; those that cannot be used are told and left out."""
+    """What records become, one after the other; those that cannot be used are told and left out."""
     seen: set[str] = set()
     for raw in raws:
         try:
@@ -221,12 +202,9 @@ def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[J
 
 
 def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[str, str]) -> Iterator[bytes]:
-    """Gives a run of TREC as predictions of KILT, query by query.
+    """A run of TREC, in which the lines of a query stand together, as predictions of KILT, query by query.
 
-    Args:
-        raws: lines of the run; those of a query stand together.
-        reject: told of lines that cannot be used.
-        texts: what is asked, by query; empty where that is not known.
+    ``texts`` are what is asked, by query; empty where that is not known.
     """
     seen: set[str] = set()
     for query_id, lines in groupby(_run_lines(raws, reject), key=lambda line: line.query_id):

@@ -40,7 +40,7 @@ class TokenSpan(NamedTuple):
 
 
 def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
-    """Gives BLEU of an evidence against a span as sacrebleu works it out, 0.0 to 1.0; 0.0 where either is empty.
+    """BLEU of an evidence against a span as sacrebleu works it out, 0.0 to 1.0; 0.0 where either is empty.
 
     N-grams count up to min(4, tokens of the evidence).
 
@@ -70,7 +70,7 @@ def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
 
 
 def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:
-    """Gives the span of the page with the highest BLEU; None where page and evidence share no token.
+    """The span of the page with the highest BLEU; None where page and evidence share no token.
 
     Of equal scores the shortest span in tokens, then the earliest place in search order, then the earliest start.
     Where every score is zero, the best span under the longest order of n-grams that page and evidence share.
@@ -91,7 +91,7 @@ def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int
 
 
 def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int) -> list[tuple[int, WindowUnit]]:
-    """Gives the places whose spans share an n-gram of that order, with how often they do, most often first."""
+    """The places whose spans share an n-gram of that order, with how often they do, most often first."""
     n_shared: Counter[int] = Counter()
     reach = page.reach(max_elements)
     distinct = {tuple(ids[start : start + order]) for start in range(len(ids) - order + 1)}

@@ -1,110 +1,233 @@
-"""A page searched for evidence: what became of each."""
+"""Evidence text -> where it stands in a page: as it is, else as the same words, else where BLEU is highest."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from kbsource.kilt_names import LEAD
-from kbsource.records import Page
-from mapping.records import Alignment, Span
-from mapping.search.best_span import align_evidence, matched_text, outcome, section_of
-from mapping.search.normalise import is_void
-from mapping.search.numbering import Numbering, numbered_elements
-from mapping.search.resolve import Resolved
+from msgspec.structs import astuple, replace
+
+from kbsource.errors import RecordError
+from kbsource.kilt import LEAD, section_name
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Element, Page
+from mapping.records import SCORED, Alignment, PageKey, Span
+from mapping.search.bleu import best_span, bleu
+from mapping.search.numbering import Numbering, numbered_elements, place_of
+from mapping.search.resolve import Resolver, suggest_titles
+from mapping.search.text import is_void
 from mapping.search.tokenised_page import TokenisedPage
-from mapping.search.tokens import Tokeniser
+from mapping.search.tokens import Tokeniser, is_word_boundary
+
+_TOLERANCE = 1e-9
 
 
-class SearchOptions(NamedTuple):
-    """How a page is searched.
+def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1) -> Span | None:
+    """The span of the page that matches the evidence best; None where there is no place to name.
 
-    Attributes:
-        threshold: lowest score of a near match.
-        max_elements: elements of the body that a span may cross.
-        numbering: only elements that have a paragraph in it are searched, for no other span can be written.
-        places_nothing: an evidence of no text at all stands before the page's first character and scores 1.0, as the
-            matcher of the authors' code has it; else it stands nowhere.
+    Three passes, each over body, headings and title in this order, the earliest place first:
+
+    1. ``exact``: the evidence as a substring, letter case and all, that cuts no word. Score 1.0.
+    2. ``normalised``: the same normal forms of tokens in the same order. Score 1.0.
+    3. ``bleu``: the span with the highest BLEU, see ``mapping.search.bleu.best_span``. The score is sacrebleu's of the
+       slice of text, and 0.0 where the page shares no n-gram of order min(4, tokens) with the evidence; the span then
+       is the likeliest place.
+
+    White space around the evidence does not count. ``max_elements`` consecutive elements of the body may be crossed by
+    passes 2 and 3. None stands for an evidence without a token (empty, blank, punctuation alone) and for a page that
+    shares no token with it.
+
+    Raises:
+        RecordError: ``self_check``: the score of the slice of text is not what the search found. The offsets are
+            true by construction, so this means a defect, not a bad record.
+
+    Source: the rules in place of the released matcher of KILT, whose substring tests cut words and shift offsets.
     """
+    evidence = evidence.strip()
+    forms = page.tokeniser.forms(evidence)
+    if not forms:
+        return None
+    span = _exact(evidence, page) or _by_tokens(forms, page, max_elements)
+    return None if span is None else _scored(span, forms, page)
 
-    threshold: float
+
+def matched_text(span: Span, elements: Sequence[Element]) -> str:
+    """The text of a span of a page; elements that it crosses are parted by a newline."""
+    texts = [element.text for element in elements[span.start_element : span.end_element + 1]]
+    texts[-1] = texts[-1][: span.end_char]
+    texts[0] = texts[0][span.start_char :]
+    return "\n".join(texts)
+
+
+def _exact(evidence: str, page: TokenisedPage) -> Span | None:
+    for number in page.order:
+        text = page.elements[number].text
+        start = text.find(evidence)
+        while start >= 0:
+            end = start + len(evidence)
+            if is_word_boundary(text, start) and is_word_boundary(text, end):
+                return Span(number, start, number, end, 1.0, "exact")
+            start = text.find(evidence, start + 1)
+    return None
+
+
+def _by_tokens(forms: list[str], page: TokenisedPage, max_elements: int) -> Span | None:
+    first = page.find(page.ids_of(forms), max_elements=max_elements)
+    if first is not None:
+        return Span(*page.locate(first, first + len(forms)), 1.0, "normalised")
+    best = best_span(page, forms, max_elements=max_elements)
+    if best is None:
+        return None
+    return Span(*page.locate(best.first, best.end), best.score, "bleu")
+
+
+def _scored(span: Span, forms: list[str], page: TokenisedPage) -> Span:
+    """The span with the score of its slice of text in place of the search's own."""
+    text = matched_text(span, page.elements)
+    found = page.tokeniser.forms(text)
+    score = 1.0 if found == forms else bleu(forms, found)
+    if abs(score - span.score) > _TOLERANCE:
+        raise RecordError("self_check", f"found score {span.score!r}, the slice has {score!r}: {text[:200]!r}")
+    return replace(span, score=score)
+
+
+class SearchSettings(NamedTuple):
+    """How pages are searched for the evidences of a dataset."""
+
     max_elements: int = 1
-    numbering: Numbering = "elements"
+    """Elements of the body that a span may cross."""
+    numbering: Numbering = "kilt"
+    """Only elements that have a paragraph in it are searched, for no other span can be written."""
     places_nothing: bool = False
+    """An evidence of no text at all stands before the page's first character and scores 1.0, as the matcher of the
+    authors' code has it; else it stands nowhere."""
+    accept_fuzzy: float | None = None
+    """Lowest likeness, 0 to 100, of a title that is taken for a missing one; None for never."""
+    rescue_sentences: int = 0
+    """Sentences of the page that a model may be asked about where the words of a span differ."""
 
 
 def is_blank(text: str) -> bool:
-    """Says whether a text has nothing that could be looked for: white space and punctuation alone."""
+    """Whether a text has nothing that could be looked for: white space and punctuation alone."""
     return all(char.isspace() or is_void(char) for char in text)
 
 
 class PageSearch:
     """One page, searched for any number of evidences; it is tokenised for the first that needs it."""
 
-    def __init__(self, page: Page, tokeniser: Tokeniser, options: SearchOptions) -> None:
-        self._page = page
+    def __init__(self, page: Page, tokeniser: Tokeniser, settings: SearchSettings) -> None:
+        self.page = page
         self._tokeniser = tokeniser
-        self._options = options
-        self._tokenised: TokenisedPage | None = None
+        self._settings = settings
 
-    def locate(self, found: Resolved, text: str | None) -> Alignment:
-        """Gives what became of an evidence.
+    @cached_property
+    def elements(self) -> dict[int, tuple[int, int]]:
+        """What is searched of the page, see ``numbered_elements``."""
+        return numbered_elements(self.page, self._settings.numbering)
 
-        Args:
-            found: how the page was found.
-            text: of the evidence; None where only the page is wanted.
+    @cached_property
+    def _searched(self) -> list[Element]:
+        return [
+            element if number in self.elements else replace(element, text="")
+            for number, element in enumerate(self.page.elements)
+        ]
+
+    @cached_property
+    def _tokenised(self) -> TokenisedPage:
+        return TokenisedPage(self._searched, self._tokeniser)
+
+    def locate(self, wanted: Alignment) -> Alignment:
+        """What became of an evidence of the page: ``exact``, ``scored`` with the best span there is, or why it was not
+        looked for.
 
         Raises:
             RecordError: ``self_check``, see ``align_evidence``.
         """
-        if self._page.is_disambiguation:
-            return without_span("page_ambiguous", found)
+        text = wanted.evidence_text
+        if self.page.is_disambiguation:
+            return replace(wanted, outcome="page_ambiguous")
         if text is None:
-            return without_span("page_only", found)
-        if not text and self._options.places_nothing:
-            return _before_the_title(found)
+            return replace(wanted, outcome="page_only")
+        if not text and self._settings.places_nothing:
+            span = Span(0, 0, 0, 0, 1.0, "exact")
+            return replace(
+                wanted, outcome="exact", section=LEAD, span=span, text="", place=place_of(span, self.elements)
+            )
         if is_blank(text):
-            return without_span("empty_evidence", found)
-        if self._tokenised is None:
-            self._tokenised = _tokenised(self._page, self._tokeniser, self._options.numbering)
-        return _located(text, found, self._tokenised, self._options)
+            return replace(wanted, outcome="empty_evidence")
+        found = align_evidence(text, self._tokenised, max_elements=self._settings.max_elements)
+        if found is None:
+            return replace(wanted, outcome=SCORED)
+        return replace(wanted, outcome=SCORED if found.match == "bleu" else "exact", **self.standing(found))
+
+    def standing(self, span: Span) -> dict[str, Any]:
+        """The columns of ``Alignment`` that say where a span stands."""
+        return {
+            "section": section_name(self.page.elements[span.start_element].section),
+            "span": span,
+            "text": matched_text(span, self._searched),
+            "place": place_of(span, self.elements),
+        }
+
+    def score(self, evidence: str, text: str) -> float:
+        """BLEU of an evidence against a text of the page."""
+        return bleu(self._tokeniser.forms(evidence), self._tokeniser.forms(text))
 
 
-def locate_nowhere(found: Resolved, text: str | None) -> Alignment:
-    """Gives what became of an evidence whose page was not found."""
-    names_nothing = found.asked == "" and text is not None and is_blank(text)
-    return without_span("empty_evidence" if names_nothing else "page_missing", found)
+def locate_nowhere(wanted: Alignment) -> Alignment:
+    """What became of an evidence whose page was not found."""
+    text = wanted.evidence_text
+    names_nothing = wanted.asked == "" and text is not None and is_blank(text)
+    return replace(wanted, outcome="empty_evidence" if names_nothing else "page_missing")
 
 
-def without_span(kind: str, found: Resolved) -> Alignment:
-    """Gives an outcome that names no place."""
-    return Alignment(kind, found.page_id, found.title, found.found_by, found.hops, None, None, None)
+class Locator:
+    """Finds pages and spans; ``open`` gives one. A context: the files are closed when it ends.
 
+    Many evidences of one page are best asked for one after the other: the last page is kept.
+    """
 
-def _before_the_title(found: Resolved) -> Alignment:
-    span = Span(0, 0, 0, 0, 1.0, "exact")
-    return Alignment("exact", found.page_id, found.title, found.found_by, found.hops, LEAD, span, "")
+    def __init__(self, source: KnowledgeSource, resolver: Resolver, settings: SearchSettings) -> None:
+        self._source = source
+        self._resolver = resolver
+        self._settings = settings
+        self._tokeniser = Tokeniser(source.site.lang)
+        self._last: PageSearch | None = None
 
+    @classmethod
+    def open(
+        cls,
+        release: str,
+        *,
+        max_elements: int = 1,
+        numbering: Numbering = "elements",
+        moves: Mapping[str, str] | None = None,
+    ) -> Locator:
+        """Opens a release; raises SetupError: the folder holds no finished release."""
+        resolver = Resolver.open(release, moves=moves)
+        return cls(KnowledgeSource.open(release), resolver, SearchSettings(max_elements, numbering))
 
-def _tokenised(page: Page, tokeniser: Tokeniser, numbering: Numbering) -> TokenisedPage:
-    numbered = numbered_elements(page, numbering)
-    elements = [
-        element if number in numbered else element._replace(text="") for number, element in enumerate(page.elements)
-    ]
-    return TokenisedPage(elements, tokeniser)
+    def __enter__(self) -> Locator:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
 
-def _located(text: str, found: Resolved, page: TokenisedPage, options: SearchOptions) -> Alignment:
-    span = align_evidence(text, page, max_elements=options.max_elements)
-    kind = outcome(span, threshold=options.threshold)
-    if span is None:
-        return without_span(kind, found)
-    return Alignment(
-        kind,
-        found.page_id,
-        found.title,
-        found.found_by,
-        found.hops,
-        section_of(span, page),
-        span,
-        matched_text(span, page),
-    )
+    def locate(self, key: PageKey, evidence: str | None) -> Alignment:
+        """Where an evidence stands in the numbering, None for the page alone, before a threshold decides; missing
+        titles come with similar ones."""
+        found = self._resolver.resolve(key)
+        wanted = Alignment(key, evidence, **found._asdict())
+        if found.page_id is None:
+            similar = suggest_titles([found.asked], self._resolver.index) if found.asked else {}
+            return replace(locate_nowhere(wanted), suggestions=similar.get(found.asked or "", ()))
+        if self._last is None or self._last.page.page_id != found.page_id:
+            page = self._source.by_id(found.page_id)
+            assert page is not None  # the resolver gives pages of the release only
+            self._last = PageSearch(page, self._tokeniser, self._settings)
+        located = self._last.locate(wanted)
+        if located.span is None or located.place is None:
+            return located
+        start, start_char, end, end_char = astuple(located.place)
+        return replace(located, span=Span(start, start_char, end, end_char, located.span.score, located.span.match))

@@ -1,41 +1,44 @@
-"""A page as a dataset names it (title, address, page id, Wikidata item) -> the page of a release."""
+"""A page as a dataset names it (title, address, page id, Wikidata item) -> the page of a release, or titles like it.
+
+A title that is missing is compared with every title, block by block: RapidFuzz does ten million pairs a second on a
+core, which is sooner than likely ones are found. One pass over the index serves all missing titles at once.
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from kbsource.errors import SetupError
-from kbsource.files import Storage, storage_or_local
-from kbsource.index.title_index import TitleIndex
+from kbsource.files import Folder
+from kbsource.index.title_index import ARTICLE, TitleIndex
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.site import Site
-from kbsource.titles import normalise_title
-from kbsource.urls import UrlParser
-from mapping.records import PageKey
+from kbsource.titles import UrlParser, normalise_title
+from mapping.records import PageKey, Suggestion
 
 _CACHED_TITLES = 1 << 12
 
 
 class Resolved(NamedTuple):
-    """Where a key leads.
+    """Where a key leads."""
 
-    Attributes:
-        page_id, title: the page; None when the release has none.
-        found_by: ``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None when it was
-            not found.
-        hops: redirects followed.
-        asked: title that similar ones can be looked up for when the page is missing, in normal form; None where the
-            key holds none.
-    """
-
+    # the page; None when the release has none
     page_id: int | None
     title: str | None
     found_by: str | None
-    hops: int
+    """``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None when it was not
+    found."""
+    hops: int  # redirects followed
     asked: str | None
+    """Title that similar ones can be looked up for when the page is missing, in normal form; None where the key holds
+    none."""
 
 
 class Resolver:
@@ -49,13 +52,7 @@ class Resolver:
     def __init__(
         self, site: Site, *, index: TitleIndex, locations: Locations, moves: Mapping[str, str] | None = None
     ) -> None:
-        """Makes a resolver.
-
-        Args:
-            site: facts of the wiki.
-            index, locations: of the release.
-            moves: table of known moves, old title -> new title or page id, from ``read_moves``.
-        """
+        """``moves`` is the table of known moves, old title -> new title or page id, from ``read_moves``."""
         self._site = site
         self._parse_url = UrlParser(site).parse
         self._index = index
@@ -63,20 +60,10 @@ class Resolver:
         self._moves = {normalise_title(old, site): new for old, new in (moves or {}).items()}
 
     @classmethod
-    def open(cls, release: str, *, moves: Mapping[str, str] | None = None, storage: Storage | None = None) -> Resolver:
-        """Opens the index of a release.
-
-        Args:
-            release: its folder.
-            moves: as for ``Resolver``.
-            storage: of the folder; None for the local file system.
-
-        Raises:
-            SetupError: the folder holds no finished release, or is remote and without a storage.
-        """
-        storage = storage_or_local(release, storage)
-        manifest = PAGES_RELEASE.read(release, storage)
-        folder = index_folder(release, manifest, storage)
+    def open(cls, release: str, *, moves: Mapping[str, str] | None = None) -> Resolver:
+        """Opens the index of a release; raises SetupError: the folder holds no finished release."""
+        manifest = PAGES_RELEASE.read(release)
+        folder = index_folder(release, manifest)
         index = TitleIndex.open(folder, cache_size=_CACHED_TITLES)
         return cls(manifest.site, index=index, locations=Locations(folder), moves=moves)
 
@@ -86,19 +73,14 @@ class Resolver:
         return self._index
 
     def location(self, page_id: int) -> tuple[int, int]:
-        """Gives shard and row of a page that was found."""
+        """Shard and row of a page that was found."""
         found = self._locations.page(page_id)
         if found is None:
             raise KeyError(page_id)
         return found
 
     def resolve(self, key: PageKey, *, fallback: PageKey | None = None) -> Resolved:
-        """Gives where a key leads.
-
-        Args:
-            key: as the dataset has it.
-            fallback: another name of the same page, tried when the first leads nowhere.
-        """
+        """Where a key leads; ``fallback`` is another name of the page, tried when the first leads nowhere."""
         found = self._by_key(key)
         if found.page_id is None and fallback is not None:
             other = self._by_key(fallback)
@@ -106,7 +88,7 @@ class Resolver:
         return found
 
     def resolve_similar(self, title: str) -> Resolved:
-        """Gives where a title leads that was chosen for its likeness."""
+        """Where a title leads that was chosen for its likeness."""
         found = self._by_title(title)
         return found if found.page_id is None else found._replace(found_by="fuzzy")
 
@@ -170,7 +152,7 @@ class Resolver:
         return Resolved(page_id, self._index.article_title(page_id), found_by, 0, None)
 
 
-def read_moves(path: str, storage: Storage) -> dict[str, str]:
+def read_moves(path: str) -> dict[str, str]:
     """Reads a table of known moves: a line each, old title, tab, new title or page id.
 
     Blank lines are skipped. A number is a title where there is one of that name (``1984``), else a page id.
@@ -178,9 +160,9 @@ def read_moves(path: str, storage: Storage) -> dict[str, str]:
     Raises:
         SetupError: there is no such file, or a line is not of that form, or an old title comes twice.
     """
-    if not storage.exists(path):
+    if not Folder.of(path).exists():
         raise SetupError(f"{path} does not exist; check the path given with --title-map.")
-    with storage.open_read(path) as file:
+    with Folder.of(path).open() as file:
         try:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
@@ -196,3 +178,96 @@ def read_moves(path: str, storage: Storage) -> dict[str, str]:
             raise SetupError(f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in a line before; keep one.")
         moves[old] = new
     return moves
+
+
+N_SUGGESTIONS = 5
+MIN_SCORE = 60.0
+"""Below this, on a scale of 0 to 100, titles have nothing to do with each other."""
+QUERIES_AT_ONCE = 1_000
+"""Missing titles served by one pass."""
+BLOCK = (64, 1 << 14)
+"""Missing titles and titles that are compared at a time: 8 MB of scores."""
+
+
+def suggest_titles(
+    missing: Iterable[str], index: TitleIndex, *, n_suggestions: int = N_SUGGESTIONS, min_score: float = MIN_SCORE
+) -> dict[str, tuple[Suggestion, ...]]:
+    """For missing titles, in normal form, the most similar ones that lead to an article, with scores from 0 to 100.
+
+    Best first, equal scores by title. Of several titles of one article only the best is given. A title without any
+    is left out of the answer.
+    """
+    wanted = sorted(set(missing))
+    found: dict[str, tuple[Suggestion, ...]] = {}
+    for first in range(0, len(wanted), QUERIES_AT_ONCE):
+        found.update(_suggest(wanted[first : first + QUERIES_AT_ONCE], index, n_suggestions, min_score))
+    return found
+
+
+def _suggest(
+    titles: list[str], index: TitleIndex, n_suggestions: int, min_score: float
+) -> Iterator[tuple[str, tuple[Suggestion, ...]]]:
+    """Makes one pass over the index and gives the suggestions of each title that has any."""
+    n_queries, n_titles = BLOCK
+    queries = _forms(titles)
+    best: list[dict[int, tuple[float, str]]] = [{} for _ in titles]
+    for batch in index.title_batches():
+        final_rows, status = batch["final_row"].to_numpy(), batch["status"].to_numpy()
+        leads = (status == ARTICLE) | (final_rows >= 0)
+        others, articles = batch["title"].filter(pa.array(leads)), final_rows[leads]
+        for start in range(0, len(others), n_titles):
+            block = others.slice(start, n_titles).to_pylist()
+            forms = _forms(block)
+            for first in range(0, len(titles), n_queries):
+                some = slice(first, first + n_queries)
+                scores = _scores([form[some] for form in queries], forms, min_score)
+                for found, row in zip(best[some], scores, strict=True):
+                    _add(found, row, block, articles[start:], n_suggestions, min_score)
+    for title, query, found in zip(titles, queries[0], best, strict=True):
+        if query and found:
+            yield title, tuple(Suggestion(other, round(score, 1)) for score, other in _ranked(found)[:n_suggestions])
+
+
+def _forms(titles: list[str]) -> tuple[list[str], list[str]]:
+    """What is compared of titles: their characters, and their words in order of the alphabet."""
+    from rapidfuzz import utils
+
+    plain = [utils.default_process(title) for title in titles]
+    return plain, [" ".join(sorted(form.split())) for form in plain]
+
+
+def _scores(queries: list[list[str]], titles: tuple[list[str], list[str]], min_score: float) -> npt.NDArray[np.float64]:
+    """The similarity of missing titles and titles, one row a missing one; 0 below ``min_score``."""
+    from rapidfuzz import fuzz, process
+
+    plain, by_words = (
+        process.cdist(some, others, scorer=fuzz.ratio, score_cutoff=min_score, dtype=np.float64)
+        for some, others in zip(queries, titles, strict=True)
+    )
+    scores: npt.NDArray[np.float64] = np.maximum(plain, by_words)
+    return scores
+
+
+def _add(
+    found: dict[int, tuple[float, str]],
+    scores: npt.NDArray[np.float64],
+    titles: list[str],
+    articles: npt.NDArray[np.int64],
+    n_best: int,
+    min_score: float,
+) -> None:
+    """Adds the titles of a block to the best of a missing one, by article."""
+    lowest = _ranked(found)[n_best - 1][0] if len(found) >= n_best else min_score
+    for place in np.flatnonzero(scores >= lowest).tolist():
+        article, candidate = int(articles[place]), (float(scores[place]), titles[place])
+        found[article] = min(found.get(article, candidate), candidate, key=_rank)
+    for article in sorted(found, key=lambda article: _rank(found[article]))[n_best:]:
+        del found[article]  # never among the best, unless by a title that is yet to come
+
+
+def _ranked(found: dict[int, tuple[float, str]]) -> list[tuple[float, str]]:
+    return sorted(found.values(), key=_rank)
+
+
+def _rank(scored: tuple[float, str]) -> tuple[float, str]:
+    return -scored[0], scored[1]

@@ -49,16 +49,16 @@ class TokenisedPage:
         self._reaches: dict[int, list[int]] = {1: self.bounds[1:]}
 
     def ids_of(self, forms: Sequence[str]) -> list[int]:
-        """Gives the page's ids of normal forms; -1 for those that it does not hold."""
+        """The page's ids of normal forms; -1 for those that it does not hold."""
         number_of: Callable[[str, int], int] = self.vocabulary.get
         return [number_of(form, -1) for form in forms]
 
     def place_of(self, token: int) -> int:
-        """Gives the place that a token is of."""
+        """The place that a token is of."""
         return bisect_right(self.bounds, token) - 1
 
     def reach(self, max_elements: int) -> list[int]:
-        """Gives for each place where the tokens end that a span from there can hold.
+        """For each place where the tokens end that a span from there can hold.
 
         A span crosses into the next element of the body if that is the next element of the page, up to
         ``max_elements`` elements; headings and the title stand alone.
@@ -79,7 +79,7 @@ class TokenisedPage:
         return last
 
     def find(self, ids: Sequence[int], *, max_elements: int = 1) -> int | None:
-        """Gives the first index in ``ids`` where a sequence of ids stands; None where it does not."""
+        """The first index in ``ids`` where a sequence of ids stands; None where it does not."""
         reach = self.reach(max_elements)
         found = (
             position for position in self.occurrences(ids) if position + len(ids) <= reach[self.place_of(position)]
@@ -87,7 +87,7 @@ class TokenisedPage:
         return next(found, None)
 
     def occurrences(self, ids: Sequence[int]) -> list[int]:
-        """Gives all indices where a sequence of ids stands, ascending, ends of elements not regarded."""
+        """All indices where a sequence of ids stands, ascending, ends of elements not regarded."""
         found: list[int] = []
         if not ids or min(ids) < 0:
             return found

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from mapping.search.normalise import is_void, normal_form, on_the_line
+from mapping.search.text import is_void, normal_form, on_the_line
 
 # Languages whose spaCy class does not work by rules or asks for a package of its own (checked with spaCy 3.8), and
 # Wikipedia's codes that spaCy knows under another name.
@@ -106,7 +106,7 @@ def _is_unspaced(char: str) -> bool:
 
 
 def is_word_boundary(text: str, position: int) -> bool:
-    """Says whether nothing of a word stands on at least one side: no match that is cut there cuts a word.
+    """Whether nothing of a word stands on at least one side: no match that is cut there cuts a word.
 
     Letters, digits, marks and ``_`` are of words. In scripts without spaces every letter ends a word.
     """
@@ -142,7 +142,7 @@ class _Split(NamedTuple):
 
 
 def tokeniser_name(lang: str) -> str:
-    """Gives the name that the tokeniser of a language has, without making it."""
+    """The name that the tokeniser of a language has, without making it."""
     return f"spacy {version('spacy')} {_spacy_lang(lang)}"
 
 
@@ -166,12 +166,12 @@ class Tokeniser:
         self._rules = _renewed(spacy.blank(self._lang).tokenizer)
 
     def forms(self, text: str) -> list[str]:
-        """Gives the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
+        """The normal forms of the text's tokens, in order. Much faster than ``tokens``."""
         self._forget()
         return [form for chunk in text.split() for form in self._chunks[chunk]]
 
     def count(self, text: str) -> int:
-        """Gives the number of tokens that spaCy finds, marks by themselves counted too; letters of scripts without
+        """The number of tokens that spaCy finds, marks by themselves counted too; letters of scripts without
         spaces one by one."""
         self._forget()
         n_tokens = 0
@@ -195,7 +195,7 @@ class Tokeniser:
             self._n_asked = 0
 
     def tokens(self, text: str) -> list[Token]:
-        """Gives the text's tokens in order; those of punctuation alone are left out."""
+        """The text's tokens in order; those of punctuation alone are left out."""
         found: list[Token] = []
         for chunk in _CHUNK.finditer(text):
             found += self._chunk_tokens(chunk)
@@ -264,7 +264,7 @@ class Tokeniser:
         return known
 
     def _is_stable(self, core: str, parts: list[tuple[int, int, str]]) -> bool:
-        """Says whether the core without its first and without its last token is split the same way alone.
+        """Whether the core without its first and without its last token is split the same way alone.
 
         What is accepted there is stable by the same test, so by induction every run of its tokens is.
         """
@@ -315,7 +315,7 @@ def _spacy_lang(lang: str) -> str:
 
 
 def _renewed(rules: Any) -> Any:
-    """Gives a tokenizer of the same rules whose store of strings is empty.
+    """A tokenizer of the same rules whose store of strings is empty.
 
     The new store does not work out shapes, prefixes and other facts about words either, which take half of the time
     and which splitting does not use.

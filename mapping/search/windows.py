@@ -57,15 +57,15 @@ class Grams:
                 self.limits[node] += 1
 
     def score(self, product: int, n_span: int) -> float:
-        """Gives BLEU of a span of that many tokens and that product of shared n-grams over all orders."""
+        """BLEU of a span of that many tokens and that product of shared n-grams over all orders."""
         return math.exp(min(0.0, 1 - n_span / self.n_tokens)) * self.root(product)
 
     def root(self, product: int) -> float:
-        """Gives the score without the penalty."""
+        """The score without the penalty."""
         return float((product / self._n_possible) ** self._root)
 
     def longest(self, product: int, score: float) -> int:
-        """Gives how many tokens a span of that product can have and still reach the score, rounding aside."""
+        """How many tokens a span of that product can have and still reach the score, rounding aside."""
         return int(self.n_tokens * (1 + math.log(self.root(product) / score)) + 1e-6)
 
 
@@ -114,7 +114,7 @@ class Hits:
         return math.prod(shared)
 
     def slide(self, n_window: int, grams: Grams) -> list[int]:
-        """Gives for each start the product of the window of that many tokens, cut at the end of the unit."""
+        """For each start the product of the window of that many tokens, cut at the end of the unit."""
         positions, from_here, to_here = self.positions, self.from_here, self.to_here
         room, shared, lengths = grams.limits.copy(), [0] * grams.order, grams.lengths
         n_hits, end, products, changed, product = len(positions), 0, [], True, 0

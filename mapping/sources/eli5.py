@@ -6,113 +6,78 @@ Source: Fan et al. 2019, "ELI5: Long Form Question Answering"; the dumps with ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage
-from kbsource.records import BadRecord
+from kbsource.files import Folder, base_name
 from mapping.records import Example, Output
-from mapping.sources.forms.campaign import CAMPAIGN, CampaignFindings, check_campaign, findings, keep_campaign
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names
-from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
-from mapping.sources.reading.fields import Json, is_integer, list_at, object_at, text_at
-from mapping.sources.reading.files_in import RawRecord, check_shape
-from mapping.sources.reading.labels import iter_labels
-from mapping.sources.reading.parquet_in import is_parquet, iter_parquet
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.campaign import CampaignSource, findings
+from mapping.sources.examples import ExclusionError, Origin
+from mapping.sources.raw_records import Json, RawRecord, is_integer, iter_records, list_at, object_at, text_at
+from mapping.sources.source import ANSWERS_STAY, Averages, Ownership, Published, SourceOptions, by_split
 
-Annotations = Callable[[str], CampaignFindings | None]
-"""Id of a question -> what annotators found for it, None for one that they were not shown."""
-
-_FIELDS = ("q_id", "title", "answers")
+_MAGIC = b"PAR1"
+_ROWS_AT_ONCE = 256
+_BUFFER_BYTES = 1 << 20
 
 
-class Eli5(Source[SourceOptions]):
-    """Reads the dumps: JSON lines, a JSON array or Parquet. References are the files of an annotation campaign.
+class Eli5(CampaignSource[SourceOptions]):
+    """The dumps: JSON lines, a JSON array or Parquet.
 
     Train has the answers alone. Dev and test have the questions that were annotated, with the passages that were
     accepted behind the answers; without a campaign they have every question, with the answers alone.
     """
 
     name = "eli5"
-    options = SourceOptions
-    references = CAMPAIGN
+    summary = "ELI5: questions to a forum, with long answers"
+    form = "ELI5 as JSON lines, a JSON array or Parquet, with q_id, title and answers (text and score)"
+    keys, answer_keys = frozenset({"q_id", "title"}), frozenset({"answers"})
+    train_has = "answers alone: a campaign"
+    options_type = SourceOptions
+    # Provenance is what annotators chose; train has none at all, nor have dev and test without a campaign.
+    policies = by_split(
+        replace(ANSWERS_STAY, keeps_bare=True, highlights="offsets"),
+        train=replace(ANSWERS_STAY, needs_provenance=False),
+    )
+    metric = "rougel"
+    published = Published({"train": 272_634, "dev": 1_507, "test": 600}, Averages(1, 1.21, 1.18, 4.69))
+    ownership = Ownership("ELI5", "the authors of the posts on Reddit", "https://facebookresearch.github.io/ELI5/")
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in inputs.records:
-            check_shape(
-                path,
-                _records(storage, path),
-                lambda record: {"q_id", "title"} <= record.keys() and (split == "test" or "answers" in record),
-                expected="ELI5 as JSON lines, a JSON array or Parquet, with q_id, title and answers (text and score)",
-            )
-        check_names(inputs.records, split)
-        if inputs.references and split == "train":
-            raise SetupError("train of eli5 has answers alone: a campaign is for dev and test, leave it out.")
-        check_campaign(inputs.references, storage)
+    def id_of(self, record: Json) -> str:
+        return text_at(record, "q_id")
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with Scratch(inputs.scratch) as scratch:
-            annotations: Annotations | None = None
-            if inputs.references:
-                yield from keep_campaign(inputs.references, storage=storage, scratch=scratch, tally=tally)
-                annotations = partial(findings, scratch)
-            yield from read_examples(
-                (_records(storage, path) for path in inputs.records),
-                id_of=lambda record: text_at(record, "q_id"),
-                convert=Threads(split, annotations=annotations).example,
-                scratch=scratch,
-                tally=tally,
-            )
-
-
-class Threads:
-    """Converts parsed threads of one split.
-
-    Args:
-        split: test questions need no answers.
-        annotations: what a campaign found; None without one, and then every question counts.
-    """
-
-    def __init__(self, split: Split, *, annotations: Annotations | None) -> None:
-        self._split = split
-        self._annotations = annotations
+    def raws(self, path: str) -> Iterator[RawRecord]:
+        if is_parquet(path):
+            return iter_parquet(path, ("q_id", "title", "answers"))
+        return iter_records(path)
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """Gives the example: an output for each answer, then one without answer for each accepted passage.
+        """An output for each answer, then one without answer for each accepted passage.
 
         Raises:
             ExclusionError: ``no_accepted_passage``, ``no_answer``, ``not_annotated``.
             RecordError: ``missing_field``, ``uneven_lists``, ``wrong_type``.
         """
-        question_id, title = text_at(record, "q_id"), text_at(record, "title")
-        outputs: tuple[Output, ...] = ()
-        if self._split != "test" or record.get("answers") is not None:
+        title = text_at(record, "title")
+        outputs: list[Output] = []
+        if self.split != "test" or record.get("answers") is not None:
             outputs = _answers(object_at(record, "answers"))
             if not outputs:
                 raise ExclusionError("no_answer")
-        found = CampaignFindings((), ())
-        if self._annotations is not None:
-            shown = self._annotations(question_id)
-            if shown is None:
-                raise ExclusionError("not_annotated")
-            if not shown.accepted:
-                raise ExclusionError("no_accepted_passage")
-            found = shown
-        outputs += tuple(Output(None, (evidence,)) for evidence in found.accepted)
-        return Example(
-            question_id, title, outputs, None, file=origin.raw.file, line=origin.raw.line, partial=found.partial
-        )
+        if not self.inputs.references:
+            return origin.example(title, outputs)
+        found = findings(self.scratch, origin.key)
+        if found is None or not found.accepted:
+            raise ExclusionError("not_annotated" if found is None else "no_accepted_passage")
+        outputs += [Output(None, (evidence,)) for evidence in found.accepted]
+        return origin.example(title, outputs, partial=found.partial)
 
 
-def _answers(written: Json) -> tuple[Output, ...]:
-    """Gives an output for each answer that has any text, with its score where there is one."""
+def _answers(written: Json) -> list[Output]:
+    """An output for each answer that has any text, with its score where there is one."""
     texts = list_at(written, "text")
     scores = list_at(written, "score") if written.get("score") is not None else [None] * len(texts)
     if len(texts) != len(scores):
@@ -123,8 +88,40 @@ def _answers(written: Json) -> tuple[Output, ...]:
             raise RecordError("wrong_type", f"an answer is text and its score an integer, found {text!r:.80}, {score}")
         if text.strip():
             outputs.append(Output(text, (), None if score is None else {"score": score}))
-    return tuple(outputs)
+    return outputs
 
 
-def _records(storage: Storage, path: str) -> Iterator[RawRecord]:
-    return iter_parquet(storage, path, _FIELDS) if is_parquet(storage, path) else iter_labels(storage, path)
+def is_parquet(path: str) -> bool:
+    """Whether a file begins as Parquet does; False for one that does not exist."""
+    if not Folder.of(path).exists():
+        return False
+    with Folder.of(path).open() as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def iter_parquet(path: str, columns: Sequence[str]) -> Iterator[RawRecord]:
+    """The rows of a file as JSON objects of those columns that it has; lines are numbers of rows.
+
+    Memory: some rows and pages, whatever the size of the row groups.
+
+    Raises:
+        SetupError: the file breaks off or is no Parquet.
+    """
+    import pyarrow as pa  # the options of datasets are read without it
+
+    from kbsource.release.reader import parquet_file
+
+    name = base_name(path)
+    try:
+        with Folder.of(path).open() as file, parquet_file(file, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:
+            known = [column for column in columns if column in table.schema_arrow.names]
+            number = 0
+            for batch in table.iter_batches(_ROWS_AT_ONCE, columns=known, use_threads=False):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield RawRecord(name, number, -1, orjson.dumps(row))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{path} cannot be read to its end: {error}. Download it again.") from error
+
+
+SOURCES = (Eli5,)

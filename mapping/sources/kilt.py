@@ -7,53 +7,49 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage
-from kbsource.lookup import KnowledgeSource
+from kbsource.files import Folder, join
+from kbsource.kilt import LEAD
 from kbsource.records import BadRecord
-from mapping.options import option
+from kbsource.release.layout import MANIFEST
+from mapping.options import Share
 from mapping.records import Evidence, Example, Output, PageKey, ReleasedExample
-from mapping.search.numbering import Numbering
-from mapping.sources.forms.kilt_texts import (
-    OldPage,
-    Paragraphs,
-    check_knowledge_source,
-    id_and_paragraphs,
-    is_release,
-    release_paragraphs,
-    stored_paragraphs,
-)
-from mapping.sources.reading.base import (
-    EVIDENCE_SPAN,
-    PARTIAL_EVIDENCE,
-    Inputs,
-    Source,
-    SourceOptions,
-    Split,
-    Tally,
-    check_names,
-    references_option,
-)
-from mapping.sources.reading.examples import Origin, keep_texts, read_examples, want_texts
-from mapping.sources.reading.fields import (
+from mapping.search.numbering import Numbering, paragraphs_of
+from mapping.sources.campaign import highlights_of
+from mapping.sources.examples import Labels, Origin, RecordSource
+from mapping.sources.raw_records import (
     Json,
+    RawRecord,
+    check_lines,
     digits_or_text,
     integer_at,
     is_integer,
     objects_at,
     optional_object,
+    optional_objects,
     optional_text,
     text_at,
 )
-from mapping.sources.reading.files_in import check_shape, iter_lines
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.source import PARTIAL_EVIDENCE, Ownership, SourceOptions, check_names, references_option
 
+if TYPE_CHECKING:
+    from kbsource.lookup import KnowledgeSource
+
+OldPage = tuple[list[str], list[str]]
+"""Paragraphs of a page, the title in front, and the section of each, without newline."""
+
+# A record of the released file begins with its id, so that most need not be parsed.
+_ID_IN_FRONT = re.compile(rb'\{"_id": ?"([0-9]+)", ?"wikipedia_id": ?"\1"')
+_ITEM_MARKER = re.compile(r"BULLET::::(?:-|\d+\.)\s*")
 _N_TRIED = 20
 
 
@@ -61,21 +57,16 @@ _N_TRIED = 20
 class KiltOptions(SourceOptions):
     """Choices of KILT files."""
 
-    numbering: Numbering = option("kilt", "how --from-kb counts paragraphs", flag="--from-numbering")
-    max_misfits: float = option(
-        0.05,
-        "highest share of spans that do not fit --from-kb: their title or section is another, or the page is shorter",
-        metavar="SHARE",
-        lowest=0,
-        highest=1,
-        remedy="give a share from 0 to 1",
-    )
+    numbering: Annotated[Numbering, Parameter("--from-numbering")] = "kilt"
+    """How --from-kb counts paragraphs."""
+    max_misfits: Share = 0.05
+    """Highest share of spans that do not fit --from-kb: their title or section is another, or the page is shorter."""
 
 
-class Kilt(Source[KiltOptions]):
-    """Reads KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
+class Kilt(RecordSource[KiltOptions]):
+    """KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
 
-    The text of a span is read out of the old paragraphs. Three forms of span are told apart by their keys:
+    The text of a span is read out of the old paragraphs. Four forms of span are told apart by their keys:
 
     - with character offsets: the text is what they enclose;
     - from the annotation campaign, with ``meta.evidence_span`` and no offsets: the text is the longest highlight;
@@ -87,87 +78,101 @@ class Kilt(Source[KiltOptions]):
     """
 
     name = "kilt"
-    options = KiltOptions
+    summary = "any KILT file, moved from the knowledge source it was made for"
+    form = "a KILT file, one JSON object a line with id, input and output, a list of objects with answer and provenance"
+    keys = frozenset({"id"})
+    options_type = KiltOptions
     references = references_option("--from-kb", "release or kilt_knowledgesource.json it was made for")
+    hypothesis = "answer"
+    ownership = Ownership(
+        "KILT",
+        "the authors of the data sets in KILT",
+        "https://github.com/facebookresearch/KILT",
+        note="Each of its data sets keeps its own licence.",
+    )
+    _release: KnowledgeSource | None = None
+    _n_looked_up = 0
+    _first_misfit = ""
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: KiltOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in inputs.records:
-            check_shape(
-                path,
-                iter_lines(storage, path),
-                lambda record: "id" in record and _has_outputs(record, split),
-                expected="a KILT file, one JSON object a line with id, input and output, a list of objects with"
-                " answer and provenance",
+    def id_of(self, record: Json) -> str:
+        return digits_or_text(record, "id")
+
+    def fits(self, path: str, record: Json) -> bool:
+        if not super().fits(path, record):
+            return False
+        if "output" not in record:
+            return self.split == "test" and ("input" in record or record.keys() <= {"id", "meta"})
+        outputs = record["output"]
+        return isinstance(outputs, list) and all(
+            isinstance(output, dict) and ("provenance" in output or "answer" in output) and "evidence" not in output
+            for output in outputs
+        )
+
+    def check_files(self) -> None:
+        """See ``RecordSource.check_files``; the records at the beginning do without references that are not given."""
+        for path in self.inputs.records:
+            check_names([path], self.split)
+            for raw in islice(self.raws(path), 0 if self._reference else _N_TRIED):
+                with suppress(RecordError):
+                    self._converted(None, Origin(raw))
+
+    def check_references(self) -> None:
+        if self._release_path is not None:
+            from kbsource.lookup import KnowledgeSource  # the options of datasets are read without it
+
+            KnowledgeSource.open(self._release_path).close()
+        elif self._reference is not None:
+            check_lines(
+                self._reference,
+                lambda record: {"wikipedia_id", "text"} <= record.keys() and isinstance(record["text"], list),
+                expected="the folder of a finished release, or kilt_knowledgesource.json: one JSON object a line with"
+                " wikipedia_id and text, a list of paragraphs",
             )
-            check_names([path], split)
-            if not self._reference(inputs):
-                # Raises where the records at the beginning cannot do without.
-                want_texts([islice(iter_lines(storage, path), _N_TRIED)], convert=Records(None).example)
-        for path in self._reference(inputs):
-            check_knowledge_source(path, storage)
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: KiltOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with Scratch(inputs.scratch) as scratch, ExitStack() as stack:
-            paragraphs: Paragraphs | None = None
-            for path in self._reference(inputs):
-                if is_release(path, storage):
-                    source = stack.enter_context(KnowledgeSource.open(path, storage))
-                    paragraphs = release_paragraphs(source, options.numbering)
-                    continue
-                want_texts(
-                    [iter_lines(storage, record) for record in inputs.records],
-                    convert=Records(lambda page_id: scratch.want(page_id)).example,
-                )
-                pages = [iter_lines(storage, path)]
-                yield from keep_texts(pages, key_and_text=id_and_paragraphs, scratch=scratch, tally=tally)
-                paragraphs = partial(_from_scratch, scratch)
-            records = Records(paragraphs)
-            yield from read_examples(
-                [iter_lines(storage, path) for path in inputs.records],
-                id_of=_id_of,
-                convert=records.example,
-                scratch=scratch,
-                tally=tally,
-            )
-            records.check_fit(inputs.references, options.max_misfits)
+    def read(self) -> Iterator[Example | BadRecord]:
+        """See ``Source.read``; raises SetupError: also where too many spans do not fit the old knowledge source."""
+        self._misfits = Counter[str]()
+        if self._release_path is None:
+            yield from super().read()
+        else:
+            from kbsource.lookup import KnowledgeSource
 
-    def _reference(self, inputs: Inputs) -> tuple[str, ...]:
-        if len(inputs.references) > 1:
-            raise SetupError("a KILT file is made for one knowledge source; give one.")
-        return inputs.references
-
-
-class Records:
-    """Converts parsed KILT records.
-
-    Args:
-        paragraphs: look-up in the old knowledge source; None where there is none, which only does for files whose
-            spans name pages alone or hold their highlights.
-    """
-
-    def __init__(self, paragraphs: Paragraphs | None) -> None:
-        self._paragraphs = paragraphs
-        self._n_looked_up, self._misfits = 0, Counter[str]()
-        self._first_misfit = ""
-
-    def check_fit(self, references: Sequence[str], highest: float) -> None:
-        """Raises SetupError where more than a share of the spans do not fit the old knowledge source."""
+            with KnowledgeSource.open(self._release_path) as self._release:
+                yield from super().read()
         n_misfits = self._misfits.total()
-        if n_misfits > highest * self._n_looked_up:
+        if n_misfits > self.options.max_misfits * self._n_looked_up:
             by_kind = ", ".join(f"{count} {kind}" for kind, count in self._misfits.most_common())
             raise SetupError(
-                f"{references[0]}: {n_misfits} of {self._n_looked_up} spans do not fit it ({by_kind}); the first is"
+                f"{self._reference}: {n_misfits} of {self._n_looked_up} spans do not fit it ({by_kind}); the first is"
                 f" {self._first_misfit}. Give the knowledge source that the file was made for with --from-kb, and how"
                 " it counts paragraphs with --from-numbering; if it is the right one, raise --max-misfits."
             )
 
+    def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:
+        return iter(()) if self._release is not None else super().read_references(labels)
+
+    def reference(self, raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
+        """Page id and paragraphs of a record of KILT's knowledge source."""
+        found = _ID_IN_FRONT.match(raw.data)
+        if found:
+            return found[1].decode("ascii"), lambda: _texts(raw.parse_reference("a page"))
+        record = raw.parse_reference("a page")
+        return text_at(record, "wikipedia_id"), lambda: _texts(record)
+
+    @property
+    def _reference(self) -> str | None:
+        if len(self.inputs.references) > 1:
+            raise SetupError("a KILT file is made for one knowledge source; give one.")
+        return next(iter(self.inputs.references), None)
+
+    @property
+    def _release_path(self) -> str | None:
+        """The reference where it is a release of this project, rather than a file with KILT's own knowledge source."""
+        path = self._reference
+        return path if path is not None and Folder.of(join(path, MANIFEST)).exists() else None
+
     def example(self, record: Json, origin: Origin) -> ReleasedExample:
-        """Gives the example; evidence stands in the order of the record's spans.
+        """Evidence stands in the order of the record's spans.
 
         Raises:
             RecordError: ``missing_field``, ``wrong_type``, ``empty_output``.
@@ -176,24 +181,22 @@ class Records:
         if written == []:
             raise RecordError("empty_output", "a record has at least one output, or no such key")
         meta = optional_object(record, "meta")
-        partly = objects_at(meta, PARTIAL_EVIDENCE) if meta and PARTIAL_EVIDENCE in meta else []
         return ReleasedExample(
-            _id_of(record),
+            origin.key,
             optional_text(record, "input"),
             tuple(self._output(part, origin) for part in written or ()),
             meta,
             file=origin.raw.file,
             line=origin.raw.line,
             released=record,
-            partial=tuple(self._evidence(span, origin) for span in partly),
+            partial=tuple(self._evidence(span, origin) for span in optional_objects(meta or {}, PARTIAL_EVIDENCE)),
         )
 
     def _output(self, written: Json, origin: Origin) -> Output:
-        spans = objects_at(written, "provenance") if "provenance" in written else []
         answer = optional_text(written, "answer")
         if answer is None and "provenance" not in written:
             raise RecordError("missing_field", "an output has an answer, a provenance, or both")
-        evidence = tuple(self._evidence(span, origin) for span in spans)
+        evidence = tuple(self._evidence(span, origin) for span in optional_objects(written, "provenance"))
         return Output(answer, evidence, optional_object(written, "meta"))
 
     def _evidence(self, span: Json, origin: Origin) -> Evidence:
@@ -204,23 +207,35 @@ class Records:
             start = integer_at(span, "start_paragraph_id"), integer_at(span, "start_character")
             end = integer_at(span, "end_paragraph_id"), integer_at(span, "end_character")
             text = self._between(span, page, start, end, origin)
-        elif meta is not None and (highlights := _highlights(meta)):
+        elif highlights := highlights_of(span):
             text = max(highlights, key=len).strip()
         elif "start_paragraph_id" in span:
             start = integer_at(span, "start_paragraph_id"), 0
             text = self._between(span, page, start, (integer_at(span, "end_paragraph_id"), None), origin)
         return Evidence(page, text, meta)
 
+    def _old_page(self, page_id: str, origin: Origin) -> OldPage | None:
+        if self._release is not None:
+            page = self._release.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
+            return None if page is None else paragraphs_of(page, self.options.numbering)
+        stored = origin.references(page_id)
+        if stored is None:
+            return None
+        texts, sections = orjson.loads(stored), [LEAD]
+        for text in texts:
+            sections.append(text.rstrip("\n") if text.startswith("Section::::") else sections[-1])
+        return texts, sections[1:]
+
     def _between(
         self, span: Json, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin
     ) -> str:
-        """Gives the old text of a span; empty where there is none, which is noted."""
-        if self._paragraphs is None:
+        """The old text of a span; empty where there is none, which is noted."""
+        if self._reference is None:
             raise SetupError(
                 "spans of this KILT file are places in a knowledge source: give the release or the "
                 "kilt_knowledgesource.json that it was made for with --from-kb."
             )
-        found = self._paragraphs(page.value) if page.kind == "page_id" else None
+        found = self._old_page(page.value, origin) if page.kind == "page_id" else None
         if found is None:
             origin.lose("unknown_page", f"{page.value!r} is not in the old knowledge source")
             return ""
@@ -251,7 +266,7 @@ class Records:
 
 
 def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
-    """Gives how title or section of a span differ from those of its place; None where they do not, or it has none."""
+    """How title or section of a span differ from those of its place; None where they do not, or it has none."""
     for name, old in (("title", old_title), ("section", old_section)):
         said = span.get(name)
         # Files are about without the newline, and the chunks that KILT published have no full stop at the end.
@@ -260,23 +275,23 @@ def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | N
     return None
 
 
-_ITEM_MARKER = re.compile(r"BULLET::::(?:-|\d+\.)\s*")
-
-
 def without_marker(text: str) -> str:
-    """Gives the text of a KILT paragraph, or of its beginning, without the marker of a list item.
+    """The text of a KILT paragraph, or of its beginning, without the marker of a list item.
 
     The marker is KILT's, not the page's: left in the evidence it would count as tokens that no page has.
     """
     return _ITEM_MARKER.sub("", text, count=1).strip() if text.startswith("BULLET::::") else text.strip()
 
 
-def _from_scratch(scratch: Scratch, page_id: str) -> OldPage | None:
-    return stored_paragraphs(scratch.get(page_id))
+def _texts(record: Json) -> bytes:
+    texts = record.get("text")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise RecordError("wrong_type", "'text' of a page is a list of strings")
+    return orjson.dumps(texts)
 
 
 def fallback_page(span: Json) -> PageKey | None:
-    """Gives another way to the page of a released span, for snapshots that do not have its id: the title."""
+    """Another way to the page of a released span, for snapshots that do not have its id: the title."""
     title = span.get("title")
     return PageKey("title", title) if isinstance(title, str) and title and span.get("wikipedia_id") else None
 
@@ -293,22 +308,4 @@ def _page(span: Json) -> PageKey:
     return PageKey("title", title)
 
 
-def _highlights(meta: Json) -> list[str]:
-    written = meta.get(EVIDENCE_SPAN, [])
-    if not isinstance(written, list) or not all(isinstance(text, str) for text in written):
-        raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")
-    return [text for text in written if text.strip()]
-
-
-def _id_of(record: Json) -> str:
-    return digits_or_text(record, "id")
-
-
-def _has_outputs(record: Json, split: Split) -> bool:
-    if "output" not in record:
-        return split == "test" and ("input" in record or record.keys() <= {"id", "meta"})
-    outputs = record["output"]
-    return isinstance(outputs, list) and all(
-        isinstance(output, dict) and ("provenance" in output or "answer" in output) and "evidence" not in output
-        for output in outputs
-    )
+SOURCES = (Kilt,)

@@ -6,25 +6,19 @@ simplified one) and section 4 of the KILT paper (the open version: short answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple
 
-from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage
-from kbsource.records import BadRecord
-from mapping.options import option
+from kbsource.errors import RecordError
+from mapping.options import KEPT
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.forms.campaign import CAMPAIGN, CampaignFindings, check_campaign, findings, keep_campaign
-from mapping.sources.forms.nq_tokens import NqDocument, NqToken, joined
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names
-from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
-from mapping.sources.reading.fields import Json, integer_at, object_at, objects_at, text_at
-from mapping.sources.reading.files_in import check_shape, iter_lines
-from mapping.sources.reading.labels import Labels, check_labels, iter_labels
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.campaign import CampaignSource, findings
+from mapping.sources.examples import ExclusionError, Origin
+from mapping.sources.raw_records import Json, integer_at, list_at, object_at, objects_at, text_at
+from mapping.sources.source import ANSWERS_STAY, Averages, LabelForm, Ownership, Published, SourceOptions, by_split
 
 MAX_ANSWER_TOKENS = 5
 """Tokens of a short answer, HTML not counted; a question without one so short is no open question."""
@@ -32,32 +26,24 @@ MAX_ANSWER_TOKENS = 5
 _ANNOTATIONS = "annotations"
 _NONE = "NONE"
 _YES_NO = ("YES", "NO", _NONE)
-_FORM = {"example_id", "question_text", "document_url"}
-
-Campaign = Callable[[str], CampaignFindings | None]
+# The simplified form does not mark tags. They are <P>, </P>, <Td_colspan="2">; names begin with a capital.
+_TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?:_.*)?/?>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class NqOptions(SourceOptions):
     """Choices of Natural Questions; what is ``released`` is as in the authors' code and the published files."""
 
-    nq_keep_long_short_answers: bool = option(
-        True, "short answers of more than five tokens stay, without provenance (default: they do)"
-    )
-    nq_strip_html: bool = option(
-        True,
-        "HTML tokens are no part of answers and evidence; else they lower the score of long answers (default: they are "
-        "none)",
-    )
-    nq_annotation_meta: Literal["own", "released"] = option(
-        "own", "whose meta long answers have: that of the annotation they come from, or always of the first"
-    )
-    nq_null_long_answers: Literal["skip", "released"] = option(
-        "skip", "released gives a null long answer a span of no characters in front of the title, with BLEU 1.0"
-    )
-    nq_tokens: Literal["blank", "released"] = option(
-        "blank", "what parts tokens; released parts them at any white space, which shifts spans"
-    )
+    nq_keep_long_short_answers: Annotated[bool, KEPT] = True
+    """Short answers of more than five tokens stay, without provenance."""
+    nq_strip_html: Annotated[bool, KEPT] = True
+    """HTML tokens are no part of answers and evidence; else they lower the score of long answers."""
+    nq_annotation_meta: Literal["own", "released"] = "own"
+    """Whose meta long answers have: that of the annotation they come from, or always of the first."""
+    nq_null_long_answers: Literal["skip", "released"] = "skip"
+    """released gives a null long answer a span of no characters in front of the title, with BLEU 1.0."""
+    nq_tokens: Literal["blank", "released"] = "blank"
+    """What parts tokens; released parts them at any white space, which shifts spans."""
 
     @property
     def places_nothing(self) -> bool:
@@ -65,151 +51,82 @@ class NqOptions(SourceOptions):
         return self.nq_null_long_answers == "released"
 
 
-class NaturalQuestions(Source[NqOptions]):
-    """Reads questions in either form, full (``document_tokens``) or simplified (``document_text``).
+class NaturalQuestions(CampaignSource[NqOptions]):
+    """Questions in either form, full (``document_tokens``) or simplified (``document_text``).
 
-    References are files of the annotation campaign, see ``mapping.sources.forms.campaign``: they add passages that hold
-    the answer, and leave out questions that no passage answers.
+    A campaign adds passages that hold the answer, and leaves out questions that no passage answers.
     """
 
     name = "nq"
-    options = NqOptions
-    references = CAMPAIGN
-    has_labels = True
+    summary = "Natural Questions: what people asked a search engine"
+    form = (
+        "Natural Questions, one JSON object a line with example_id, question_text, document_url, document_text or"
+        " document_tokens, and annotations"
+    )
+    keys = frozenset({"example_id", "question_text", "document_url"})
+    train_has = "no annotation campaign: it"
+    options_type = NqOptions
+    labels = LabelForm("Natural Questions' test split", "example_id", (_ANNOTATIONS,))
+    # Short answers that are not found stay as answers.
+    policies = by_split(
+        replace(ANSWERS_STAY, highlights="paragraphs", found_first=True),
+        train=replace(ANSWERS_STAY, needs_provenance=False, found_first=True),
+    )
+    hypothesis = "answer"
+    metric = "em"
+    published = Published(
+        {"train": 87_372, "dev": 2_837, "test": 1_444},
+        Averages(1, 3.22, 1.57, 2.08),
+        {"dev": (595, 16.12), "test": (287, 15.59)},
+    )
+    ownership = Ownership(
+        "Natural Questions",
+        "Google LLC",
+        "https://huggingface.co/datasets/google-research-datasets/natural_questions",
+        "CC-BY-SA-3.0",
+    )
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: NqOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in inputs.records:
-            check_shape(
-                path,
-                iter_lines(storage, path),
-                lambda record: record.keys() >= _FORM and (split == "test" or _is_annotated(record)),
-                expected="Natural Questions, one JSON object a line with example_id, question_text, document_url,"
-                " document_text or document_tokens, and annotations",
-            )
-        check_names(inputs.records, split)
-        check_labels(inputs.labels, storage, of="Natural Questions' test split", fields=("example_id", _ANNOTATIONS))
-        if inputs.references and split == "train":
-            raise SetupError("train of nq has no annotation campaign: it is for dev and test, leave it out.")
-        check_campaign(inputs.references, storage)
+    def id_of(self, record: Json) -> str:
+        return str(integer_at(record, "example_id"))
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: NqOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(inputs.scratch))
-            labels: Labels | None = None
-            if inputs.labels:
-                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=(_ANNOTATIONS,)))
-                yield from labels.keep((iter_labels(storage, path) for path in inputs.labels), tally)
-            if inputs.references:
-                yield from keep_campaign(inputs.references, storage=storage, scratch=scratch, tally=tally)
-            questions = NqQuestions(split, campaign=lambda key: findings(scratch, key), options=options)
-            yield from read_examples(
-                (iter_lines(storage, path) for path in inputs.records),
-                id_of=_id_of,
-                convert=questions.example,
-                scratch=scratch,
-                tally=tally,
-                labels=labels,
-            )
-
-
-class NqQuestions:
-    """Converts parsed questions of one split.
-
-    Args:
-        split: test questions need no annotations.
-        campaign: gives what the annotation campaign found for an id, None where it did not show the question.
-        options: those that begin with ``nq_`` count.
-    """
-
-    def __init__(self, split: Split, *, campaign: Campaign, options: NqOptions) -> None:
-        self._split = split
-        self._campaign = campaign
-        self._options = options
+    def fits(self, path: str, record: Json) -> bool:
+        return super().fits(path, record) and (self.split == "test" or bool(record.get(_ANNOTATIONS)))
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """Gives the example: outputs of the short answers, of the long ones, of the campaign's passages.
+        """Outputs of the short answers, of the long ones, of the campaign's passages.
 
         Raises:
             ExclusionError: ``no_short_answer``, ``yes_no_only``, ``long_short_answers``, ``no_accepted_passage``.
             RecordError: ``missing_field``, ``wrong_type``, ``token_range``, ``unknown_label``.
         """
-        example_id = _id_of(record)
         question = text_at(record, "question_text")
         outputs: list[Output] = []
-        if self._split != "test" or _is_annotated(record):
-            outputs = self._outputs(record)
-        found = self._campaign(example_id)
-        if found is not None and not found.accepted:
+        if self.split != "test" or record.get(_ANNOTATIONS):
+            outputs = _outputs(record, self.options)
+        found = findings(self.scratch, origin.key)
+        if found is None:
+            return origin.example(question, outputs)
+        if not found.accepted:
             raise ExclusionError("no_accepted_passage")
-        partial: tuple[Evidence, ...] = ()
-        if outputs and found is not None:
-            outputs += [Output(None, (evidence,)) for evidence in found.accepted]
-            partial = found.partial
-        raw = origin.raw
-        return Example(example_id, question, tuple(outputs), None, file=raw.file, line=raw.line, partial=partial)
-
-    def _outputs(self, record: Json) -> list[Output]:
-        annotations = objects_at(record, _ANNOTATIONS)
-        written = list(chain.from_iterable(objects_at(annotation, "short_answers") for annotation in annotations))
-        choices = [_yes_no(annotation) for annotation in annotations]
-        if not written:
-            is_yes_no = any(choice != _NONE for choice in choices)
-            raise ExclusionError("yes_no_only" if is_yes_no else "no_short_answer")
-        document = NqDocument(record, splits_anywhere=self._options.nq_tokens == "released")
-        page = PageKey("url", text_at(record, "document_url"))
-        return [
-            *self._short_answers([document.tokens(place) for place in written], page),
-            *self._long_answers(annotations, choices, document, page),
-        ]
-
-    def _short_answers(self, spans: list[list[NqToken]], page: PageKey) -> Iterator[Output]:
-        """Gives one output for each distinct short answer; the longer ones have no provenance."""
-        n_tokens = {self._text(tokens): sum(not token.is_html for token in tokens) for tokens in spans}
-        answers = [answer for answer, count in n_tokens.items() if count]
-        if not answers:
-            raise ExclusionError("no_short_answer")
-        short = [answer for answer in answers if n_tokens[answer] <= MAX_ANSWER_TOKENS]
-        if not short:
-            raise ExclusionError("long_short_answers")
-        for answer in answers if self._options.nq_keep_long_short_answers else short:
-            is_short = n_tokens[answer] <= MAX_ANSWER_TOKENS
-            yield Output(answer, (Evidence(page, answer),) if is_short else ())
-
-    def _long_answers(
-        self, annotations: list[Json], choices: list[str], document: NqDocument, page: PageKey
-    ) -> Iterator[Output]:
-        """Gives one output for each distinct long answer, with what its first annotator said.
-
-        Null is one of them where that is asked for, with no text.
-        """
-        seen: set[str] = set()
-        for number, annotation in enumerate(annotations):
-            place = object_at(annotation, "long_answer")
-            if _is_null(place) and self._options.nq_null_long_answers == "skip":
-                continue
-            text = "" if _is_null(place) else self._text(document.tokens(place))
-            if text in seen:
-                continue
-            seen.add(text)
-            who = number if self._options.nq_annotation_meta == "own" else 0
-            meta = {"yes_no_answer": choices[who], "annotation_id": integer_at(annotations[who], "annotation_id")}
-            yield Output(None, (Evidence(page, text, meta),))
-
-    def _text(self, tokens: list[NqToken]) -> str:
-        return joined(tokens, strips_html=self._options.nq_strip_html)
+        if not outputs:
+            return origin.example(question, ())
+        outputs += [Output(None, (evidence,)) for evidence in found.accepted]
+        return origin.example(question, outputs, partial=found.partial)
 
 
-def _id_of(record: Json) -> str:
-    return str(integer_at(record, "example_id"))
-
-
-def _is_annotated(record: Json) -> bool:
-    return bool(record.get(_ANNOTATIONS))
+def _outputs(record: Json, options: NqOptions) -> list[Output]:
+    annotations = objects_at(record, _ANNOTATIONS)
+    written = list(chain.from_iterable(objects_at(annotation, "short_answers") for annotation in annotations))
+    choices = [_yes_no(annotation) for annotation in annotations]
+    if not written:
+        is_yes_no = any(choice != _NONE for choice in choices)
+        raise ExclusionError("yes_no_only" if is_yes_no else "no_short_answer")
+    document = NqDocument(record, splits_anywhere=options.nq_tokens == "released")
+    page = PageKey("url", text_at(record, "document_url"))
+    return [
+        *_short_answers([document.tokens(place) for place in written], page, options),
+        *_long_answers(annotations, choices, document, page=page, options=options),
+    ]
 
 
 def _yes_no(annotation: Json) -> str:
@@ -219,6 +136,115 @@ def _yes_no(annotation: Json) -> str:
     return value
 
 
-def _is_null(place: Json) -> bool:
-    """Says whether an annotator found no long answer: all numbers are -1."""
-    return integer_at(place, "start_token") == integer_at(place, "end_token") == -1
+def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions) -> Iterator[Output]:
+    """One output for each distinct short answer; the longer ones have no provenance."""
+    n_tokens = {
+        joined(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
+        for tokens in spans
+    }
+    answers = [answer for answer, count in n_tokens.items() if count]
+    if not answers:
+        raise ExclusionError("no_short_answer")
+    short = [answer for answer in answers if n_tokens[answer] <= MAX_ANSWER_TOKENS]
+    if not short:
+        raise ExclusionError("long_short_answers")
+    for answer in answers if options.nq_keep_long_short_answers else short:
+        yield Output(answer, (Evidence(page, answer),) if n_tokens[answer] <= MAX_ANSWER_TOKENS else ())
+
+
+def _long_answers(
+    annotations: list[Json], choices: list[str], document: NqDocument, *, page: PageKey, options: NqOptions
+) -> Iterator[Output]:
+    """One output for each distinct long answer, with what its first annotator said.
+
+    Null is one of them where that is asked for, with no text.
+    """
+    seen: set[str] = set()
+    for number, annotation in enumerate(annotations):
+        place = object_at(annotation, "long_answer")
+        is_null = integer_at(place, "start_token") == integer_at(place, "end_token") == -1
+        if is_null and options.nq_null_long_answers == "skip":
+            continue
+        text = "" if is_null else joined(document.tokens(place), strips_html=options.nq_strip_html)
+        if text in seen:
+            continue
+        seen.add(text)
+        who = number if options.nq_annotation_meta == "own" else 0
+        meta = {"yes_no_answer": choices[who], "annotation_id": integer_at(annotations[who], "annotation_id")}
+        yield Output(None, (Evidence(page, text, meta),))
+
+
+class NqToken(NamedTuple):
+    """A word, or an HTML tag of headings, paragraphs, tables and lists."""
+
+    text: str
+    is_html: bool
+
+
+class NqDocument:
+    """The tokens of a record's page, full (``document_tokens``) or simplified (``document_text``).
+
+    With ``splits_anywhere`` white space of any kind parts tokens, and a token of nothing else is none, as in the
+    authors' code: what the record counts is then not what is taken, and what lies behind the last token is nothing.
+
+    Raises:
+        RecordError: ``missing_field``, ``wrong_type``.
+    """
+
+    def __init__(self, record: Json, *, splits_anywhere: bool = False) -> None:
+        self._splits_anywhere = splits_anywhere
+        self._pieces: list[NqToken] | None = None
+        self._is_full = "document_tokens" in record
+        if self._is_full:
+            self._tokens = list_at(record, "document_tokens")
+        else:
+            self._tokens = text_at(record, "document_text").split(" ")
+
+    def tokens(self, place: Json) -> list[NqToken]:
+        """The tokens from ``start_token`` up to ``end_token``, which does not belong to them.
+
+        Raises:
+            RecordError: ``token_range`` (there are no such tokens), ``missing_field``, ``wrong_type``.
+        """
+        start, end = integer_at(place, "start_token"), integer_at(place, "end_token")
+        if not 0 <= start < end <= len(self._tokens):
+            raise RecordError("token_range", f"tokens {start} to {end} of {len(self._tokens)}")
+        if self._splits_anywhere:
+            if self._pieces is None:
+                self._pieces = list(self._split_anywhere())
+            return self._pieces[start:end]
+        span = self._tokens[start:end]
+        return [_full_token(token) for token in span] if self._is_full else [_simplified_token(one) for one in span]
+
+    def _split_anywhere(self) -> Iterator[NqToken]:
+        for written in self._tokens:
+            if self._is_full:
+                text, is_html = _full_token(written)
+                yield from (NqToken(piece, is_html) for piece in text.split())
+            else:
+                yield from map(_simplified_token, written.split())
+
+
+def joined(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
+    """Tokens as text with one blank between them, tags left out where asked for.
+
+    >>> joined([NqToken("<Li>", True), NqToken("Lake", False), NqToken("Miravel", False)], strips_html=True)
+    'Lake Miravel'
+    """
+    return " ".join(token.text for token in tokens if not (strips_html and token.is_html)).strip()
+
+
+def _full_token(written: object) -> NqToken:
+    if not isinstance(written, dict):
+        raise RecordError("wrong_type", f"a token is an object, found {repr(written)[:80]}")
+    is_html = written.get("html_token")
+    if not isinstance(is_html, bool):
+        raise RecordError("wrong_type", f"'html_token': expected true or false, found {repr(written)[:80]}")
+    return NqToken(text_at(written, "token").replace(" ", "_"), is_html)
+
+
+def _simplified_token(written: str) -> NqToken:
+    return NqToken(written, _TAG.fullmatch(written) is not None)
+
+
+SOURCES = (NaturalQuestions,)

@@ -28,25 +28,19 @@ Any other key is rejected as ``unknown_field``, so that a misspelt one is notice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kbsource.errors import RecordError
-from kbsource.files import Storage
-from kbsource.records import BadRecord
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
-from mapping.sources.reading.examples import Origin, read_examples
-from mapping.sources.reading.fields import (
+from mapping.sources.examples import Origin, RecordSource
+from mapping.sources.raw_records import (
     Json,
     digits_or_text,
-    objects_at,
     only_known,
     optional_object,
+    optional_objects,
     optional_text,
     text_at,
 )
-from mapping.sources.reading.files_in import check_shape, iter_lines
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.source import SourceOptions
 
 _PAGE_KEYS = ("title", "url", "page_id", "qid")
 _RECORD = frozenset({"id", "input", "output", "meta"})
@@ -54,59 +48,46 @@ _OUTPUT = frozenset({"answer", "evidence", "meta"})
 _EVIDENCE = frozenset({*_PAGE_KEYS, "text", "meta"})
 
 
-class Own(Source[SourceOptions]):
-    """Reads the format above. The split only says by which rules the records are filtered and written."""
+class Own(RecordSource[SourceOptions]):
+    """The format above. The split only says by which rules the records are filtered and written."""
 
     name = "jsonl"
-    options = SourceOptions
+    summary = "data of your own, in the project's format"
+    form = "one JSON object a line with id, input and output, a list of objects with answer and evidence"
+    keys = frozenset({"id"})
+    hypothesis = "answer"
+    options_type = SourceOptions
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in inputs.records:
-            check_shape(
-                path,
-                iter_lines(storage, path),
-                _fits,
-                expected="one JSON object a line with id, input and output, a list of objects with answer and evidence",
-            )
+    def id_of(self, record: Json) -> str:
+        return digits_or_text(record, "id")
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with Scratch(inputs.scratch) as scratch:
-            yield from read_examples(
-                [iter_lines(storage, path) for path in inputs.records],
-                id_of=lambda record: digits_or_text(record, "id"),
-                convert=own_example,
-                scratch=scratch,
-                tally=tally,
-            )
+    def fits(self, path: str, record: Json) -> bool:
+        outputs = record.get("output", [])
+        return (
+            super().fits(path, record)
+            and isinstance(outputs, list)
+            and all(isinstance(output, dict) and "provenance" not in output for output in outputs)
+        )
 
+    def check_files(self) -> None:
+        """A file of one's own may have any name."""
 
-def own_example(record: Json, origin: Origin) -> Example:
-    """Gives the example of a parsed record.
+    def example(self, record: Json, origin: Origin) -> Example:
+        """See ``RecordSource.example``.
 
-    Raises:
-        RecordError: ``missing_field``, ``wrong_type``, ``unknown_field``, ``ambiguous_page``.
-    """
-    only_known(record, _RECORD)
-    written = objects_at(record, "output") if "output" in record else []
-    return Example(
-        digits_or_text(record, "id"),
-        optional_text(record, "input"),
-        tuple(_output(text) for text in written),
-        optional_object(record, "meta"),
-        file=origin.raw.file,
-        line=origin.raw.line,
-    )
+        Raises:
+            RecordError: ``missing_field``, ``wrong_type``, ``unknown_field``, ``ambiguous_page``.
+        """
+        only_known(record, _RECORD)
+        text = optional_text(record, "input")
+        outputs = [_output(one) for one in optional_objects(record, "output")]
+        return origin.example(text, outputs, optional_object(record, "meta"))
 
 
 def _output(written: Json) -> Output:
     only_known(written, _OUTPUT)
     answer = optional_text(written, "answer")
-    evidence = tuple(_evidence(part) for part in objects_at(written, "evidence")) if "evidence" in written else ()
+    evidence = tuple(_evidence(part) for part in optional_objects(written, "evidence"))
     if answer is None and not evidence:
         raise RecordError("missing_field", "an output has an answer, evidence, or both")
     return Output(answer, evidence, optional_object(written, "meta"))
@@ -124,10 +105,4 @@ def _evidence(written: Json) -> Evidence:
     return Evidence(PageKey(kind, value), optional_text(written, "text"), optional_object(written, "meta"))
 
 
-def _fits(record: Json) -> bool:
-    outputs = record.get("output", [])
-    return (
-        "id" in record
-        and isinstance(outputs, list)
-        and all(isinstance(output, dict) and "provenance" not in output for output in outputs)
-    )
+SOURCES = (Own,)

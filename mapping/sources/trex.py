@@ -1,29 +1,338 @@
 """T-REx: facts of Wikidata with the sentences of Wikipedia abstracts that state them.
 
-Source: https://hadyelsahar.github.io/t-rex/ (files) and section 4.2 of the KILT paper (facts with more than 20
-provenances and relations with fewer than 1,000 facts left out, in this order; facts with the same subject and relation
-are one record).
+Source: https://hadyelsahar.github.io/t-rex/ (form of the files; the annotators that aligned the triples), section 4.2
+of the KILT paper (facts with more than 20 provenances and relations with fewer than 1,000 facts left out, in this
+order; facts with the same subject and relation are one record), and for labels and aliases
+https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html (form of entities; one a line in dumps).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, join
-from kbsource.identity import stable_uuid
+from kbsource.files import glob, join
+from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
-from mapping.options import check_options, option
-from mapping.records import Evidence, Example, Output, PageKey, iter_evidence
-from mapping.sources.forms.trex_documents import literal_value, mention_of, parse_document
-from mapping.sources.forms.trex_facts import FactMention, Facts, Triples
-from mapping.sources.forms.trex_labels import EntityLabels, iter_entities, keep_labels, labels_of
-from mapping.sources.reading.base import Inputs, LeftOut, Source, SourceOptions, Split, Tally, references_option
-from mapping.sources.reading.examples import ExclusionError, exclude, reject
-from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
+from mapping.options import AtLeast0, AtLeast1, Name, check_options
+from mapping.records import Evidence, Example, Output, PageKey
+from mapping.sources.examples import ExclusionError, Origin, keep_wanted, leave_out
+from mapping.sources.raw_records import (
+    MAX_RECORD_BYTES,
+    Json,
+    RawRecord,
+    check_shape,
+    is_integer,
+    iter_array,
+    iter_lines,
+    list_at,
+    objects_at,
+    text_at,
+)
+from mapping.sources.scratch import Scratch
+from mapping.sources.source import (
+    Averages,
+    Ownership,
+    Policy,
+    Published,
+    Skipped,
+    Source,
+    SourceOptions,
+    Tally,
+    by_split,
+    references_option,
+)
 
 _FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
+_ITEM = re.compile(r"https?://www\.wikidata\.org/(?:entity|wiki)/(Q[1-9][0-9]{0,17})")
+_PROPERTY = re.compile(r".*/(P[1-9][0-9]{0,17})")
+_LITERAL = "^^"
+# Its triples stand in no sentence.
+_NO_ALIGNER = "No-Aligner"
+
+_LANGUAGES = ("en", "mul")
+"""English, then what Wikidata says once for all languages, which English readers see where there is nothing else."""
+_HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0-9]+)"')
+
+MAX_PROVENANCES = 20
+"""Facts stated by more sentences are left out. Source: section 4.2 of the KILT paper."""
+_SCHEMA = """
+CREATE TABLE sentences (number INTEGER PRIMARY KEY, title TEXT, file TEXT, line INTEGER, text TEXT);
+CREATE TABLE mentions (
+    rank INTEGER, subject TEXT, relation TEXT, object TEXT, sentence INTEGER,
+    subject_surface TEXT, relation_surface TEXT, object_surface TEXT, item TEXT, place INTEGER
+);
+"""
+_SORT = "CREATE TABLE ordered AS SELECT * FROM mentions ORDER BY rank, subject, relation, rowid"
+_INSERT = "INSERT INTO mentions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RANK_DIGITS = 15
+
+
+class TrexDocument(NamedTuple):
+    """One abstract; its sentences are start and end in the text, they and the triples as written."""
+
+    item: str  # Wikidata's id of what its page is about
+    title: str
+    text: str
+    sentences: list[Any]
+    triples: list[Json]
+
+    def sentence(self, number: int) -> str:
+        """The text of a sentence; raises RecordError: ``unknown_sentence``, ``wrong_type``."""
+        if not 0 <= number < len(self.sentences):
+            raise RecordError("unknown_sentence", f"{self.title!r} has {len(self.sentences)} sentences, no {number}")
+        bounds = self.sentences[number]
+        if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_integer, bounds))):
+            raise RecordError("wrong_type", f"a sentence's boundaries are two integers, found {repr(bounds)[:80]}")
+        start, end = bounds
+        if not 0 <= start <= end <= len(self.text):
+            raise RecordError("unknown_sentence", f"{self.title!r} has {len(self.text)} characters, not {bounds}")
+        return self.text[start:end]
+
+
+class Mention(NamedTuple):
+    """A fact where a sentence states it: Wikidata's ids, or for the object a literal as written.
+
+    Surfaces are the words of the sentence; None for what it does not name.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    sentence: int  # number in its document
+    subject_surface: str | None
+    relation_surface: str | None
+    object_surface: str | None
+    item: str = ""  # of the document's page
+    place: int = 0  # key of the sentence in the index
+
+
+def parse_document(raw: RawRecord) -> TrexDocument:
+    """A document.
+
+    Raises:
+        RecordError: ``malformed_json``, ``missing_field``, ``record_too_long``, ``unknown_uri``, ``wrong_type``.
+    """
+    if len(raw.data) > MAX_RECORD_BYTES:
+        raise RecordError("record_too_long", f"more than {MAX_RECORD_BYTES} bytes")
+    try:
+        value = orjson.loads(raw.data)
+    except orjson.JSONDecodeError as error:
+        raise RecordError("malformed_json", f"{error} in {raw.data[:80]!r}") from error
+    if not isinstance(value, dict):
+        raise RecordError("wrong_type", f"expected an object, found {repr(value)[:80]}")
+    return TrexDocument(
+        _item(text_at(value, "docid" if "docid" in value else "uri")),
+        text_at(value, "title"),
+        text_at(value, "text"),
+        list_at(value, "sentences_boundaries"),
+        objects_at(value, "triples"),
+    )
+
+
+def mention_of(triple: Json) -> Mention:
+    """The mention that a triple is.
+
+    Raises:
+        ExclusionError: ``no_sentence``.
+        RecordError: ``missing_field``, ``unknown_uri``, ``wrong_type``.
+    """
+    sentence = triple.get("sentence_id")
+    if sentence is None or triple.get("annotator") == _NO_ALIGNER:
+        raise ExclusionError("no_sentence")
+    if not is_integer(sentence):
+        raise RecordError("wrong_type", f"'sentence_id': expected an integer, found {repr(sentence)[:80]}")
+    subject, relation, object_ = (_part(triple, name) for name in ("subject", "predicate", "object"))
+    written = text_at(object_, "uri")
+    return Mention(
+        _item(text_at(subject, "uri")),
+        _id(_PROPERTY, text_at(relation, "uri"), "property"),
+        written if _LITERAL in written else _item(written),
+        sentence,
+        _surface(subject),
+        _surface(relation),
+        _surface(object_),
+    )
+
+
+def literal_value(written: str) -> str | None:
+    """The value of a literal without its type; None for an item.
+
+    >>> literal_value("1821-05-04T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime")
+    '1821-05-04T00:00:00Z'
+    """
+    value, mark, _ = written.rpartition(_LITERAL)
+    return value if mark else None
+
+
+def _part(triple: Json, name: str) -> Json:
+    value = triple.get(name)
+    if not isinstance(value, dict):
+        raise RecordError("missing_field" if name not in triple else "wrong_type", f"{name!r} of a triple is an object")
+    return value
+
+
+def _surface(part: Json) -> str | None:
+    surface = part.get("surfaceform")
+    if surface is not None and not isinstance(surface, str):
+        raise RecordError("wrong_type", f"'surfaceform': expected a string, found {repr(surface)[:80]}")
+    return surface or None
+
+
+def _item(uri: str) -> str:
+    return _id(_ITEM, uri, "item")
+
+
+def _id(pattern: re.Pattern[str], uri: str, kind: str) -> str:
+    found = pattern.fullmatch(uri)
+    if found is None:
+        raise RecordError("unknown_uri", f"{uri[:200]!r} is no {kind} of Wikidata")
+    return found[1]
+
+
+class EntityLabels(NamedTuple):
+    """What English readers see an entity called: its label, and other names in their order."""
+
+    label: str
+    aliases: tuple[str, ...]
+
+
+def iter_entities(path: str) -> Iterator[RawRecord]:
+    """The entities of a dump, one a line; the array's brackets and commas are no part of them."""
+    for raw in iter_lines(path):
+        data = raw.data.strip(b"[], \t")
+        if data:
+            yield raw._replace(data=data)
+
+
+def labels_of(entity: str, scratch: Scratch) -> EntityLabels | None:
+    """The labels that were kept of an entity; None where it is unknown or has no English label."""
+    kept = scratch.get(entity)
+    if kept is None:
+        return None
+    label, aliases = orjson.loads(kept)
+    return None if label is None else EntityLabels(label, tuple(aliases))
+
+
+def english(entity: Json) -> tuple[str | None, list[str]]:
+    """Label and aliases of an entity, each alias once; raises RecordError: ``missing_field``, ``wrong_type``."""
+    labels, aliases = _terms(entity, "labels"), _terms(entity, "aliases")
+    found = [labels[language] for language in _LANGUAGES if language in labels]
+    others = [other for language in _LANGUAGES if aliases.get(language) for other in list_at(aliases, language)]
+    return _value(found[0]) if found else None, list(dict.fromkeys(map(_value, others)))
+
+
+def _terms(entity: Json, key: str) -> dict[str, Any]:
+    """An entity's terms by language; PHP writes an object without any as a list."""
+    value = entity.get(key) or {}
+    if not isinstance(value, dict):
+        raise RecordError("wrong_type", f"{key!r}: expected an object, found {repr(value)[:80]}")
+    return value
+
+
+def _value(term: object) -> str:
+    if not isinstance(term, dict):
+        raise RecordError("wrong_type", f"a term is an object, found {repr(term)[:80]}")
+    return text_at(term, "value")
+
+
+def _id_and_labels(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
+    # Nearly all entities are of no use here, and their ids can be seen without parsing them.
+    if head := _HEAD.match(raw.data):
+        return head[1].decode("ascii"), lambda: orjson.dumps(english(raw.parse_reference("an entity")))
+    entity = raw.parse_reference("an entity")
+    return text_at(entity, "id"), lambda: orjson.dumps(english(entity))
+
+
+class Triples(NamedTuple):
+    """All mentions with one subject and one relation, in the order they were met."""
+
+    subject: str
+    relation: str
+    mentions: list[Mention]
+
+    @property
+    def record_id(self) -> str:
+        """Id of the record that they make."""
+        return stable_uuid("trex", self.subject, self.relation)
+
+    def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The objects whose facts have few enough provenances, and those whose facts have too many."""
+        places: dict[str, set[tuple[str, int]]] = {}
+        for mention in self.mentions:
+            seen = places.setdefault(mention.object, set())
+            if len(seen) <= MAX_PROVENANCES:
+                seen.add((mention.item, mention.sentence))
+        many = frozenset(name for name, seen in places.items() if len(seen) > MAX_PROVENANCES)
+        return frozenset(places) - many, many
+
+
+class Facts(Scratch):
+    """Mentions, and the texts of labels, in an index on disk, in the order of a draw that ``seed`` decides.
+
+    First ``add_mentions`` of every document, then ``sort`` once, then ask.
+    """
+
+    def __init__(self, folder: str | None, *, seed: str) -> None:
+        super().__init__(folder, _SCHEMA)
+        self._seed = seed
+        self._n_sentences = 0
+
+    def add_mentions(self, document: TrexDocument, mentions: list[Mention], *, file: str, line: int) -> None:
+        """Keeps the mentions of a document, and the sentences that they stand in.
+
+        Raises:
+            RecordError: as ``TrexDocument.sentence``; nothing is kept.
+        """
+        numbers: dict[int, int] = {}
+        for mention in mentions:
+            numbers.setdefault(mention.sentence, self._n_sentences + len(numbers) + 1)
+        places = [(key, document.title, file, line, document.sentence(number)) for number, key in numbers.items()]
+        self._n_sentences += len(places)
+        self._database.executemany("INSERT INTO sentences VALUES (?, ?, ?, ?, ?)", places)
+        self._database.executemany(
+            _INSERT,
+            (
+                (
+                    int(stable_sha256(self._seed, "trex", mention.subject, mention.relation)[:_RANK_DIGITS], 16),
+                    *mention._replace(item=document.item, place=numbers[mention.sentence]),
+                )
+                for mention in mentions
+            ),
+        )
+
+    def sort(self) -> None:
+        """Brings the mentions into the order of their records."""
+        self._database.execute(_SORT)
+        self._database.execute("DROP TABLE mentions")
+
+    def triples(self) -> Iterator[Triples]:
+        """The mentions of each record, records in the order of the draw."""
+        rows = self._database.execute("SELECT * FROM ordered ORDER BY rowid")
+        for (subject, relation), group in groupby(rows, key=itemgetter(1, 2)):
+            yield Triples(subject, relation, [Mention(*row[1:]) for row in group])
+
+    def counts(self) -> Counter[str]:
+        """The number of facts of each relation, those with too many provenances not counted."""
+        counts: Counter[str] = Counter()
+        for triple in self.triples():
+            counts[triple.relation] += len(triple.well_founded()[0])
+        return counts
+
+    def place(self, mention: Mention) -> tuple[str, str, int, str]:
+        """Title, file and line of a mention's document, and the text of its sentence."""
+        row: tuple[str, str, int, str] = self._database.execute(
+            "SELECT title, file, line, text FROM sentences WHERE number = ?", (mention.place,)
+        ).fetchone()
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +342,16 @@ class TrexOptions(SourceOptions):
     The larger ``sample_pool``, the more records are aligned for dev and test; which are drawn stays the same.
     """
 
-    seed: str = option("kilt", "names what is drawn at random", metavar="NAME")
-    min_facts: int = option(1_000, "facts a relation must have, else all of them are left out", lowest=1)
-    sample: int = option(5_000, "records of dev and of test, all others are train", lowest=0, remedy="give 0 or more")
-    sample_pool: int = option(40_000, "records, in the order of the draw, that dev and test are drawn from")
-    rel_surface: bool = option(False, "surface forms of the relation in meta")
+    seed: Name = "kilt"
+    """Names what is drawn at random."""
+    min_facts: AtLeast1 = 1_000
+    """Facts a relation must have, else all of them are left out."""
+    sample: AtLeast0 = 5_000
+    """Records of dev and of test, all others are train."""
+    sample_pool: AtLeast0 = 40_000
+    """Records, in the order of the draw, that dev and test are drawn from."""
+    rel_surface: bool = False
+    """Surface forms of the relation in meta."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options`` and for a pool that is too small."""
@@ -54,196 +368,145 @@ class TrexOptions(SourceOptions):
 
 
 class Trex(Source[TrexOptions]):
-    """Reads the documents of T-REx, and labels and aliases from Wikidata's JSON dump as references.
+    """The documents of T-REx, and labels and aliases from Wikidata's JSON dump as references.
 
     A record of the counts is a triple of a document, or a document that cannot be read. An example is all facts of one
     subject and relation. Examples come in the order of the draw, a hash of seed, subject and relation, the same for
-    every split: of that order the first that stand the filter are dev and test, see ``mapping.decide.sample``.
+    every split: of that order the first that stand the filter are dev and test, see ``mapping.decide``.
     """
 
     name = "trex"
-    options = TrexOptions
+    summary = "T-REx: facts of Wikidata, with sentences that state them"
+    options_type = TrexOptions
     references = references_option("--wikidata", "Wikidata's JSON dump, for labels and aliases", "FILE")
+    policies = by_split(Policy(input_meta=("subj_aliases", "sub_surface"), has_section_third=True))
+    hypothesis = "triple"
+    metric = "accuracy"
+    published = Published({"train": 2_284_168, "dev": 5_000, "test": 5_000}, Averages(1, 1.68, 1.26, 5.29))
+    ownership = Ownership("T-REx", "the authors of T-REx", "https://hadyelsahar.github.io/t-rex/", "CC-BY-SA-4.0")
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: TrexOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in record_files(inputs, storage):
+    def check_inputs(self) -> None:
+        for path in self._files():
             check_shape(
                 path,
-                iter_array(storage, path),
+                iter_array(path),
                 lambda record: {"text", "sentences_boundaries", "triples"} <= record.keys(),
                 expected="documents of T-REx, one JSON array of objects with docid, title, text and triples",
             )
-        if not inputs.references:
+        if not self.inputs.references:
             raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name things by their ids alone.")
-        for path in inputs.references:
+        for path in self.inputs.references:
             check_shape(
                 path,
-                iter_entities(storage, path),
+                iter_entities(path),
                 lambda entity: {"id", "labels"} <= entity.keys(),
                 expected="entities of Wikidata, one JSON object a line with id, labels and aliases",
             )
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: TrexOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with Facts(inputs.scratch, seed=options.seed) as facts:
-            for path in record_files(inputs, storage):
-                for raw in iter_array(storage, path):
-                    yield from _add_document(raw, facts, tally)
-            facts.sort()
-            pool = None if split == "train" else options.sample_pool
-            chosen = _Chosen(facts, min_facts=options.min_facts, pool=pool)
-            for triples, objects in chosen.records():
+    def read(self) -> Iterator[Example | BadRecord]:
+        with Facts(self.inputs.scratch, seed=self.options.seed) as self.facts:
+            for path in self._files():
+                for raw in iter_array(path):
+                    yield from self._keep_document(raw)
+            self.facts.sort()
+            self._counts = self.facts.counts()
+            for triples, objects in self._chosen(None):
                 items = (name for name in objects if literal_value(name) is None)
                 for entity in (triples.subject, triples.relation, *items):
-                    facts.want(entity)
-            files = (iter_entities(storage, path) for path in inputs.references)
-            yield from keep_labels(files, scratch=facts, tally=tally)
-            records = _Records(facts, has_rel_surface=options.rel_surface)
-            for triples, objects in chosen.records(tally):
-                example = records.example(triples, objects, tally)
-                if example is not None:
-                    tally.examples += 1
-                    tally.evidences += sum(1 for _ in iter_evidence(example))
-                    yield example
+                    self.facts.want(entity)
+            for path in self.inputs.references:
+                entities = iter_entities(path)
+                yield from keep_wanted(entities, _id_and_labels, scratch=self.facts, tally=self.tally)
+            for triples, objects in self._chosen(self.tally):
+                if (example := self._example(triples, objects)) is not None:
+                    yield self.tally.give(example)
 
+    def _files(self) -> list[str]:
+        """The files of documents, those of folders by their names; raises SetupError: a folder holds none."""
+        paths: list[str] = []
+        for given in self.inputs.records:
+            if given.endswith((".json", ".gz", ".bz2")):
+                paths.append(given)
+                continue
+            found = sorted(path for pattern in _FILES for path in glob(join(given, pattern)))
+            if not found:
+                raise SetupError(f"{given} holds no files of T-REx (re-nlg_0-10000.json, …).")
+            paths += found
+        return paths
 
-def record_files(inputs: Inputs, storage: Storage) -> list[str]:
-    """Gives the files of documents, those of folders by their names.
-
-    Raises:
-        SetupError: a folder holds none.
-    """
-    paths: list[str] = []
-    for given in inputs.records:
-        if given.endswith((".json", ".gz", ".bz2")):
-            paths.append(given)
-            continue
-        found = sorted(path for pattern in _FILES for path in storage.glob(join(given, pattern)))
-        if not found:
-            raise SetupError(f"{given} holds no files of T-REx (re-nlg_0-10000.json, …).")
-        paths += found
-    return paths
-
-
-def _add_document(raw: RawRecord, facts: Facts, tally: Tally) -> Iterator[BadRecord]:
-    """Keeps the triples of a document that some sentence states, counts them and gives those that cannot be used."""
-    try:
-        document = parse_document(raw)
-    except RecordError as error:
-        tally.records += 1
-        yield reject(raw, error, tally)
-        return
-    mentions = []
-    for number, triple in enumerate(document.triples):
-        tally.records += 1
+    def _keep_document(self, raw: RawRecord) -> Iterator[BadRecord]:
+        """Keeps the triples of a document that some sentence states; gives those that cannot be used."""
         try:
-            mention = mention_of(triple)
-            document.sentence(mention.sentence)
-        except ExclusionError as exclusion:
-            exclude(raw, exclusion.reason, tally, key=f"{document.item}, triple {number}")
+            document = parse_document(raw)
         except RecordError as error:
-            yield reject(raw, error, tally, key=f"{document.item}, triple {number}")
-        else:
-            mentions.append(mention)
-    if mentions:
-        facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
+            yield from leave_out(Origin(raw), error, self.tally)
+            return
+        mentions = []
+        for number, triple in enumerate(document.triples):
+            try:
+                mention = mention_of(triple)
+                document.sentence(mention.sentence)
+            except (ExclusionError, RecordError) as error:
+                yield from leave_out(Origin(raw, key=f"{document.item}, triple {number}"), error, self.tally)
+            else:
+                self.tally.records += 1
+                mentions.append(mention)
+        if mentions:
+            self.facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
 
-
-class _Chosen:
-    """The facts that the rules of the dataset keep.
-
-    Args:
-        facts: sorted.
-        min_facts: that a relation must have.
-        pool: records, in the order of the draw, that are given; None for all.
-    """
-
-    def __init__(self, facts: Facts, *, min_facts: int, pool: int | None) -> None:
-        self._facts = facts
-        self._counts = facts.counts()
-        self._min_facts = min_facts
-        self._pool = pool
-
-    def records(self, tally: Tally | None = None) -> Iterator[tuple[Triples, frozenset[str]]]:
-        """Gives every record with the objects of its facts, and tells a tally the mentions that are left out."""
+    def _chosen(self, tally: Tally | None) -> Iterator[tuple[Triples, frozenset[str]]]:
+        """The records that the rules keep, with the objects of their facts; a tally is told the mentions left out."""
+        pool = None if self.split == "train" else self.options.sample_pool
         n_records = 0
-        for triples in self._facts.triples():
+        for triples in self.facts.triples():
             objects, many = triples.well_founded()
             reason = None
-            if self._counts[triples.relation] < self._min_facts:
+            if self._counts[triples.relation] < self.options.min_facts:
                 reason = "rare_relation"
-            elif objects and n_records == self._pool:
+            elif objects and n_records == pool:
                 reason = "other_split"
             if tally is not None:
-                _exclude(triples, many, "too_many_provenances", self._facts, tally)
+                self._exclude(triples, many, "too_many_provenances")
                 if reason is not None:
-                    _exclude(triples, objects, reason, self._facts, tally)
+                    self._exclude(triples, objects, reason)
             if objects and reason is None:
                 n_records += 1
                 yield triples, objects
 
+    def _exclude(self, triples: Triples, objects: frozenset[str], reason: str) -> None:
+        """Counts the mentions of objects as left out."""
+        for mention in triples.mentions:
+            if mention.object in objects:
+                _, file, line, _ = self.facts.place(mention)
+                self.tally.leave(Skipped(triples.record_id, file, line, "excluded", reason))
 
-def _exclude(triples: Triples, objects: frozenset[str], reason: str, facts: Facts, tally: Tally) -> None:
-    """Counts the mentions of objects as left out."""
-    for mention in triples.mentions:
-        if mention.object in objects:
-            _, file, line = facts.document(mention.document)
-            tally.leave(LeftOut(_id_of(triples), file, line, "excluded", reason))
-
-
-def _id_of(triples: Triples) -> str:
-    return stable_uuid("trex", triples.subject, triples.relation)
-
-
-class _Records:
-    """Makes examples of facts.
-
-    Args:
-        facts: know sentences, documents and labels.
-        has_rel_surface: the relation's surface forms stand in ``meta``.
-    """
-
-    def __init__(self, facts: Facts, *, has_rel_surface: bool) -> None:
-        self._facts = facts
-        self._has_rel_surface = has_rel_surface
-
-    def example(self, triples: Triples, objects: frozenset[str], tally: Tally) -> Example | None:
-        """Gives the record of some facts, None where a label is missing; counts mentions left out or merged."""
+    def _example(self, triples: Triples, objects: frozenset[str]) -> Example | None:
+        """The record of some facts, None where a label is missing; counts mentions left out or merged."""
         mentions = [mention for mention in triples.mentions if mention.object in objects]
-        subject, relation = (labels_of(entity, self._facts) for entity in (triples.subject, triples.relation))
+        subject, relation = (labels_of(entity, self.facts) for entity in (triples.subject, triples.relation))
         if subject is None or relation is None:
-            _exclude(triples, objects, f"no_{'relation' if subject else 'subject'}_label", self._facts, tally)
+            self._exclude(triples, objects, f"no_{'relation' if subject else 'subject'}_label")
             return None
         labels = self._object_labels(mentions)
         named = [mention for mention in mentions if mention.object in labels]
-        _exclude(triples, objects - labels.keys(), "no_object_label", self._facts, tally)
+        self._exclude(triples, objects - labels.keys(), "no_object_label")
         if not named:
             return None
-        (_, file, line), *others = (self._facts.document(triple.document) for triple in named)
-        for _, other, number in others:
-            tally.leave(LeftOut(_id_of(triples), other, number, "merged"))
+        (_, file, line, _), *others = map(self.facts.place, named)
+        for _, other, number, _ in others:
+            self.tally.leave(Skipped(triples.record_id, other, number, "merged"))
         meta = {
             "subj_aliases": list(subject.aliases),
             "sub_surface": _distinct(triple.subject_surface for triple in named),
             "obj_surface": _distinct(triple.object_surface for triple in named),
         }
-        if self._has_rel_surface:
+        if self.options.rel_surface:
             meta["rel_surface"] = _distinct(triple.relation_surface for triple in named)
-        return Example(
-            _id_of(triples),
-            f"{subject.label} [SEP] {relation.label}",
-            self._outputs(named, labels),
-            meta,
-            file=file,
-            line=line,
-        )
+        text = f"{subject.label} [SEP] {relation.label}"
+        return Example(triples.record_id, text, self._outputs(named, labels), meta, file, line)
 
-    def _object_labels(self, mentions: list[FactMention]) -> dict[str, EntityLabels]:
-        """Gives the names of the objects that have one, objects in the order they were met.
+    def _object_labels(self, mentions: list[Mention]) -> dict[str, EntityLabels]:
+        """The names of the objects that have one, objects in the order they were met.
 
         A literal is called as the first sentence that names it does, else by its value.
         """
@@ -253,13 +516,13 @@ class _Records:
             if value is not None:
                 surfaces = _distinct(mention.object_surface for mention in mentions if mention.object == name)
                 labels[name] = EntityLabels(surfaces[0] if surfaces else value, ())
-            elif found := labels_of(name, self._facts):
+            elif found := labels_of(name, self.facts):
                 labels[name] = found
         return labels
 
-    def _outputs(self, mentions: list[FactMention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
-        """Gives an output for each object and sentence, then one for each other name of an object."""
-        places: dict[str, dict[tuple[str, int], FactMention]] = {name: {} for name in labels}
+    def _outputs(self, mentions: list[Mention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
+        """An output for each object and sentence, then one for each other name of an object."""
+        places: dict[str, dict[tuple[str, int], Mention]] = {name: {} for name in labels}
         for mention in mentions:
             places[mention.object].setdefault((mention.item, mention.sentence), mention)
         # Two objects of one name that stand in the same sentence are the same answer.
@@ -270,11 +533,13 @@ class _Records:
         aliases = dict.fromkeys(alias for names in labels.values() for alias in names.aliases)
         return (*outputs, *(Output(alias) for alias in aliases if alias not in said))
 
-    def _evidence(self, mention: FactMention) -> Evidence:
-        title, _, _ = self._facts.document(mention.document)
-        text = self._facts.sentence(mention.text)
+    def _evidence(self, mention: Mention) -> Evidence:
+        title, _, _, text = self.facts.place(mention)
         return Evidence(PageKey("qid", mention.item), text, fallback=PageKey("title", title))
 
 
 def _distinct(surfaces: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(surface for surface in surfaces if surface is not None))
+
+
+SOURCES = (Trex,)

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from dataclasses import replace
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, base_name, join
-from kbsource.records import BadRecord
+from kbsource.files import Folder, base_name, glob, join
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally, check_names, check_words
-from mapping.sources.reading.examples import ExclusionError, Origin, read_examples
-from mapping.sources.reading.fields import Json, list_at, object_at, objects_at, text_at
-from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
-from mapping.sources.reading.labels import Labels, check_labels, iter_labels
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.examples import ExclusionError, Origin, RecordSource
+from mapping.sources.raw_records import Json, RawRecord, iter_array, list_at, object_at, objects_at, text_at
+from mapping.sources.source import (
+    ANSWERS_STAY,
+    Averages,
+    LabelForm,
+    Ownership,
+    Published,
+    SourceOptions,
+    Split,
+    by_split,
+    check_names,
+    check_words,
+)
 
 _DATA = "Data"
 _ANSWER = "Answer"
@@ -33,63 +40,69 @@ _TAIL_BYTES = 500
 _PACKED = ("", ".gz", ".bz2")
 
 
-class TriviaQa(Source[SourceOptions]):
-    """Reads questions with the names of their answer, each of which is looked for in each of their pages.
+class TriviaQa(RecordSource[SourceOptions]):
+    """Questions with the names of their answer, each of which is looked for in each of their pages.
 
     An input is a file of questions, the folder ``qa`` that holds those of all splits, or ``triviaqa-rc.tar.gz`` as it
     is.
     """
 
     name = "triviaqa"
-    options = SourceOptions
-    has_labels = True
+    summary = "TriviaQA: trivia questions whose answers have many names"
+    form = "TriviaQA's reading comprehension form, with {keys}"
+    keys, answer_keys = frozenset({"QuestionId", "Question", "EntityPages"}), frozenset({_ANSWER})
+    options_type = SourceOptions
+    labels = LabelForm("TriviaQA's test questions", "QuestionId", (_ANSWER,), array=_DATA)
+    # Valid as soon as one alias is found, in train as soon as there is a page; the other aliases stay as answers.
+    policies = by_split(
+        replace(ANSWERS_STAY, prefers_exact=True),
+        train=replace(ANSWERS_STAY, needs_provenance=False, needs_page=True, prefers_exact=True),
+    )
+    hypothesis = "answer"
+    metric = "em"
+    published = Published(
+        {"train": 61_844, "dev": 5_359, "test": 6_586},
+        Averages(1, 3.39, 1.68, 28.67),
+        {"dev": (950, 15.06), "test": (1109, 14.41)},
+    )
+    ownership = Ownership(
+        "TriviaQA",
+        "the authors of the questions",
+        "https://nlp.cs.washington.edu/triviaqa/",
+        note="The questions are of trivia websites; those who collected them do not own the copyright.",
+    )
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        wanted = {"QuestionId", "Question", "EntityPages"} | (set() if split == "test" else {_ANSWER})
-        expected = f"{_FILES[split]} of TriviaQA's reading comprehension form, with {', '.join(sorted(wanted))}"
-        for path in inputs.records:
+    @property
+    def expected(self) -> str:
+        return f"{_FILES[self.split]} of {super().expected}"
 
-            def fits(record: Json, path: str = path) -> bool:
-                if record.get("SearchResults"):
-                    raise SetupError(f"{path} is of TriviaQA's web part; give a file wikipedia-*.json.")
-                return wanted <= record.keys()
+    def id_of(self, record: Json) -> str:
+        return text_at(record, "QuestionId")
 
-            check_shape(path, _questions(path, split, storage), fits, expected=expected)
-            if not storage.glob(join(path, "*")):
-                check_names([path], split)
-                check_words(path, _said_split(path, storage), split)
-        check_labels(inputs.labels, storage, of="TriviaQA's test questions", fields=("QuestionId", _ANSWER), key=_DATA)
-
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: SourceOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``."""
-        with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(inputs.scratch))
-            labels: Labels | None = None
-            if inputs.labels:
-                labels = stack.enter_context(Labels(inputs.scratch, id_of=_id_of, fields=(_ANSWER,)))
-                yield from labels.keep((iter_labels(storage, path, key=_DATA) for path in inputs.labels), tally)
-            yield from read_examples(
-                (_questions(path, split, storage) for path in inputs.records),
-                id_of=_id_of,
-                convert=TriviaQuestions(split).example,
-                scratch=scratch,
-                tally=tally,
-                labels=labels,
+    def raws(self, path: str) -> Iterator[RawRecord]:
+        """The questions of a split, from a file, the folder ``qa`` or the archive."""
+        name = _FILES[self.split]
+        in_folder = {base_name(file): file for file in glob(join(path, "*"))}
+        found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]
+        if in_folder and not found:
+            raise SetupError(
+                f"{path} is a folder without {name}; give the folder qa of triviaqa-rc.tar.gz, or the file."
             )
+        return iter_array(found[0] if found else path, key=_DATA, member=f"qa/{name}")
 
+    def check_files(self) -> None:
+        for path in self.inputs.records:
+            if not glob(join(path, "*")):
+                check_names([path], self.split)
+                check_words(path, _said_split(path), self.split)
 
-class TriviaQuestions:
-    """Converts parsed questions of one split; those of test need no answer."""
-
-    def __init__(self, split: Split) -> None:
-        self._split = split
+    def fits(self, path: str, record: Json) -> bool:
+        if record.get("SearchResults"):
+            raise SetupError(f"{path} is of TriviaQA's web part; give a file wikipedia-*.json.")
+        return super().fits(path, record)
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """Gives the example: one output for each name of the answer and each page, names in their order.
+        """One output for each name of the answer and each page, names in their order.
 
         Raises:
             ExclusionError: ``no_page``.
@@ -100,16 +113,15 @@ class TriviaQuestions:
         pages = [PageKey("title", title) for title in titles]
         if not pages:
             raise ExclusionError("no_page")
-        outputs: tuple[Output, ...] = ()
-        if self._split != "test" or _ANSWER in record:
-            outputs = tuple(
-                Output(name, (Evidence(page, name),)) for name in _names(object_at(record, _ANSWER)) for page in pages
-            )
-        return Example(_id_of(record), question, outputs, None, file=origin.raw.file, line=origin.raw.line)
+        outputs: list[Output] = []
+        if self.split != "test" or _ANSWER in record:
+            names = _names(object_at(record, _ANSWER))
+            outputs = [Output(name, (Evidence(page, name),)) for name in names for page in pages]
+        return origin.example(question, outputs)
 
 
 def _names(answer: Json) -> list[str]:
-    """Gives the distinct names of an answer: its aliases, or else its value alone."""
+    """The distinct names of an answer: its aliases, or else its value alone."""
     written = list_at(answer, "Aliases") or [text_at(answer, "Value")]
     for name in written:
         if not isinstance(name, str):
@@ -120,22 +132,11 @@ def _names(answer: Json) -> list[str]:
     return names
 
 
-def _id_of(record: Json) -> str:
-    return text_at(record, "QuestionId")
-
-
-def _said_split(path: str, storage: Storage) -> list[str]:
-    """Gives the split that a file says behind its questions, where the published files do; none of a packed one."""
-    with storage.open_read(path) as file:
-        file.seek(max(storage.size(path) - _TAIL_BYTES, 0))
+def _said_split(path: str) -> list[str]:
+    """The split that a file says behind its questions, where the published files do; none of a packed one."""
+    with Folder.of(path).open() as file:
+        file.seek(max(Folder.of(path).size() - _TAIL_BYTES, 0))
         return [found.decode() for found in _SPLIT.findall(file.read())]
 
 
-def _questions(path: str, split: Split, storage: Storage) -> Iterator[RawRecord]:
-    """Gives the questions of a split, from a file, the folder ``qa`` or the archive."""
-    name = _FILES[split]
-    in_folder = {base_name(file): file for file in storage.glob(join(path, "*"))}
-    found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]
-    if in_folder and not found:
-        raise SetupError(f"{path} is a folder without {name}; give the folder qa of triviaqa-rc.tar.gz, or the file.")
-    return iter_array(storage, found[0] if found else path, key=_DATA, member=f"qa/{name}")
+SOURCES = (TriviaQa,)

@@ -9,17 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, Literal
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Storage, base_name
+from kbsource.files import base_name
 from kbsource.records import BadRecord
-from mapping.options import option
 from mapping.records import Evidence, Example, Output, PageKey
-from mapping.sources.reading.base import Inputs, Source, SourceOptions, Split, Tally
-from mapping.sources.reading.examples import ExclusionError, Origin, exclude, give, reject
-from mapping.sources.reading.fields import Json, objects_at, optional_object, text_at
-from mapping.sources.reading.files_in import RawRecord, check_shape, iter_array
+from mapping.sources.examples import ExclusionError, Origin, leave_out, read_record
+from mapping.sources.raw_records import (
+    Json,
+    check_shape,
+    iter_array,
+    objects_at,
+    optional_object,
+    optional_objects,
+    text_at,
+)
+from mapping.sources.source import Averages, Ownership, Published, Source, SourceOptions, Split
 
 _FILES: dict[Split, str] = {"train": "train.json", "dev": "valid_topic_split.json", "test": "test_topic_split.json"}
 _OTHER_FILES = ("valid_random_split.json", "test_random_split.json")
@@ -33,103 +41,79 @@ _SENTENCE_KEY = re.compile(r"[^_]+_(?P<title>.+)_[^_]+", re.DOTALL)
 class WizardOptions(SourceOptions):
     """Choices of Wizard of Wikipedia."""
 
-    turns: Literal["right", "released"] = option(
-        "right",
-        "released gives the wizard's utterance away in the input, and has the chosen sentence as the answer, as the "
-        "authors' code does",
-    )
+    turns: Literal["right", "released"] = "right"
+    """released gives the wizard's utterance away in the input, and has the chosen sentence as the answer, as the
+    authors' code does."""
 
 
 class WizardOfWikipedia(Source[WizardOptions]):
-    """Reads dialogues; every turn of a wizard is a record of its own.
+    """Dialogues; every turn of a wizard is a record of its own.
 
     Ids are ``<split>-<dialogue>-<turn>``, numbered from 0 over all inputs, the ones that are left out too.
     """
 
     name = "wow"
-    options = WizardOptions
+    summary = "Wizard of Wikipedia: turns of a dialogue, with what they rest on"
+    options_type = WizardOptions
+    metric = "f1"
+    published = Published(
+        {"train": 63_734, "dev": 3_054, "test": 2_944},
+        Averages(1, 1, 1, 1),
+        {"dev": (469, 12.06), "test": (427, 11.39)},
+    )
+    ownership = Ownership(
+        "Wizard of Wikipedia", "the authors of Wizard of Wikipedia", "https://parl.ai/projects/wizard_of_wikipedia/"
+    )
 
-    def check(self, inputs: Inputs, split: Split, *, storage: Storage, options: WizardOptions) -> None:
-        """See ``Source.check``."""
-        self.check_split(split)
-        for path in inputs.records:
+    def check_inputs(self) -> None:
+        for path in self.inputs.records:
             name = re.sub(r"\.(?:gz|bz2)$", "", base_name(path))
-            if name != _FILES[split] and name in (*_FILES.values(), *_OTHER_FILES):
+            if name != _FILES[self.split] and name in (*_FILES.values(), *_OTHER_FILES):
                 raise SetupError(
-                    f"{path}: {split} of wow is {_FILES[split]} (dev and test have the topics that train has not)."
-                    " Give that file, or another --split; a file of your own needs another name."
+                    f"{path}: {self.split} of wow is {_FILES[self.split]} (dev and test have the topics that train has"
+                    " not). Give that file, or another --split; a file of your own needs another name."
                 )
             check_shape(
                 path,
-                iter_array(storage, path),
+                iter_array(path),
                 lambda record: isinstance(record.get("dialog"), list),
                 expected="dialogues of Wizard of Wikipedia, one JSON array of objects with chosen_topic and dialog",
             )
 
-    def read(
-        self, inputs: Inputs, split: Split, *, storage: Storage, options: WizardOptions, tally: Tally
-    ) -> Iterator[Example | BadRecord]:
+    def read(self) -> Iterator[Example | BadRecord]:
         """See ``Source.read``. A dialogue that cannot be read, or in which no wizard speaks, counts as one record."""
-        number = -1
-        for path in inputs.records:
-            for raw in iter_array(storage, path):
-                number += 1
-                try:
-                    dialogue = Dialogue(raw.parse(), f"{split}-{number}", options)
-                except RecordError as error:
-                    tally.records += 1
-                    yield reject(raw, error, tally, key=f"{split}-{number}")
-                else:
-                    if not dialogue.wizard_turns:
-                        tally.records += 1
-                        exclude(raw, "no_wizard", tally, key=f"{split}-{number}")
-                    yield from _turns(dialogue, raw, tally)
-
-
-def _turns(dialogue: Dialogue, raw: RawRecord, tally: Tally) -> Iterator[Example | BadRecord]:
-    for turn in dialogue.wizard_turns:
-        tally.records += 1
-        origin = Origin(raw)
-        try:
-            example = dialogue.example(turn, origin)
-        except ExclusionError as exclusion:
-            exclude(raw, exclusion.reason, tally, key=dialogue.id_of(turn))
-        except RecordError as error:
-            yield reject(raw, error, tally, key=dialogue.id_of(turn))
-        else:
-            yield from give(example, origin, tally)
+        raws = chain.from_iterable(iter_array(path) for path in self.inputs.records)
+        for number, raw in enumerate(raws):
+            name = f"{self.split}-{number}"
+            try:
+                dialogue = Dialogue(raw.parse(), self.options)
+                if not dialogue.wizard_turns:
+                    raise ExclusionError("no_wizard")
+            except (ExclusionError, RecordError) as error:
+                yield from leave_out(Origin(raw, key=name), error, self.tally)
+                continue
+            for turn in dialogue.wizard_turns:
+                origin = Origin(raw, key=f"{name}-{turn}")
+                yield from read_record(origin, partial(dialogue.example, turn), self.tally)
 
 
 class Dialogue:
-    """One parsed dialogue.
-
-    Args:
-        record: the dialogue.
-        dialogue_id: begins the ids of its turns.
-        options: ``turns`` counts.
+    """One parsed dialogue; ``wizard_turns`` are the numbers of the turns in which the wizard speaks, from 0.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``: it has no list of turns with speaker and text;
             ``unknown_speaker``.
-
-    Attributes:
-        wizard_turns: numbers of the turns in which the wizard speaks, from 0.
     """
 
-    def __init__(self, record: Json, dialogue_id: str, options: WizardOptions) -> None:
+    def __init__(self, record: Json, options: WizardOptions) -> None:
         self._record = record
-        self._id = dialogue_id
         self._is_released = options.turns == "released"
         self._turns = objects_at(record, "dialog")
         self._texts = [text_at(turn, "text") for turn in self._turns]
         self.wizard_turns = [number for number, turn in enumerate(self._turns) if _part(turn) == "Wizard"]
 
-    def id_of(self, number: int) -> str:
-        """Gives the id of a turn."""
-        return f"{self._id}-{number}"
-
     def example(self, number: int, origin: Origin) -> Example:
-        """Gives the example of a wizard's turn: all turns before it, its text, and the sentence that was chosen.
+        """The example of a wizard's turn: all turns before it, its text, and the sentence that was chosen.
 
         Raises:
             ExclusionError: ``first_turn``, ``no_answer``, ``no_passages_used``, ``nothing_checked``.
@@ -145,17 +129,10 @@ class Dialogue:
         if self._is_released:
             history, answer = self._texts[: number + 1], sentence.strip()
         evidence = Evidence(PageKey("title", self._title(number, key, sentence)), sentence.strip())
-        return Example(
-            self.id_of(number),
-            "\n".join(history),
-            (Output(answer, (evidence,)),),
-            None,
-            file=origin.raw.file,
-            line=origin.raw.line,
-        )
+        return origin.example("\n".join(history), [Output(answer, (evidence,))])
 
     def _title(self, number: int, key: str, sentence: str) -> str:
-        """Gives the page of a sentence: as it was checked, else as its key names it, else whose passage holds it."""
+        """The page of a sentence: as it was checked, else as its key names it, else whose passage holds it."""
         checked = optional_object(self._turns[number], "checked_passage") or {}
         if len(checked) == 1:
             (title,) = checked.values()
@@ -172,9 +149,9 @@ class Dialogue:
         return (passage for one, passage in self._all_passages(number) if one == title)
 
     def _all_passages(self, number: int) -> Iterator[tuple[str, list[Any]]]:
-        """Gives titles and sentences that were shown up to a turn, the last first, the chosen topic at the end."""
+        """Titles and sentences that were shown up to a turn, the last first, the chosen topic at the end."""
         for turn in reversed(self._turns[: number + 1]):
-            for passages in objects_at(turn, "retrieved_passages") if "retrieved_passages" in turn else []:
+            for passages in optional_objects(turn, "retrieved_passages"):
                 for title, sentences in passages.items():
                     yield title, _sentences(sentences)
         if "chosen_topic_passage" in self._record:
@@ -189,7 +166,7 @@ def _part(turn: Json) -> str:
 
 
 def _checked_sentence(turn: Json) -> tuple[str, str]:
-    """Gives key and text of the sentence that the wizard chose.
+    """Key and text of the sentence that the wizard chose.
 
     Raises:
         ExclusionError: ``nothing_checked``, ``no_passages_used``.
@@ -214,3 +191,6 @@ def _sentences(written: object) -> list[Any]:
     if not isinstance(written, list):
         raise RecordError("wrong_type", f"a passage is a list of sentences, found {written!r:.80}")
     return written
+
+
+SOURCES = (WizardOfWikipedia,)

@@ -8,58 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from kbsource.kilt_names import LEAD
-from mapping.decide.policy import Decision, Policy
-from mapping.records import PARTIAL, Evidence, EvidenceKey, Example, ReleasedExample
-from mapping.search.numbering import Placed
-from mapping.sources.reading.base import EVIDENCE_SPAN, Split
+from msgspec.structs import asdict
+
+from kbsource.kilt import LEAD
+from mapping.decide import Decision
+from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Place, ReleasedExample
+from mapping.sources.source import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Policy, Split
 
 # What alignment says of a span; of a released span no other value of these is kept.
-_SPAN_KEYS = (
-    "wikipedia_id",
-    "title",
-    "start_paragraph_id",
-    "start_character",
-    "end_paragraph_id",
-    "end_character",
-    "bleu_score",
-    "section",
-)
+_SPAN_KEYS = ("wikipedia_id", "title", *Place.__struct_fields__, "bleu_score", "section")
 # What the published files say of a passage that annotators chose, in their order.
 _PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
 # And where they say its characters, which they do without ``meta``; spans of T-REx are so too.
-_SECTION_THIRD = (
-    "wikipedia_id",
-    "title",
-    "section",
-    "start_paragraph_id",
-    "start_character",
-    "end_paragraph_id",
-    "end_character",
-    "bleu_score",
-)
+_SECTION_THIRD = ("wikipedia_id", "title", "section", *Place.__struct_fields__, "bleu_score")
 ID_FILES = frozenset({"triviaqa"})
 """Datasets whose questions are not everyone's to pass on: their files are written a second time, without inputs."""
 
-_PARTIAL_EVIDENCE = "partial_evidence"
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """Choices of the form.
-
-    Attributes:
-        strips_section: ``section`` without the newline.
-    """
-
-    strips_section: bool = False
-
 
 def file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
-    """Gives the published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
+    """The published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
 
     >>> file_name("fever", "test")
     'fever-test_without_answers-kilt.jsonl'
@@ -70,7 +39,7 @@ def file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
 
 
 def id_file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
-    """Gives the published name of a split's file without inputs; ``with_answers`` as for ``file_name``.
+    """The published name of a split's file without inputs; ``with_answers`` as for ``file_name``.
 
     >>> id_file_name("triviaqa", "test")
     'triviaqa-test_id_without_answers-kilt.jsonl'
@@ -83,36 +52,38 @@ def _bare(split: Split, with_answers: bool) -> str:
 
 
 def kilt_line(record: Mapping[str, Any]) -> bytes:
-    """Gives a record as a line of a KILT file."""
+    """A record as a line of a KILT file."""
     return json.dumps(record).encode("ascii") + b"\n"
 
 
 def without_input(line: bytes) -> bytes:
-    """Gives a line of a KILT file without the record's input."""
+    """A line of a KILT file without the record's input."""
     return kilt_line({key: value for key, value in json.loads(line).items() if key != "input"})
 
 
 def kilt_example(
     example: Example,
-    placed: Mapping[EvidenceKey, Placed],
+    found: Mapping[EvidenceKey, Alignment],
     decision: Decision,
     policy: Policy,
     *,
-    options: WriteOptions,
+    strips_section: bool = False,
 ) -> dict[str, Any]:
-    """Gives the record of an example that is kept, with its outputs.
+    """The record of an example that is kept, with its outputs.
 
-    An example that was read from a KILT file keeps its keys, their order and what is not known here.
+    ``section`` ends in a newline unless that is stripped. An example that was read from a KILT file keeps its keys,
+    their order and what is not known here.
     """
+    newline = "" if strips_section else "\n"
     outputs = [
-        _output(example, index, decision, placed, policy, options) for index in _kept_outputs(example, decision, policy)
+        _output(example, index, decision, found, policy, newline) for index in _kept_outputs(example, decision, policy)
     ]
     if isinstance(example, ReleasedExample):
         record = dict(example.released)
         if outputs:
             record["output"] = outputs
         if example.partial:
-            record["meta"] = _moved_meta(example, placed, decision, options)
+            record["meta"] = _moved_meta(example, found, decision, newline)
             if not record["meta"]:
                 del record["meta"]
         return record
@@ -126,21 +97,21 @@ def kilt_example(
         spans = [
             _span(
                 example.partial[index],
-                placed[PARTIAL, index],
+                found[PARTIAL, index],
                 policy,
-                options,
+                newline,
                 is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
             )
             for index in decision.partial
         ]
-        meta = {**(meta or {}), _PARTIAL_EVIDENCE: spans}
+        meta = {**(meta or {}), PARTIAL_EVIDENCE: spans}
     if meta is not None:
         record["meta"] = meta
     return record
 
 
 def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[int]:
-    """Gives the outputs that are written, in their order."""
+    """The outputs that are written, in their order."""
     kept = [index for index, fate in enumerate(decision.outputs) if fate.form != "dropped"]
     if policy.found_first:
         kept.sort(key=lambda index: (example.outputs[index].answer is None, not decision.outputs[index].kept))
@@ -148,7 +119,7 @@ def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[
 
 
 def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
-    """Gives a record as test files have it: no output, and of ``meta`` only what gives no answer away.
+    """A record as test files have it: no output, and of ``meta`` only what gives no answer away.
 
     A record that has no output is as it was published and stays as it is.
     """
@@ -165,25 +136,25 @@ def _output(
     example: Example,
     index: int,
     decision: Decision,
-    placed: Mapping[EvidenceKey, Placed],
+    found: Mapping[EvidenceKey, Alignment],
     policy: Policy,
-    options: WriteOptions,
+    newline: str,
 ) -> dict[str, Any]:
     output, fate = example.outputs[index], decision.outputs[index]
     answer = output.answer
     if policy.answer_is_title and fate.kept:
-        answer = placed[index, fate.kept[0]].title
+        answer = found[index, fate.kept[0]].title
     released: dict[str, Any] = {}
     if isinstance(example, ReleasedExample):
         released = example.released["output"][index]
     spans = []
     for place in fate.kept:
-        where, is_by_paragraph = placed[index, place], (index, place) in decision.by_paragraph
+        where, is_by_paragraph = found[index, place], (index, place) in decision.by_paragraph
         if released:
             old = released["provenance"][place]
-            spans.append(_moved_span(old, where, options, is_by_paragraph=is_by_paragraph))
+            spans.append(_moved_span(old, where, newline, is_by_paragraph=is_by_paragraph))
         else:
-            spans.append(_span(output.evidence[place], where, policy, options, is_by_paragraph=is_by_paragraph))
+            spans.append(_span(output.evidence[place], where, policy, newline, is_by_paragraph=is_by_paragraph))
     if released:
         result = dict(released)
         if "answer" in released:
@@ -204,9 +175,9 @@ def _output(
 
 
 def _span(
-    evidence: Evidence, where: Placed, policy: Policy, options: WriteOptions, *, is_by_paragraph: bool
+    evidence: Evidence, where: Alignment, policy: Policy, newline: str, *, is_by_paragraph: bool
 ) -> dict[str, Any]:
-    values = _values(where, options)
+    values = _values(where, newline)
     meta = {} if evidence.meta is None else {"meta": evidence.meta}
     if is_by_paragraph:
         return {key: values[key] for key in _PARAGRAPH_KEYS} | meta
@@ -221,10 +192,10 @@ def _span(
 
 
 def _moved_span(
-    released: Mapping[str, Any], where: Placed, options: WriteOptions, *, is_by_paragraph: bool
+    released: Mapping[str, Any], where: Alignment, newline: str, *, is_by_paragraph: bool
 ) -> dict[str, Any]:
-    """Gives a released span with new values under the keys it has."""
-    values = _values(where, options)
+    """A released span with new values under the keys it has."""
+    values = _values(where, newline)
     if is_by_paragraph:
         values = {key: values[key] for key in _PARAGRAPH_KEYS}
     moved = {}
@@ -236,35 +207,29 @@ def _moved_span(
     return moved
 
 
-def _values(where: Placed, options: WriteOptions) -> dict[str, Any]:
+def _values(where: Alignment, newline: str) -> dict[str, Any]:
     values: dict[str, Any] = {"wikipedia_id": str(where.page_id), "title": where.title}
     if where.place is not None:
-        values["start_paragraph_id"] = where.place.start_paragraph
-        values["start_character"] = where.place.start_char
-        values["end_paragraph_id"] = where.place.end_paragraph
-        values["end_character"] = where.place.end_char
+        values |= asdict(where.place)
         values["bleu_score"] = where.score
-        values["section"] = _section(where.section or LEAD, options)
+        values["section"] = _section(where.section or LEAD, newline)
     return values
 
 
-def _section(section: str, options: WriteOptions) -> str:
+def _section(section: str, newline: str) -> str:
     # KILT's name for the lead is no paragraph of the page, so it does not end in a newline.
-    return section if section == LEAD or options.strips_section else section + "\n"
+    return section if section == LEAD else section + newline
 
 
 def _moved_meta(
-    example: ReleasedExample, placed: Mapping[EvidenceKey, Placed], decision: Decision, options: WriteOptions
+    example: ReleasedExample, found: Mapping[EvidenceKey, Alignment], decision: Decision, newline: str
 ) -> dict[str, Any]:
     meta = dict(example.meta or {})
-    spans = meta.pop(_PARTIAL_EVIDENCE)
+    spans = meta.pop(PARTIAL_EVIDENCE)
     moved = [
         _moved_span(
-            spans[index],
-            placed[PARTIAL, index],
-            options,
-            is_by_paragraph=(PARTIAL, index) in decision.by_paragraph,
+            spans[index], found[PARTIAL, index], newline, is_by_paragraph=(PARTIAL, index) in decision.by_paragraph
         )
         for index in decision.partial
     ]
-    return {key: moved if key == _PARTIAL_EVIDENCE else meta[key] for key in example.meta or {} if moved or key in meta}
+    return {key: moved if key == PARTIAL_EVIDENCE else meta[key] for key in example.meta or {} if moved or key in meta}

@@ -1,79 +1,49 @@
-"""Counts of an alignment, the laws that they obey, and how they are shown beside those of the KILT paper."""
+"""Counts of an alignment, the laws that they obey, and datasets side by side, beside the figures of the KILT paper."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from mapping.decide.policy import Decision
+import numpy as np
+
+from kbsource.files import glob, join
+from kbsource.release.reader import row_groups, rows_with
+from mapping.decide import REASONS, Decision
 from mapping.entail.verification import verification_text
-from mapping.outcomes import OUTCOMES
-from mapping.records import Alignment
-from mapping.sources.reading.base import Split, Tally
+from mapping.records import OUTCOMES, Alignment
+from mapping.sources import all_sources
+from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 
 N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 
-PAPER: dict[tuple[str, Split], tuple[int, float]] = {
-    ("fever", "dev"): (3675, 26.03),
-    ("fever", "test"): (3869, 27.7),
-    ("nq", "dev"): (595, 16.12),
-    ("nq", "test"): (287, 15.59),
-    ("hotpotqa", "dev"): (1650, 22.76),
-    ("hotpotqa", "test"): (1704, 23.43),
-    ("triviaqa", "dev"): (950, 15.06),
-    ("triviaqa", "test"): (1109, 14.41),
-    ("structured_zeroshot", "dev"): (679, 15.42),
-    ("structured_zeroshot", "test"): (767, 13.38),
-    ("wow", "dev"): (469, 12.06),
-    ("wow", "test"): (427, 11.39),
-}
-"""Records dropped and per cent of records, by dataset and split. Source: figure 5 of the KILT paper (2021)."""
-
 
 @dataclass(slots=True)
 class AlignmentCounts:
-    """What became of examples and their evidences.
+    """What became of examples and their evidences."""
 
-    Attributes:
-        written: records in the KILT file.
-        dropped: records that are not, by reason.
-        pages_there: records of which one evidence set has all its pages.
-        mapped: those of them where all spans of such a set reach the threshold, or only its pages are wanted.
-        outputs: outputs by what became of them (``whole``, ``answer_only``, ``dropped``).
-        output_reasons: why outputs are not whole.
-        evidences: pieces of evidence, by outcome.
-        spans_written: spans in the KILT file.
-        with_sets: records written with at least one evidence set.
-        sets_written: their evidence sets.
-        set_spans: spans of these sets.
-        set_pages: distinct pages of each record's sets, summed over records.
-        answers: distinct answers of each record written, summed over records.
-        found_by: evidences whose page was found, by how.
-        hops: evidences by redirects followed, above 0.
-        matches: spans by how the text was matched.
-        scores: spans by bin of their score, see ``N_BINS``.
-    """
-
-    written: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    pages_there: int = 0
-    mapped: int = 0
+    written: int = 0  # records in the KILT file
+    dropped: Counter[str] = field(default_factory=Counter)  # records that are not, by reason
+    pages_there: int = 0  # records of which one evidence set has all its pages
+    mapped: int = 0  # those of them where all spans of such a set reach the threshold, or only its pages are wanted
     outputs: Counter[str] = field(default_factory=Counter)
-    output_reasons: Counter[str] = field(default_factory=Counter)
-    evidences: Counter[str] = field(default_factory=Counter)
-    spans_written: int = 0
-    with_sets: int = 0
-    sets_written: int = 0
-    set_spans: int = 0
-    set_pages: int = 0
-    answers: int = 0
-    found_by: Counter[str] = field(default_factory=Counter)
-    hops: Counter[str] = field(default_factory=Counter)
-    matches: Counter[str] = field(default_factory=Counter)
-    scores: Counter[str] = field(default_factory=Counter)
+    """Outputs by what became of them (``whole``, ``answer_only``, ``dropped``)."""
+    output_reasons: Counter[str] = field(default_factory=Counter)  # why outputs are not whole
+    evidences: Counter[str] = field(default_factory=Counter)  # pieces of evidence, by outcome
+    spans_written: int = 0  # spans in the KILT file
+    with_sets: int = 0  # records written with at least one evidence set
+    sets_written: int = 0  # their evidence sets
+    set_spans: int = 0  # spans of these sets
+    set_pages: int = 0  # distinct pages of each record's sets, summed over records
+    answers: int = 0  # distinct answers of each record written, summed over records
+    found_by: Counter[str] = field(default_factory=Counter)  # evidences whose page was found, by how
+    hops: Counter[str] = field(default_factory=Counter)  # evidences by redirects followed, above 0
+    matches: Counter[str] = field(default_factory=Counter)  # spans by how the text was matched
+    scores: Counter[str] = field(default_factory=Counter)  # spans by bin of their score, see ``N_BINS``
 
     def add_evidence(self, alignment: Alignment) -> None:
         """Counts one evidence."""
@@ -87,13 +57,7 @@ class AlignmentCounts:
             self.scores[score_bin(alignment.span.score)] += 1
 
     def add_record(self, decision: Decision, sets: Iterable[list[Alignment]], *, threshold: float) -> None:
-        """Counts one record and its outputs.
-
-        Args:
-            decision: what became of it.
-            sets: its evidence sets that are not empty.
-            threshold: lowest score that is kept.
-        """
+        """Counts one record and its outputs."""
         there = [evidence_set for evidence_set in sets if all(_has_page(piece) for piece in evidence_set)]
         self.pages_there += bool(there)
         self.mapped += any(all(_is_mapped(piece, threshold) for piece in evidence_set) for evidence_set in there)
@@ -124,7 +88,7 @@ class AlignmentCounts:
             setattr(self, own.name, getattr(self, own.name) + getattr(other, own.name))
 
     def to_json(self) -> dict[str, Any]:
-        """Gives the counts as JSON values, keys sorted."""
+        """The counts as JSON values, keys sorted."""
         values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value for name, value in values.items()
@@ -132,7 +96,7 @@ class AlignmentCounts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> AlignmentCounts:
-        """Gives back what ``to_json`` gave."""
+        """What ``to_json`` gave."""
         counts = cls()
         for name, one in value.items():
             setattr(counts, name, Counter(one) if isinstance(one, dict) else one)
@@ -150,7 +114,7 @@ def _is_mapped(alignment: Alignment, threshold: float) -> bool:
 
 
 def score_bin(score: float) -> str:
-    """Gives the lower bound of the score's bin as text.
+    """The lower bound of the score's bin as text.
 
     >>> score_bin(0.0), score_bin(0.5), score_bin(0.999), score_bin(1.0)
     ('0.00', '0.50', '0.95', '1.00')
@@ -159,12 +123,12 @@ def score_bin(score: float) -> str:
 
 
 def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Gives every bin of the histogram in order, with its spans."""
+    """Every bin of the histogram in order, with its spans."""
     return [(name, scores.get(name, 0)) for name in (f"{number / N_BINS:.2f}" for number in range(N_BINS + 1))]
 
 
 def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
-    """Gives every law that the counts break: what went in came out, once."""
+    """Every law that the counts break: what went in came out, once."""
     found = []
     n_dropped, n_excluded, n_rejected = counts.dropped.total(), tally.excluded.total(), tally.rejected.total()
     n_out = counts.written + n_dropped + tally.merged + n_excluded + n_rejected
@@ -181,16 +145,16 @@ def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
 
 
 def threshold_share(counts: AlignmentCounts) -> float | None:
-    """Gives the share of records that the threshold alone drops, of those it was applied to; None without any."""
+    """The share of records that the threshold alone drops, of those it was applied to; None without any."""
     n_dropped = counts.dropped["below_threshold"]
     total = counts.written + n_dropped
     return n_dropped / total if total else None
 
 
 def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split: Split) -> dict[str, Any]:
-    """Gives the report as JSON values."""
+    """The report as JSON values."""
     share = threshold_share(counts)
-    paper = PAPER.get((dataset, split))
+    paper = all_sources()[dataset].published.dropped.get(split)
     return {
         "dataset": dataset,
         "split": split,
@@ -201,10 +165,7 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
             "merged": tally.merged,
             "examples": tally.examples,
         },
-        "references": {
-            "read": tally.references,
-            "rejected": dict(sorted(tally.rejected_references.items())),
-        },
+        "references": {"read": tally.references, "rejected": dict(sorted(tally.rejected_references.items()))},
         "lost_evidences": dict(sorted(tally.lost_evidences.items())),
         "counts": counts.to_json(),
         "dropped_by_threshold": None if share is None else round(share, 6),
@@ -213,7 +174,7 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
 
 
 def report_rows(report: Mapping[str, Any]) -> list[tuple[str, int, int | None]]:
-    """Gives what became of records and evidences: a name, set in below that of what it is part of, a count, and the
+    """What became of records and evidences: a name, set in below that of what it is part of, a count, and the
     count that it is a share of."""
     records, counts = report["records"], report["counts"]
     rows: list[tuple[str, int, int | None]] = [("records read", records["read"], None)]
@@ -238,7 +199,7 @@ def report_rows(report: Mapping[str, Any]) -> list[tuple[str, int, int | None]]:
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """Gives the report for reading."""
+    """The report for reading."""
     records, counts = report["records"], report["counts"]
     lines = [_row(*row) for row in report_rows(report)]
     if (share := report["dropped_by_threshold"]) is not None:
@@ -264,3 +225,171 @@ def _row(name: str, count: int | None, total: int | None) -> str:
 def _bars(scores: Mapping[str, int]) -> list[str]:
     most = max(scores.values())
     return [f"  {name}  {n:>10,}  {'#' * round(40 * n / most)}".rstrip() for name, n in score_bins(scores)]
+
+
+PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28
+"""Pages that are evidence of at least one dataset, and their share of all. Source: the KILT paper, figure 2."""
+
+
+class Aligned(NamedTuple):
+    """One finished alignment."""
+
+    name: str  # of the dataset, as the configuration has it
+    folder: str  # of the alignment, relative to that of all
+    report: Mapping[str, Any]  # as it was written
+    files: tuple[str, ...] = ()  # names of its files of records
+
+
+def averages(counts: Mapping[str, Any]) -> Averages:
+    """The averages of an alignment; None where there is nothing to average.
+
+    >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
+    Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)
+    """
+    return Averages(
+        _ratio(counts["set_spans"], counts["sets_written"]),
+        _ratio(counts["sets_written"], counts["with_sets"]),
+        _ratio(counts["set_pages"], counts["with_sets"]),
+        _ratio(counts["answers"], counts["written"]) if counts["answers"] else None,
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def pages_of(folder: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The ids of the pages that hold evidence which an alignment wrote, each once, ascending."""
+    pages = np.empty(0, dtype=np.int64)
+    for path in glob(join(folder, "alignments", "*.parquet")):
+        for rows in row_groups(path, ["page_id", "is_written"]):
+            pages = np.union1d(pages, rows["page_id"].filter(rows["is_written"]).to_numpy())
+    return pages.astype(np.int64)
+
+
+def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
+    """How many pages hold evidence, of each dataset and by the number of datasets, as JSON values.
+
+    Alignments of one name are one dataset.
+    """
+    by_name: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
+    for dataset in aligned:
+        pages = pages_of(join(output, dataset.folder))
+        by_name[dataset.name] = np.union1d(by_name[dataset.name], pages) if dataset.name in by_name else pages
+    together = np.concatenate([np.empty(0, dtype=np.int64), *by_name.values()])
+    _, n_datasets = np.unique(together, return_counts=True)
+    counts = np.bincount(n_datasets, minlength=1)[1:]
+    total = int(counts.sum())
+    return {
+        "in_the_release": n_pages,
+        "with_evidence": total,
+        "share": _ratio(total, n_pages),
+        "in_the_paper": {"with_evidence": PAPER_PAGES, "share": PAPER_PAGES_SHARE},
+        "by_number_of_datasets": {str(number): int(count) for number, count in enumerate(counts, 1)},
+        "by_dataset": {name: len(pages) for name, pages in by_name.items()},
+    }
+
+
+def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
+    """The report of all alignments as JSON values."""
+    return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
+
+
+def _dataset_values(aligned: Aligned) -> dict[str, Any]:
+    report = aligned.report
+    counts = report["counts"]
+    source, split = all_sources()[report["dataset"]], report["split"]
+    policy, published = source.policies[split], source.published
+    is_filtered = policy.has_threshold and policy.needs_provenance
+    return {
+        "name": aligned.name,
+        "split": split,
+        "folder": aligned.folder,
+        "files": list(aligned.files),
+        "records": counts["written"],
+        "published_records": published.records.get(split),
+        "averages": averages(counts)._asdict(),
+        "averages_in_the_paper": None if published.averages is None else published.averages._asdict(),
+        "dropped_by_threshold": report["dropped_by_threshold"] if is_filtered else None,
+        "dropped_in_the_paper": report["dropped_in_the_paper"],
+        "read": report["records"]["read"],
+        "excluded": sum(report["records"]["excluded"].values()),
+        "rejected": sum(report["records"]["rejected"].values()),
+        "dropped": sum(counts["dropped"].values()),
+    }
+
+
+_HEADS = ("records", "spans a set", "sets a record", "pages a record", "answers a record", "below threshold")
+
+
+def overview_text(values: Mapping[str, Any]) -> str:
+    """The report for reading: sizes and averages as in table 6, dropped shares as in figure 5, pages."""
+    under = ("dataset", "split", *("here", "KILT") * len(_HEADS))
+    rows = [under, *(_cells(value) for value in values["datasets"])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for at, head in enumerate(_HEADS):
+        # Each heading stands over two columns.
+        widths[2 + 2 * at] = max(widths[2 + 2 * at], len(head) - widths[3 + 2 * at] - 1)
+    first = " ".join(" " * width for width in widths[:2])
+    heads = (head.rjust(widths[2 + 2 * at] + 1 + widths[3 + 2 * at]) for at, head in enumerate(_HEADS))
+    lines = ["   ".join((first, *heads)), *(_line(row, widths) for row in rows), ""]
+    pages = values["pages"]
+    here = f"{pages['with_evidence']:,} of {pages['in_the_release']:,} pages hold evidence"
+    lines.append(f"{here} ({_shown(pages['share'], '.1%')}); in KILT {PAPER_PAGES:,} ({PAPER_PAGES_SHARE:.0%})")
+    lines += [
+        f"  of {number} {'dataset' if number == '1' else 'datasets'}: {count:,}"
+        for number, count in pages["by_number_of_datasets"].items()
+    ]
+    return "\n".join(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    here, there = row["averages"], row["averages_in_the_paper"] or {}
+    dropped = row["dropped_in_the_paper"]
+    cells = [row["name"], row["split"], _shown(row["records"], ","), _shown(row["published_records"], ",")]
+    for name in Averages._fields:
+        cells += [_shown(here[name], ".2f"), _shown(there.get(name), ".2f")]
+    return (*cells, _shown(row["dropped_by_threshold"], ".1%"), _shown(dropped["share"] if dropped else None, ".1%"))
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    names = f"{row[0]:<{widths[0]}} {row[1]:<{widths[1]}}"
+    pairs = (f"{row[at]:>{widths[at]}} {row[at + 1]:>{widths[at + 1]}}" for at in range(2, len(row), 2))
+    return "   ".join((names, *pairs))
+
+
+_MEANINGS = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
+_STAGES = {"rejected": "source", "excluded": "", "merged": ""}
+_PLACE = itemgetter("output", "evidence")
+
+
+def record_fates(folder: str, record_id: str) -> Iterator[dict[str, Any]]:
+    """The rows of ``records`` with an id, most often one.
+
+    ``meaning`` is that of the reason, ``details`` what is said in ``rejected``; ``evidences`` are the rows of
+    ``alignments`` and ``misses``, each with its row of ``crosswalk`` as ``crossing``, in order.
+    """
+
+    def rows(table: str, column: str = "example_id") -> Iterator[dict[str, Any]]:
+        return rows_with(folder, table, column, record_id)
+
+    crossings = {_PLACE(row): row for row in rows("crosswalk")}
+    evidences = [
+        {**row, "crossing": crossings.get(_PLACE(row))} for table in ("alignments", "misses") for row in rows(table)
+    ]
+    faults = list(rows("rejected", "key"))
+    for row in rows("records"):
+        yield {
+            **row,
+            "meaning": _MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
+            "details": [
+                fault["detail"] for fault in faults if fault["stage"] == _STAGES.get(row["outcome"], "evidence")
+            ],
+            "evidences": sorted(
+                (evidence for evidence in evidences if evidence["ordinal"] == row["ordinal"]), key=_PLACE
+            ),
+        }

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
-from kbsource.files import Storage
+from kbsource.files import Folder
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.release.reader import read_table
+from mapping.records import Place
 from mapping.search.bleu import bleu
 from mapping.search.numbering import Numbering, paragraphs_of
 from mapping.search.tokens import Tokeniser
-from mapping.sources.reading.base import PARTIAL_EVIDENCE
-from mapping.sources.reading.fields import is_integer
-from mapping.sources.reading.files_in import RawRecord, check_shape, iter_lines
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.raw_records import RawRecord, check_lines, is_integer, iter_lines
+from mapping.sources.scratch import Scratch
+from mapping.sources.source import PARTIAL_EVIDENCE
 
 RULES: dict[str, str] = {
     "bad_score": "bleu_score is no number from 0 to 1",
@@ -43,7 +43,6 @@ RULES: dict[str, str] = {
 }
 """Rule -> meaning of breaking it."""
 
-_PLACE = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 _TOLERANCE = 1e-9
 _RECORDS_AT_ONCE = 2_000
 _EXAMPLES_PER_RULE = 20
@@ -60,29 +59,21 @@ class KiltFinding(NamedTuple):
 
 @dataclass(slots=True)
 class Validation:
-    """What was checked, and what is wrong.
+    """What was checked, and what is wrong."""
 
-    Attributes:
-        is_empty: the file has no line; whether that is right only its manifest can say.
-        records, outputs, spans: how many were checked.
-        located: spans with character offsets.
-        rescored: those of them whose BLEU was computed again.
-        broken: findings by rule.
-        findings: the first ones of each rule, in the order of the file.
-    """
-
-    is_empty: bool = False
+    is_empty: bool = False  # the file has no line; whether that is right only its manifest can say
+    # how many were checked
     records: int = 0
     outputs: int = 0
     spans: int = 0
-    located: int = 0
-    rescored: int = 0
-    broken: Counter[str] = field(default_factory=Counter)
-    findings: list[KiltFinding] = field(default_factory=list)
+    located: int = 0  # spans with character offsets
+    rescored: int = 0  # those of them whose BLEU was computed again
+    broken: Counter[str] = field(default_factory=Counter)  # findings by rule
+    findings: list[KiltFinding] = field(default_factory=list)  # the first ones of each rule, in the order of the file
 
     @property
     def is_valid(self) -> bool:
-        """Says whether no rule is broken."""
+        """Whether no rule is broken."""
         return not self.broken
 
     def add(self, finding: KiltFinding) -> None:
@@ -105,7 +96,6 @@ class _Span(NamedTuple):
 def validate_kilt(
     path: str,
     source: KnowledgeSource,
-    storage: Storage,
     *,
     numbering: Numbering = "kilt",
     alignments: str | None = None,
@@ -113,68 +103,68 @@ def validate_kilt(
 ) -> Validation:
     """Checks a KILT file against a release. Memory: ``_RECORDS_AT_ONCE`` records; every page is read once for them.
 
-    Args:
-        path: the file; .gz and .bz2 too.
-        source: the release it was made for.
-        storage: of the file and the alignments.
-        numbering: how the file counts paragraphs.
-        alignments: folder that ``kbsource map`` wrote the file into; its table has the evidence. None: no BLEU is
-            computed again.
-        scratch: folder for a temporary index; None for the system's.
+    BLEU is computed again where ``alignments`` names the folder that ``kbsource map`` wrote the file into: its table
+    has the evidence.
 
     Raises:
         SetupError: there is no such file, or it is another one altogether.
     """
-    if _is_empty(path, storage):
+    if _is_empty(path):
         return Validation(is_empty=True)
-    check_shape(path, iter_lines(storage, path), lambda record: "id" in record, expected="a KILT file, with ids")
-    checker = _Checker(source, numbering)
-    lines = iter_lines(storage, path)
-    with Scratch(scratch) as ids:
-        known = _Evidences(alignments, storage, ids) if alignments is not None else None
+    check_lines(path, lambda record: "id" in record, expected="a KILT file, with ids")
+    lines = iter_lines(path)
+    with Scratch(scratch) as index:
+        for row in () if alignments is None else read_table(alignments, "alignments"):
+            if row["is_written"] and row["evidence_text"] is not None:
+                index.add(_key(row["example_id"], str(row["page_id"]), row), row["evidence_text"].encode())
+        checker = _Checker(source, numbering, index)
         while batch := list(islice(lines, _RECORDS_AT_ONCE)):
-            records = _Records(ids, known, checker.result)
-            for raw in batch:
-                records.check(raw)
-            found = [*records.findings, *checker.check(records.spans)]
-            for finding in sorted(found, key=lambda fault: fault.line):
-                checker.result.add(finding)
+            checker.check(batch)
     return checker.result
 
 
-def _is_empty(path: str, storage: Storage) -> bool:
-    if not storage.exists(path):
-        return False
+def _is_empty(path: str) -> bool:
     # A file of no bytes at all is in no form that could be read.
-    return not storage.size(path) or next(iter_lines(storage, path), None) is None
+    return Folder.of(path).exists() and (not Folder.of(path).size() or next(iter_lines(path), None) is None)
 
 
-class _Records:
-    """Checks what needs no page."""
+class _Checker:
+    """Checks records, and their spans against the pages.
 
-    def __init__(self, ids: Scratch, known: _Evidences | None, result: Validation) -> None:
-        self._ids = ids
-        self._known = known
-        self._result = result
-        self.findings: list[KiltFinding] = []
-        self.spans: list[_Span] = []
+    The index, of this file alone, takes the ids of its records, and has the evidences of an alignment by ``_key``.
+    """
 
-    def check(self, raw: RawRecord) -> None:
-        """Adds what is wrong with a record to ``findings``, and its spans to ``spans``."""
-        self._result.records += 1
+    def __init__(self, source: KnowledgeSource, numbering: Numbering, index: Scratch) -> None:
+        self.result = Validation()
+        self._source, self._numbering, self._index = source, numbering, index
+        self._tokeniser = Tokeniser(source.site.lang)
+        self._findings: list[KiltFinding] = []
+        self._spans: list[_Span] = []
+
+    def check(self, records: Iterable[RawRecord]) -> None:
+        """Checks records, page by page, and takes note of what is wrong in the order of the file."""
+        self._findings, self._spans = [], []
+        for raw in records:
+            self._check_record(raw)
+        self._findings += self._check_spans()
+        for finding in sorted(self._findings, key=lambda fault: fault.line):
+            self.result.add(finding)
+
+    def _check_record(self, raw: RawRecord) -> None:
+        self.result.records += 1
         try:
             record = raw.parse()
         except RecordError as error:
-            self.findings.append(KiltFinding(raw.line, "", "malformed_line", str(error)))
+            self._findings.append(KiltFinding(raw.line, "", "malformed_line", str(error)))
             return
         example_id = record.get("id")
 
         def broken(rule: str, detail: str) -> None:
-            self.findings.append(KiltFinding(raw.line, str(example_id), rule, detail))
+            self._findings.append(KiltFinding(raw.line, str(example_id), rule, detail))
 
         if not isinstance(example_id, str):
             broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
-        elif self._ids.give(example_id, 0) is not None:
+        elif self._index.give(example_id, 0) is not None:
             broken("duplicate_id", example_id)
         if "input" in record and not isinstance(record["input"], str):
             broken("bad_type", "input: a string is needed")
@@ -185,7 +175,7 @@ class _Records:
         if "output" in record and not outputs:
             broken("empty_output", "a record without answers has no output at all")
         for number, output in enumerate(outputs):
-            self._result.outputs += 1
+            self.result.outputs += 1
             if fault := _output_fault(output):
                 broken(fault[0], f"output {number}: {fault[1]}")
             if isinstance(output, dict):
@@ -199,7 +189,7 @@ class _Records:
             broken("bad_type", "spans: a list of objects is needed")
             return
         for span in spans:
-            self._result.spans += 1
+            self.result.spans += 1
             page_id, title = span.get("wikipedia_id"), span.get("title")
             if title is not None and not isinstance(title, str):
                 broken("bad_type", f"title: a string is needed, found {title!r}")
@@ -209,36 +199,15 @@ class _Records:
             elif not (page_id.isascii() and page_id.isdecimal() and len(page_id) <= 18):
                 broken("page_unknown", f"{page_id!r} is no page id")
             else:
-                evidence = self._known.get(example_id, page_id, span) if self._known is not None else ()
-                self.spans.append(_Span(line, example_id, span, int(page_id), evidence))
+                evidence = tuple(text.decode() for text in self._index.rows(_key(example_id, page_id, span)))
+                self._spans.append(_Span(line, example_id, span, int(page_id), evidence))
 
-
-def _output_fault(output: object) -> tuple[str, str] | None:
-    if not isinstance(output, dict):
-        return "bad_type", "an object is needed"
-    if "answer" not in output and "provenance" not in output:
-        return "missing_field", "neither answer nor provenance"
-    if "answer" in output and not isinstance(output["answer"], str):
-        return "bad_type", "answer: a string is needed"
-    return None
-
-
-class _Checker:
-    """Checks spans against their pages."""
-
-    def __init__(self, source: KnowledgeSource, numbering: Numbering) -> None:
-        self.result = Validation()
-        self._source = source
-        self._numbering = numbering
-        self._tokeniser = Tokeniser(source.site.lang)
-
-    def check(self, spans: list[_Span]) -> Iterator[KiltFinding]:
-        """Gives what is wrong with spans, page by page."""
+    def _check_spans(self) -> Iterator[KiltFinding]:
         page: Page | None = None
         page_id = -1
         texts: list[str] = []
         sections: list[str] = []
-        for span in sorted(spans, key=lambda one: (one.page_id, one.line)):
+        for span in sorted(self._spans, key=lambda one: (one.page_id, one.line)):
             if span.page_id != page_id:
                 page_id = span.page_id
                 page = self._source.by_id(page_id)
@@ -259,7 +228,7 @@ class _Checker:
         if not isinstance(score, int | float) or isinstance(score, bool) or not 0 <= score <= 1:
             yield "bad_score", repr(score)
             score = None
-        if not any(name in span for name in _PLACE):
+        if not any(name in span for name in Place.__struct_fields__):
             return
         first, last = span.get("start_paragraph_id"), span.get("end_paragraph_id")
         if not (is_integer(first) and is_integer(last)):
@@ -299,20 +268,15 @@ class _Checker:
                 yield "score_differs", f"{score!r}, computed {again!r} for {text[:120]!r}"
 
 
-class _Evidences:
-    """The evidence texts of an alignment, kept in an index on disk."""
-
-    def __init__(self, folder: str, storage: Storage, scratch: Scratch) -> None:
-        self._scratch = scratch
-        for row in read_table(folder, "alignments", storage):
-            if row["is_written"] and row["evidence_text"] is not None:
-                key = _key(row["example_id"], str(row["page_id"]), row)
-                scratch.add(key, row["evidence_text"].encode())
-
-    def get(self, example_id: str, page_id: str, span: Mapping[str, Any]) -> tuple[str, ...]:
-        """Gives the evidences of a record that stand where a span is, none where the alignment did not write it."""
-        return tuple(text.decode() for text in self._scratch.rows(_key(example_id, page_id, span)))
+def _output_fault(output: object) -> tuple[str, str] | None:
+    if not isinstance(output, dict):
+        return "bad_type", "an object is needed"
+    if "answer" not in output and "provenance" not in output:
+        return "missing_field", "neither answer nor provenance"
+    if "answer" in output and not isinstance(output["answer"], str):
+        return "bad_type", "answer: a string is needed"
+    return None
 
 
 def _key(example_id: str, page_id: str, span: Mapping[str, Any]) -> str:
-    return json.dumps([example_id, page_id, *(span.get(name) for name in _PLACE)])
+    return json.dumps([example_id, page_id, *map(span.get, Place.__struct_fields__)])

@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import pyarrow as pa
 
+from kbsource.columns import batch_of, schema_of
 from kbsource.dump.rejects import rounded_up
 from kbsource.errors import DataError
-from kbsource.files import Storage, join, read_json, write_json
+from kbsource.files import Folder, join
 from kbsource.records import BadRecord
-from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, write_chunk
-from kbsource.schema import REJECTED
-from mapping.entail.hypotheses import HypothesisKind, make_hypothesis
-from mapping.records import Evidence, Example, PageKey, ReleasedExample, iter_evidence, released_span
-from mapping.sources import SOURCES, usual_choices
+from kbsource.rows import Row
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once_json, write_chunk
+from mapping.entail.verification import make_hypothesis
+from mapping.records import (
+    Alignment,
+    Evidence,
+    EvidenceKey,
+    Example,
+    ReleasedExample,
+    example_to_json,
+    iter_evidence,
+    released_span,
+)
+from mapping.schema import RecordFate
+from mapping.sources import all_sources
 from mapping.sources.kilt import fallback_page
-from mapping.sources.reading.base import Inputs, LeftOut, SourceOptions, Split, Tally
-from mapping.staged import example_to_json
-from pipelines.alignment.rows import EVIDENCE, EXAMPLES, ROWS_AT_ONCE, evidence_row, one_batch
-from pipelines.stores.storage import storage_for
+from mapping.sources.source import HypothesisKind, Inputs, Skipped, Source, SourceOptions, Split, Tally
 
 CHUNK_CHARS = 16 << 20
 """Characters of records after which a chunk ends, however few they are."""
 _LEFT_OUT_CHARS = 100
 """What a record counts as that is no example."""
+_ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
+
+R = TypeVar("R", bound=Row)
+
+
+class ReadRecord(Row):
+    """A record as it is read: an example as JSON with its number, or what became of one that is none."""
+
+    ordinal: int | None = None
+    example: str | None = None
+    left: RecordFate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFiles:
-    """A dataset in its original form, or one split of it.
+    """A dataset in its original form, or one split of it."""
 
-    Attributes:
-        dataset: name in ``mapping.sources.SOURCES``.
-        inputs, references, labels: paths, see ``mapping.sources.reading.base.Inputs``.
-        split: ``train``, ``dev`` or ``test``.
-        source: choices of the dataset's reader; None for the usual ones.
-        hypothesis: what a model is to judge evidence by; None where none is asked.
-        chunk_records: records of a chunk at most.
-        max_rejects: highest share of the records that may be rejected.
-        scratch: folder for temporary indexes; None for the system's.
-    """
-
-    dataset: str
+    dataset: str  # of ``mapping.sources.all_sources``
+    # paths, see ``mapping.sources.source.Inputs``
     inputs: tuple[str, ...]
-    split: Split = "dev"
+    split: Split = "dev"  # ``train``, ``dev`` or ``test``
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    source: SourceOptions | None = None
-    hypothesis: HypothesisKind | None = None
-    chunk_records: int = 5_000
-    max_rejects: float = 0.01
-    scratch: str | None = None
+    source: SourceOptions | None = None  # choices of the dataset's reader; None for the usual ones
+    hypothesis: HypothesisKind | None = None  # what a model is to judge evidence by; None where none is asked
+    chunk_records: int = 5_000  # records of a chunk at most
+    max_rejects: float = 0.01  # highest share of the records that may be rejected
+    scratch: str | None = None  # folder for temporary indexes; None for the system's
 
     @property
     def paths(self) -> Inputs:
@@ -66,47 +75,28 @@ class EvidenceFiles:
     @property
     def choices(self) -> SourceOptions:
         """Choices of the reader."""
-        return self.source or usual_choices(self.dataset)
-
-    def storage(self) -> Storage:
-        """Gives the storage of all files."""
-        return storage_for(*self.inputs, *self.references, *self.labels)
+        return self.source or all_sources()[self.dataset].options_type()
 
     def check(self) -> None:
         """Looks at the beginning of every file; raises SetupError for what is missing or not what it should be."""
-        SOURCES[self.dataset].check(self.paths, self.split, storage=self.storage(), options=self.choices)
+        for path in (*self.inputs, *self.references, *self.labels):
+            Folder.of(path).reached()
+        self.reader(Tally()).check()
+
+    def reader(self, tally: Tally) -> Source[Any]:
+        """The reader, which adds its counts to ``tally``."""
+        kind = all_sources()[self.dataset]
+        return kind(self.paths, self.split, self.choices, tally=tally)
 
 
-class ReadDataset(NamedTuple):
-    """What came of reading a dataset; all of it lies in files.
+@dataclass(frozen=True, slots=True)
+class ReadDataset:
+    """Where the rows of each chunk of a dataset that was read are, and the records that cannot be used; its counts."""
 
-    Attributes:
-        examples, evidence: where the rows of each chunk are.
-        rejected: where the records that cannot be used are.
-        tally: counts of records.
-    """
-
-    examples: tuple[Stored, ...]
-    evidence: tuple[Stored, ...]
-    rejected: tuple[Stored, ...]
+    examples: tuple[BatchRef, ...]
+    evidence: tuple[BatchRef, ...]
+    rejected: tuple[BatchRef, ...]
     tally: Tally
-
-    def to_json(self) -> dict[str, Any]:
-        """Gives it as JSON values."""
-        rows = {name: [list(stored) for stored in getattr(self, name)] for name in self._fields[:3]}
-        return {**rows, "tally": {field.name: getattr(self.tally, field.name) for field in fields(Tally)}}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ReadDataset:
-        """Gives back what ``to_json`` gave."""
-        examples, evidence, rejected = (tuple(Stored(*stored) for stored in value[name]) for name in cls._fields[:3])
-        return cls(examples, evidence, rejected, read_tally(value["tally"]))
-
-
-def read_tally(value: dict[str, Any]) -> Tally:
-    """Gives back a tally that went through JSON."""
-    counted: dict[str, Any] = {name: Counter(one) if isinstance(one, dict) else one for name, one in value.items()}
-    return Tally(**counted)
 
 
 def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
@@ -116,25 +106,20 @@ def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
         DataError: too many records cannot be used.
         SetupError: an input cannot be read to its end.
     """
-    storage, done = storage_for(folder), join(folder, "read", f"{part:05d}.json")
-    if not storage.exists(done):
-        value = _read(files, part, folder, storage).to_json()
-        write_json(storage, done, value)
-        return ReadDataset.from_json(value)
-    return ReadDataset.from_json(read_json(storage, done))
+    done = join(folder, "read", f"{part:05d}.json")
+    value = once_json(done, lambda: msgspec.to_builtins(_read(files, part, folder)))
+    return msgspec.convert(value, ReadDataset, dec_hook=lambda kind, counts: kind(counts))  # a Counter is no dict
 
 
-def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> ReadDataset:
+def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
     first_bad: BadRecord | None = None
-    rejected = _StoredRows(join(folder, "rejected"), part, REJECTED, storage)
-    chunks = Chunks(files, part, folder, storage)
+    rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
+    chunks = Chunks(files, part, folder)
     tally = _TellingTally(chunks.leave)
-    for one in SOURCES[files.dataset].read(
-        files.paths, files.split, storage=files.storage(), options=files.choices, tally=tally
-    ):
+    for one in files.reader(tally).read():
         if isinstance(one, BadRecord):
             first_bad = first_bad or one
-            rejected.add(astuple(one), _REJECTED_ROWS)
+            rejected.add(one)
         else:
             chunks.add(one)
     chunks.end()
@@ -146,11 +131,11 @@ def _read(files: EvidenceFiles, part: int, folder: str, storage: Storage) -> Rea
 class _TellingTally(Tally):
     """Counts, and hands every record that is no example on."""
 
-    def __init__(self, take: Callable[[LeftOut], None]) -> None:
+    def __init__(self, take: Callable[[Skipped], None]) -> None:
         super().__init__()
         self._take = take
 
-    def leave(self, left: LeftOut) -> None:
+    def leave(self, left: Skipped) -> None:
         """See ``Tally.leave``."""
         super().leave(left)
         self._take(left)
@@ -168,40 +153,36 @@ def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> Non
         )
 
 
-class _StoredRows:
-    """Rows on their way into chunk files of a part. What is held of a chunk is held as batches.
+class _StoredRows(Generic[R]):
+    """Rows on their way into chunk files of a part, ``stored`` once they are; what is held of a chunk is batches."""
 
-    Attributes:
-        stored: where the rows are, a file each.
-    """
-
-    def __init__(self, folder: str, part: int, schema: pa.Schema, storage: Storage) -> None:
-        self._folder, self._part, self._schema, self._storage = folder, part, schema, storage
+    def __init__(self, folder: str, part: int, row: type[R], *, most: int | None = None) -> None:
+        self._folder, self._part, self._row, self._most = folder, part, row, most
         self._batches: list[pa.RecordBatch] = []
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[R] = []
         self._n_rows = 0
-        self.stored: list[Stored] = []
+        self.stored: list[BatchRef] = []
 
-    def add(self, row: tuple[Any, ...], most: int | None = None) -> None:
-        """Takes a row; with ``most`` rows a file is full."""
+    def add(self, row: R) -> None:
+        """Takes a row."""
         self._rows.append(row)
         self._n_rows += 1
-        if len(self._rows) == ROWS_AT_ONCE:
+        if len(self._rows) == _ROWS_AT_ONCE:
             self.flush()
-        if self._n_rows == most:
+        if self._n_rows == self._most:
             self.end_file()
 
     def flush(self) -> None:
         """Makes a batch of the rows that are pending."""
         if self._rows:
-            self._batches.append(one_batch(self._rows, self._schema))
+            self._batches.append(batch_of(self._rows, self._row))
             self._rows = []
 
     def end_file(self) -> None:
         """Writes the file."""
         self.flush()
-        path = chunk_path(self._folder, Key(self._part, len(self.stored)))
-        self.stored.append(write_chunk(self._batches, self._schema, Report(), path=path, storage=self._storage))
+        path = chunk_path(self._folder, ChunkKey(self._part, len(self.stored)))
+        self.stored.append(write_chunk(self._batches, schema_of(self._row), Report(), path=path))
         self._batches = []
         self._n_rows = 0
 
@@ -212,16 +193,12 @@ class _StoredRows:
 
 
 class Chunks:
-    """Records on their way into chunks, as they are read, with their evidences.
+    """Records on their way into chunks, as they are read, with their evidences; a chunk without records for none."""
 
-    Attributes:
-        examples, evidence: files of each; one chunk without records when there are none.
-    """
-
-    def __init__(self, files: EvidenceFiles, part: int, folder: str, storage: Storage) -> None:
+    def __init__(self, files: EvidenceFiles, part: int, folder: str) -> None:
         self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
-        self.examples = _StoredRows(join(folder, "examples"), part, EXAMPLES, storage)
-        self.evidence = _StoredRows(join(folder, "evidence"), part, EVIDENCE, storage)
+        self.examples = _StoredRows(join(folder, "examples"), part, ReadRecord)
+        self.evidence = _StoredRows(join(folder, "evidence"), part, Alignment)
         self._ordinal = self._n_records = self._n_chars = self._n_pending = 0
 
     def add(self, example: Example) -> None:
@@ -229,20 +206,40 @@ class Chunks:
         if self._n_records == self._chunk_records:
             self._end_chunk()
         text = example_to_json(example)
-        self._take((self._ordinal, text, None), len(text))
-        key = Key(self._part, len(self.examples.stored))
-        for place, evidence in iter_evidence(example):
-            said = make_hypothesis(example, place, evidence, self._hypothesis) if self._hypothesis else None
-            fallback = _fallback(example, place, evidence)
-            self.evidence.add(evidence_row(key, self._ordinal, place, evidence, fallback, said))
+        self._take(ReadRecord(self._ordinal, text), len(text))
+        for key, evidence in iter_evidence(example):
+            self.evidence.add(self._alignment(example, key, evidence))
         self._ordinal += 1
         self._n_records += 1
 
-    def leave(self, left: LeftOut) -> None:
-        """Takes a record that is no example."""
-        self._take((None, None, left._asdict()), _LEFT_OUT_CHARS)
+    def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
+        said = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
+        hypothesis, kind, expects = said or (None, None, None)
+        fallback = evidence.fallback
+        if isinstance(example, ReleasedExample):
+            fallback = fallback_page(released_span(example, key))
+        return Alignment(
+            evidence.page,
+            evidence.text,
+            part=self._part,
+            chunk=len(self.examples.stored),
+            ordinal=self._ordinal,
+            example_id=example.example_id,
+            output=key[0],
+            evidence=key[1],
+            file=example.file,
+            line=example.line,
+            fallback=fallback,
+            hypothesis=hypothesis,
+            hypothesis_kind=kind,
+            expects=expects,
+        )
 
-    def _take(self, row: tuple[Any, ...], n_chars: int) -> None:
+    def leave(self, left: Skipped) -> None:
+        """Takes a record that is no example."""
+        self._take(ReadRecord(left=RecordFate(None, *left)), _LEFT_OUT_CHARS)
+
+    def _take(self, row: ReadRecord, n_chars: int) -> None:
         if self._n_chars >= CHUNK_CHARS:
             self._end_chunk()
         if self._n_pending >= _BATCH_CHARS:
@@ -262,7 +259,3 @@ class Chunks:
         self.examples.end_file()
         self.evidence.end_file()
         self._n_records = self._n_chars = self._n_pending = 0
-
-
-def _fallback(example: Example, key: tuple[int, int], evidence: Evidence) -> PageKey | None:
-    return fallback_page(released_span(example, key)) if isinstance(example, ReleasedExample) else evidence.fallback

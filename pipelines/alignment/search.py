@@ -1,80 +1,179 @@
-"""The search of pages for their evidences; see ``pipelines.transforms.align_spans``."""
+"""The search of a release for evidence: its pages are looked up, put in the order of the release, and searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, NamedTuple
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, groupby, islice
+from operator import attrgetter
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
+from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError, RecordError
-from kbsource.kilt_names import section_name
+from kbsource.files import absolute
 from kbsource.records import Page
-from kbsource.runtime.chunks import Work
-from mapping.entail.hypotheses import Hypothesis
-from mapping.entail.premises import PageSentence
-from mapping.entail.verification import RESCUED, questions
-from mapping.records import Alignment, Span
-from mapping.search.bleu import bleu
-from mapping.search.numbering import Placed, numbered_elements, place_alignments
-from mapping.search.page_search import PageSearch, SearchOptions, locate_nowhere, without_span
-from mapping.search.resolve import Resolved
-from mapping.search.suggest import Suggestion, suggest_titles
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.runtime.chunks import ChunkFunction, Work
+from mapping.entail.verification import questions
+from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
+from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
+from mapping.search.resolve import QUERIES_AT_ONCE, Resolved, Resolver, read_moves, suggest_titles
 from mapping.search.tokens import Tokeniser
-from pipelines.alignment.release_pages import ReleasePages, SearchSettings, resolver_of
-from pipelines.alignment.resolving import page_position
-from pipelines.alignment.rows import KEY, NOWHERE, OUTCOMES, QUESTION, RESOLVED, batch_rows, batches_of, outcome_columns
+from pipelines.primitives.page_texts import PageTexts
 
+ROWS_AT_ONCE = 1_000
+"""Rows of a batch."""
+PIECE_BYTES = 4 << 20
+"""Text of evidences that are one chunk, with ``ROW_BYTES`` for what else there is of each."""
+MISSING_BYTES = 64 << 20
+"""The same of evidences without a page: one pass over all titles of a release serves a whole chunk."""
+ROW_BYTES = 1_000
 MAX_LOST = 3
 """Evidences of a page that are given up before the page is, with all further ones."""
-_SEARCHED = frozenset(("exact", "near", "weak"))
-_N_KEY = len(KEY)
-_OUTCOME = OUTCOMES.get_field_index("outcome")
-_FIRST_SPAN, _END_SPAN = (OUTCOMES.get_field_index(name) - _OUTCOME for name in ("section", "suggestions"))
-_QUESTION_NAMES = [field.name for field in QUESTION]
 
 
-class _Wanted(NamedTuple):
-    """An evidence.
+class ReleasePages(NamedTuple):
+    """A release: its folder, the paths of its files of pages in it, pages in each of them, the language of the wiki."""
 
-    Attributes:
-        number: of its row in the chunk, from 1.
-        key: part, chunk, record, output and evidence.
-        position: of its page; ``NOWHERE`` for none.
-        page_value: the page as the dataset names it.
-        found: how it was found.
-        text: that is looked for.
-        hypothesis: that a model is to judge it by; None for none.
-        similar: titles like the one that is missing.
+    folder: str
+    files: tuple[str, ...]
+    n_rows: tuple[int, ...]
+    lang: str
+
+    @classmethod
+    def of(cls, manifest: PagesManifest, folder: str) -> ReleasePages:
+        """The pages of the release in a folder."""
+        entries = manifest.tables["pages"]
+        rows = tuple(entry.rows or 0 for entry in entries)
+        return cls(absolute(folder), tuple(entry.file for entry in entries), rows, manifest.site.lang)
+
+    @classmethod
+    def open(cls, folder: str) -> ReleasePages:
+        """The pages of the release in a folder.
+
+        Raises:
+            SetupError: as ``kbsource.release.kind.Kind.read``.
+        """
+        return cls.of(PAGES_RELEASE.read(folder), folder)
+
+    @property
+    def n_pages(self) -> int:
+        """All of them."""
+        return sum(self.n_rows)
+
+    def starts(self) -> list[int]:
+        """The position of the first page of each file."""
+        return list(accumulate(self.n_rows, initial=0))
+
+    def texts(self) -> PageTexts:
+        """Opens them for reading."""
+        return PageTexts(self.folder, self.files, self.n_rows)
+
+
+@lru_cache(maxsize=1)
+def resolver_of(folder: str, title_map: str | None = None) -> Resolver:
+    """What looks pages up in the release of a folder, with a file of known moves; a process opens one at a time."""
+    moves = None if title_map is None else read_moves(title_map)
+    return Resolver.open(folder, moves=moves)
+
+
+def resolve_rows(batches: Iterable[pa.RecordBatch], resolver: Resolver, starts: Sequence[int]) -> pa.RecordBatch:
+    """Evidences of a chunk with their pages, in the order of these; those without a page come first, title by title.
+
+    ``starts`` has the position of the first page of each file of the release.
     """
+    rows = [
+        _on_page(wanted, resolver.resolve(wanted.page, fallback=wanted.fallback), resolver, starts)
+        for batch in batches
+        for wanted in rows_of(batch, Alignment)
+    ]
+    return batch_of(sorted(rows, key=attrgetter("position")), Alignment)
 
-    number: int
-    key: tuple[int, ...]
-    position: int
-    page_value: str
-    found: Resolved
-    text: str | None
-    hypothesis: Hypothesis | None
-    similar: tuple[Suggestion, ...] = ()
+
+def _on_page(wanted: Alignment, found: Resolved, resolver: Resolver, starts: Sequence[int]) -> Alignment:
+    if found.page_id is not None:
+        shard, row = resolver.location(found.page_id)
+        position = starts[shard] + row
+    elif found.asked:
+        position = NOWHERE - int.from_bytes(hashlib.sha256(found.asked.encode()).digest()[:7])
+    else:
+        position = NOWHERE
+    return replace(wanted, position=position, **found._asdict())
+
+
+def page_groups(batch: pa.RecordBatch, *, n_pages: int, n_groups: int) -> npt.NDArray[np.int64]:
+    """For each row the group of its page, neighbours together; behind these a group for each part's rows without
+    one."""
+    positions = batch["position"].to_numpy()
+    groups: npt.NDArray[np.int64] = np.where(
+        positions < 0, n_groups + batch["part"].to_numpy().astype(np.int64), positions * n_groups // max(1, n_pages)
+    )
+    return groups
+
+
+def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator[list[pa.RecordBatch]]:
+    """Rows in the order of their positions in chunks that end between pages; a page that is more than a chunk is cut.
+
+    Rows without a page are cut between titles, so many of them to a chunk as one pass over all titles serves.
+    """
+    most_bytes = PIECE_BYTES if have_pages else MISSING_BYTES
+    held: list[pa.RecordBatch] = []
+    n_bytes = n_runs = 0
+    for batch in batches:
+        begun = start = 0
+        for end, run_bytes in _runs(batch, most_bytes):
+            is_full = n_bytes + run_bytes > most_bytes or (not have_pages and n_runs == QUERIES_AT_ONCE)
+            if n_runs and is_full:
+                yield [*held, batch.slice(begun, start - begun)] if start > begun else held
+                held, n_bytes, n_runs, begun = [], 0, 0, start
+            n_bytes, n_runs, start = n_bytes + run_bytes, n_runs + 1, end
+        held.append(batch.slice(begun))
+    if held:
+        yield held
+
+
+def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where rows of one position end, and what they weigh; of those that are more than a chunk, each row."""
+    texts = pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy()
+    weights = np.cumsum(texts.astype(np.int64) + ROW_BYTES).tolist()
+    start = before = 0
+    for last in (*np.flatnonzero(np.diff(batch["position"].to_numpy())).tolist(), batch.num_rows - 1):
+        ends = range(start, last + 1) if weights[last] - before > most_bytes else (last,)
+        for end in ends:
+            yield end + 1, weights[end] - before
+            before = weights[end]
+        start = last + 1
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSearch:
+    """Makes the search in the process that does it; ``by_part`` has settings by number of the dataset."""
+
+    pages: ReleasePages
+    settings: SearchSettings
+    by_part: Mapping[int, SearchSettings]
+
+    def __call__(self) -> ChunkFunction:
+        """The function of chunks."""
+        return Search(self.pages, self.settings, self.by_part)
 
 
 class Search:
-    """Looks for evidences in their pages: rows of ``RESOLVED`` -> rows of ``OUTCOMES``.
+    """Looks for evidences in their pages: rows of ``Alignment`` with their pages -> the same with what was found there.
 
     A page that comes in rows after each other is read and tokenised once. What ended the process, and did so again
-    when it was alone, is given up.
-
-    Args:
-        pages: of the release.
-        settings: of all datasets but those of ``by_part``.
-        by_part: settings by number of the dataset.
+    when it was alone, is given up. No threshold is known here.
     """
 
-    schema = OUTCOMES
+    schema = schema_of(Alignment)
 
     def __init__(self, pages: ReleasePages, settings: SearchSettings, by_part: Mapping[int, SearchSettings]) -> None:
         self._release = pages
@@ -84,140 +183,73 @@ class Search:
         self._settings, self._by_part = settings, by_part
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        yield from batches_of(self._rows(list(rows), work), OUTCOMES)
+        numbered = [pair for first, batch in rows for pair in enumerate(rows_of(batch, Alignment), first)]
+        yield from in_batches(self._rows(numbered, work))
 
-    def _rows(self, chunk: list[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
-        similar = self._similar([batch for _, batch in chunk])
-        wanted = (
-            self._taken(_wanted(number, row), similar)
-            for first, batch in chunk
-            for number, row in enumerate(batch_rows(batch.select(RESOLVED.names)), first)
-        )
-        for position, group in groupby(wanted, key=itemgetter(_Wanted._fields.index("position"))):
-            if position == NOWHERE:
-                for passage in group:
-                    yield _nowhere(passage)
+    def _rows(self, numbered: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
+        missing = {wanted.asked for _, wanted in numbered if wanted.position < 0 and wanted.asked}
+        similar = suggest_titles(missing, resolver_of(self._release.folder).index) if missing else {}
+        taken = ((number, self._taken(wanted, similar)) for number, wanted in numbered)
+        for position, group in groupby(taken, key=lambda pair: pair[1].position):
+            if position < 0:
+                for _, wanted in group:
+                    yield locate_nowhere(wanted)
                     work.beat.done(pages=0, amount=1)
             else:
                 yield from self._of_page(self._texts.page(position), list(group), work)
 
-    def _similar(self, batches: list[pa.RecordBatch]) -> dict[str, tuple[Suggestion, ...]]:
-        """Gives the titles of the release that are like those it does not have."""
-        titles = {
-            title
-            for batch in batches
-            for title in pc.unique(batch["asked"].filter(pc.equal(batch["position"], NOWHERE))).to_pylist()
-            if title
-        }
-        return suggest_titles(titles, resolver_of(self._release.folder).index) if titles else {}
-
-    def _taken(self, wanted: _Wanted, similar: dict[str, tuple[Suggestion, ...]]) -> _Wanted:
-        """Gives an evidence with the page of the most similar title, where that is asked for."""
-        if wanted.position != NOWHERE or not wanted.found.asked:
+    def _taken(self, wanted: Alignment, similar: Mapping[str, tuple[Suggestion, ...]]) -> Alignment:
+        """An evidence with the page of the most similar title, where that is asked for, else with similar titles."""
+        if wanted.position >= 0 or not wanted.asked:
             return wanted
-        found = similar.get(wanted.found.asked, ())
+        suggestions = similar.get(wanted.asked, ())
         accepted = self._settings_of(wanted).accept_fuzzy
-        if accepted is not None and found and found[0][1] >= accepted:
+        if accepted is not None and suggestions and suggestions[0].score >= accepted:
             resolver = resolver_of(self._release.folder)
-            resolved = resolver.resolve_similar(found[0][0])
-            position = page_position(resolved, resolver, self._starts)
-            if position != NOWHERE:
-                return wanted._replace(position=position, found=resolved)
-        return wanted._replace(similar=found)
+            found = resolver.resolve_similar(suggestions[0].title)
+            if found.page_id is not None:
+                return _on_page(wanted, found, resolver, self._starts)
+        return replace(wanted, suggestions=suggestions)
 
-    def _settings_of(self, wanted: _Wanted) -> SearchSettings:
-        return self._by_part.get(wanted.key[0], self._settings)
+    def _settings_of(self, wanted: Alignment) -> SearchSettings:
+        return self._by_part.get(wanted.part, self._settings)
 
-    def _of_page(self, page: Page, group: list[_Wanted], work: Work) -> Iterator[tuple[Any, ...]]:
-        """Gives what became of evidences of one page."""
-        for settings, same in _by_settings(group, self._settings_of):
-            located = list(self._located(page, same, settings, work))
-            alignments = {(index, 0): one for index, one in enumerate(located)}
-            placed = place_alignments(alignments, page, settings.numbering)
-            for one, (key, alignment) in zip(same, alignments.items(), strict=True):
-                asked = list(self._questions(one, alignment, page, settings))
-                yield _row(one, alignment, placed[key], asked)
+    def _of_page(self, page: Page, group: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
+        """What became of evidences of one page; most often all are searched for in one way."""
+        ways: dict[SearchSettings, list[tuple[int, Alignment]]] = {}
+        for number, wanted in group:
+            ways.setdefault(self._settings_of(wanted), []).append((number, wanted))
+        for settings, same in ways.items():
+            search = PageSearch(page, self._tokeniser, settings)
+            for found in _located(search, same, work):
+                if found.hypothesis is None or found.outcome not in ("exact", SCORED):
+                    yield found
+                    continue
+                n_sentences = settings.rescue_sentences if found.outcome == SCORED else 0
+                yield replace(found, questions=tuple(questions(found, search, n_sentences=n_sentences)))
         work.beat.done(pages=1, amount=len(group))
 
-    def _located(self, page: Page, group: list[_Wanted], settings: SearchSettings, work: Work) -> Iterator[Alignment]:
-        search = PageSearch(page, self._tokeniser, SearchOptions(*settings[:4]))
-        n_lost, fate = 0, ""
-        for passage in group:
-            if passage.number in work.verdicts:
-                n_lost, fate = n_lost + 1, f"search_{work.verdicts[passage.number][1]}"
-                yield without_span(fate, passage.found)
-                continue
-            if n_lost >= MAX_LOST:
-                yield without_span(fate, passage.found)
-                continue
-            work.beat.enter(passage.number)
-            try:
-                alignment = search.locate(passage.found, passage.text)
-            except RecordError as error:
-                raise DataError(
-                    f"page {page.page_id}, {page.title!r}: {error}. Report this, it is a defect."
-                ) from error
-            work.beat.leave()
-            yield alignment
 
-    def _questions(
-        self, wanted: _Wanted, found: Alignment, page: Page, settings: SearchSettings
-    ) -> Iterator[tuple[Any, ...]]:
-        """Gives what a model is asked about an evidence, rows of ``QUESTION``."""
-        if wanted.hypothesis is None or found.outcome not in _SEARCHED:
-            return
-        n_sentences = settings.rescue_sentences if found.outcome == "weak" else 0
-        elements = numbered_elements(page, settings.numbering) if n_sentences else ()
-        for question in questions(page, found.span, wanted.hypothesis, elements=elements, n_sentences=n_sentences):
-            sentence = question.sentence
-            span = (
-                (None,) * (_END_SPAN - _FIRST_SPAN)
-                if sentence is None
-                else self._span_columns(wanted, found, sentence, page, settings)
-            )
-            yield (*question.hypothesis, question.premise.text, *question.premise.core, *span)
-
-    def _span_columns(
-        self, wanted: _Wanted, found: Alignment, sentence: PageSentence, page: Page, settings: SearchSettings
-    ) -> tuple[Any, ...]:
-        """Gives the columns of the span that a sentence is."""
-        forms = self._tokeniser.forms
-        number, start, end, text = sentence
-        span = Span(number, start, number, end, bleu(forms(wanted.text or ""), forms(text)), RESCUED)
-        section = section_name(page.elements[number].section)
-        alignment = replace(found, section=section, span=span, text=text)
-        placed = place_alignments({(0, 0): alignment}, page, settings.numbering)[0, 0]
-        return outcome_columns(alignment, placed)[_FIRST_SPAN:_END_SPAN]
+def in_batches(rows: Iterable[Alignment]) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of ``ROWS_AT_ONCE``."""
+    source = iter(rows)
+    while part := list(islice(source, ROWS_AT_ONCE)):
+        yield batch_of(part, Alignment)
 
 
-def _by_settings(
-    group: list[_Wanted], settings_of: Callable[[_Wanted], SearchSettings]
-) -> Iterator[tuple[SearchSettings, list[_Wanted]]]:
-    """Parts a page's evidences by how they are searched for; most often there is one way."""
-    ways: dict[SearchSettings, list[_Wanted]] = {}
-    for passage in group:
-        ways.setdefault(settings_of(passage), []).append(passage)
-    yield from ways.items()
-
-
-def _wanted(number: int, row: tuple[Any, ...]) -> _Wanted:
-    position, page_value, page_id, title, found_by, hops, asked, text, *said = row[_N_KEY:]
-    hypothesis = None if said[0] is None else Hypothesis(*said)
-    found = Resolved(page_id, title, found_by, hops, asked)
-    return _Wanted(number, row[:_N_KEY], position, page_value, found, text, hypothesis)
-
-
-def _nowhere(wanted: _Wanted) -> tuple[Any, ...]:
-    found = Resolved(None, None, None, 0, wanted.found.asked)
-    return _row(wanted, replace(locate_nowhere(found, wanted.text), suggestions=wanted.similar), None, [])
-
-
-def _row(wanted: _Wanted, alignment: Alignment, placed: Placed | None, asked: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return (
-        *wanted.key,
-        wanted.position,
-        wanted.page_value,
-        wanted.text,
-        *outcome_columns(alignment, placed),
-        [dict(zip(_QUESTION_NAMES, values, strict=True)) for values in asked],
-    )
+def _located(search: PageSearch, group: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
+    n_lost, fate = 0, ""
+    for number, wanted in group:
+        if number in work.verdicts:
+            n_lost, fate = n_lost + 1, f"search_{work.verdicts[number][1]}"
+        if number in work.verdicts or n_lost >= MAX_LOST:
+            yield replace(wanted, outcome=fate)
+            continue
+        work.beat.enter(number)
+        try:
+            found = search.locate(wanted)
+        except RecordError as error:
+            page = search.page
+            raise DataError(f"page {page.page_id}, {page.title!r}: {error}. Report this, it is a defect.") from error
+        work.beat.leave()
+        yield found

@@ -1,29 +1,127 @@
-"""Items with a page and page views: what they are called, and what Wikidata states of them."""
+"""Plan and rows of AmbER sets, and items with a page and page views: their names, and what Wikidata states of them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.errors import named_faults
-from kbsource.runtime.chunks import Key
-from mapping.amber.properties import BEARERS_OF_VALUES, INSTANCE_OF
-from mapping.qampari.facts.classes import item_numbers
-from mapping.qampari.facts.item_sets import ItemSet
-from pipelines.amber.plan import ENTITIES, FACTS, KEYED, NAMES, TERMS, USED, VIEWED, Numbers, Plan, groups_by_text
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_by
-from pipelines.primitives.lookup import WriteItemSet, read_item_set
-from pipelines.primitives.regroup import Regroup
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.transforms.read_table import ReadStatements, ReadTable
+from kbsource.runtime.regroup import MOST_GROUPS
+from mapping.amber.records import Collection
+from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
+from mapping.qampari.classes import ItemSet, item_numbers, required
+from pipelines.options import AmberJobOptions
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_by, value_rows
+from pipelines.primitives.lookup import MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.page_texts import PagesPlan
+from pipelines.primitives.shuffle import Regroup
+from pipelines.transforms.tables import ReadStatements, ReadTable
+
+Numbers = npt.NDArray[np.int64]
+SET_BITS = 32
+"""Of a set's number: its place in its group."""
+_BUCKET_PAGES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(PagesPlan):
+    """What all steps share."""
+
+    options: AmberJobOptions
+    collections: tuple[Collection, ...]  # with labels of their properties
+    site: str  # database name of its wiki, which sitelinks go by
+    lang: str  # language of its texts
+
+
+def groups_by_text(batch: pa.RecordBatch, column: str, n_groups: int) -> Numbers:
+    """The groups of rows by a column of texts."""
+    return np.array([crc32(text.encode()) % n_groups for text in batch[column].to_pylist()], np.int64)
+
+
+def groups_of_names(batch: pa.RecordBatch, n_groups: int) -> Numbers:
+    """The groups of rows of NAMES."""
+    groups: Numbers = (batch["first"].to_numpy() & 0xFFFF_FFFF) % n_groups
+    return groups
+
+
+def groups_of_sets(batch: pa.RecordBatch) -> Numbers:
+    """The groups that sets were numbered in."""
+    groups: Numbers = batch["set"].to_numpy() >> SET_BITS
+    return groups
+
+
+def buckets_of_pages(batch: pa.RecordBatch, n_pages: int) -> Numbers:
+    """The groups of pages that are read together."""
+    buckets: Numbers = batch["position"].to_numpy() * min(n_pages // _BUCKET_PAGES + 1, MOST_GROUPS) // n_pages
+    return buckets
+
+
+KEYED = pa.schema([*required("key", of=pa.string()), *required("number", "page_id")])
+"""Views of a page, or the item of one; keys are ``#`` and page id, or a title that the release does not know."""
+VIEWED = pa.schema(required("item", "page_id", "views"))
+"""Items with a sitelink and views; page -1 for none."""
+TERMS = pa.schema([*required("item"), *required("text", of=pa.string())])
+FACTS = pa.schema(
+    [*required("item", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
+)
+"""Statements; kinds 0: neither item nor quantity, 1: item, 2: quantity."""
+ENTITIES = pa.schema(
+    [
+        *required("item", "page_id", "views"),
+        *required("aliases", of=pa.list_(pa.string())),
+        *required("facts", of=pa.list_(pa.struct(list(FACTS)[1:]))),
+    ]
+)
+NAMES = pa.schema([*required("first", "second", "order", "item", "members"), *required("name", of=pa.string())])
+"""Names of entities. First and second: hash of the name; order: views, negative; members: a bit a collection."""
+NAME_ORDER = ("first", "second", "order", "item")
+USED = pa.schema([*required("property", "kind"), *required("value", of=pa.string()), *required("n")])
+"""How many entities have a value."""
+MEMBERS = pa.schema([*required("collection", "set"), *required("name", of=pa.string()), *required("item", "is_head")])
+OUTCOME_ROWS = pa.schema(
+    [*required("collection"), *required("name", "outcome", of=pa.string()), *required("n_bearers", "n_members")]
+)
+"""What became of names; the outcome is empty for one that goes on."""
+WANTED = pa.schema(
+    [
+        *required("position", "set", "item", "collection"),
+        *required("name", of=pa.string()),
+        pa.field("entity", pa.binary()),
+    ]
+)
+"""Entities of sets, on their way to their pages and back."""
+WANTED_ORDER, SET_ORDER = ("position", "set", "item"), ("set", "item")
+SIGNALS = pa.schema(
+    [
+        *required("set", "item", "property", "is_found"),
+        pa.field("bleu", pa.float64()),
+        *(pa.field(name, pa.int64()) for name in ("start_element", "start_char", "end_element", "end_char")),
+        *(pa.field(name, pa.string()) for name in ("text", "premise", "hypothesis")),
+        *required("core_start", "core_end"),
+    ]
+)
+"""What the page says of a tuple beside naming a value."""
+ANSWERS = pa.schema(
+    [
+        *required("set", "item", "property"),
+        *(pa.field(name, pa.float64()) for name in ("entailment", "neutral", "contradiction")),
+    ]
+)
+SETS = pa.schema([*required("collection"), *required("name", of=pa.string()), pa.field("entities", pa.binary())])
+TUPLES = pa.schema(
+    [*required("collection"), *required("name", "amber_id", of=pa.string()), pa.field("signals", pa.binary())]
+)
+
 
 _OTHER, _ITEM, _QUANTITY = 0, 1, 2
 _STATEMENTS = ("entity_id", "property_id", "rank", "value_type", "value", "unit")
@@ -31,10 +129,9 @@ _ROWS = 1 << 14
 
 
 class MakeEntities(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> ``entities``, ``names``, ``used``: (Key(0, group), ``Stored``) of such rows, and ``counts``.
+    """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of such rows, and ``counts``.
 
     Args:
-        plan: of the job.
         paths: of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
     """
 
@@ -47,15 +144,16 @@ class MakeEntities(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         by_key = partial(groups_by_text, column="key", n_groups=n_groups)
         by_item = partial(groups_by, column="item", n_groups=n_groups)
 
-        def read(name: str, columns: tuple[str, ...], function: WorkerDoFn, by: Any, *given: Any) -> Any:
+        def read(name: str, columns: tuple[str, ...], function: Any, by: Any, *given: Any) -> Any:
+            made = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)
             reader = ReadStatements if name == "statements" else ReadTable
             rows = pipeline | f"read {name}" >> reader(self._paths[name], columns)
-            keyed = rows | f"take {name}" >> beam.ParDo(function, *given)
+            keyed = rows | f"take {name}" >> beam.ParDo(made, *given)
             return keyed | f"group {name}" >> Regroup(plan.folder("entities", name), by)
 
         keyed = {
-            "views": read("pageviews", ("title", "page_id", "views"), _KeyViews(plan), by_key),
-            "links": read("sitelinks", ("item_id", "site", "title"), _KeyLinks(plan), by_key),
+            "views": read("pageviews", ("title", "page_id", "views"), key_views, by_key),
+            "links": read("sitelinks", ("item_id", "site", "title"), key_links, by_key),
         }
         joined = keyed | "join" >> GroupMap(
             partial(join_views, least=plan.options.min_views), plan.folder("viewed"), outputs={"viewed": VIEWED}
@@ -63,8 +161,14 @@ class MakeEntities(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         needed = beam.pvalue.AsSingleton(joined["viewed"] | "set" >> WriteItemSet(plan.folder("viewed.npy")))
         inputs = {
             "viewed": joined["viewed"] | "by item" >> Regroup(plan.folder("entities", "viewed"), by_item),
-            "terms": read("items", ("item_id", "labels", "aliases"), _Take(plan, take_terms), by_item, needed),
-            "facts": read("statements", _STATEMENTS, _Take(plan, take_facts), by_item, needed),
+            "terms": read(
+                "items",
+                ("item_id", "labels", "aliases"),
+                take_terms,
+                by_item,
+                needed,
+            ),
+            "facts": read("statements", _STATEMENTS, take_facts, by_item, needed),
         }
         made = inputs | "make" >> GroupMap(
             partial(make_entities, plan=plan),
@@ -75,41 +179,28 @@ class MakeEntities(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return {**{name: made[name] for name in ("entities", "names", "used", COUNTS)}, "joined": joined[COUNTS]}
 
 
-class _KeyViews(WorkerDoFn):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        self._plan = plan
-
-    def process(self, element: tuple[Key, pa.RecordBatch]) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        key, batch = element
-        with named_faults():
-            pages, page_ids = self._plan.item_pages(), pc.fill_null(batch["page_id"], -1).to_numpy()
-            _, is_there = pages.positions(page_ids)
-            keys = [
-                _key(page_id if there else pages.resolve(title), title)
-                for title, page_id, there in zip(batch["title"].to_pylist(), page_ids.tolist(), is_there, strict=True)
-            ]
-            columns = [pa.array(keys, pa.string()), batch["views"], pa.array(page_ids)]
-        yield key, pa.RecordBatch.from_arrays(columns, schema=KEYED)
+def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
+    """Views of pages as rows of KEYED."""
+    pages, page_ids = plan.item_pages(), pc.fill_null(batch["page_id"], -1).to_numpy()
+    _, is_there = pages.positions(page_ids)
+    keys = [
+        _key(page_id if there else pages.resolve(title), title)
+        for title, page_id, there in zip(batch["title"].to_pylist(), page_ids.tolist(), is_there, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays([pa.array(keys, pa.string()), batch["views"], pa.array(page_ids)], schema=KEYED)
 
 
-class _KeyLinks(WorkerDoFn):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        self._plan = plan
-
-    def process(self, element: tuple[Key, pa.RecordBatch]) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        key, batch = element
-        with named_faults():
-            batch = batch.filter(pc.equal(batch["site"], self._plan.site))
-            items = item_numbers(batch["item_id"])
-            page_ids = self._plan.item_pages().page_ids(items)
-            keys = [
-                _key(None if page_id < 0 else page_id, title)
-                for title, page_id in zip(batch["title"].to_pylist(), page_ids.tolist(), strict=True)
-            ]
-            columns = [pa.array(keys, pa.string()), pa.array(items), pa.array(page_ids)]
-        yield key, pa.RecordBatch.from_arrays(columns, schema=KEYED)
+def key_links(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
+    """Sitelinks to pages of the wiki as rows of KEYED."""
+    batch = batch.filter(pc.equal(batch["site"], plan.site))
+    items = item_numbers(batch["item_id"])
+    page_ids = plan.item_pages().page_ids(items)
+    keys = [
+        _key(None if page_id < 0 else page_id, title)
+        for title, page_id in zip(batch["title"].to_pylist(), page_ids.tolist(), strict=True)
+    ]
+    columns = [pa.array(keys, pa.string()), pa.array(items), pa.array(page_ids)]
+    return pa.RecordBatch.from_arrays(columns, schema=KEYED)
 
 
 def _key(page_id: int | None, title: str) -> str:
@@ -117,43 +208,25 @@ def _key(page_id: int | None, title: str) -> str:
 
 
 def join_views(work: GroupWork, *, least: int) -> None:
-    """Gives the items whose page has enough views. Inputs: ``views``, ``links``. Output: ``viewed``."""
+    """The items whose page has enough views. Inputs: ``views``, ``links``. Output: ``viewed``."""
     views: Counter[str] = Counter()
     for batch in work.rows("views"):
         for key, n in zip(batch["key"].to_pylist(), batch["number"].to_pylist(), strict=True):
             views[key] += n
     joined: Counter[str] = Counter()
-    for batch in work.rows("links"):
-        rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        work.counts["items_with_sitelink"] += len(rows)
-        for key, item, page_id in rows:
-            n = views.get(key, 0)
-            joined[key] = n
-            if n >= least:
-                work.add("viewed", (item, page_id, n))
-                work.counts["items_viewed"] += 1
+    for key, item, page_id in value_rows(work.rows("links")):
+        work.counts["items_with_sitelink"] += 1
+        n = joined[key] = views.get(key, 0)
+        if n >= least:
+            work.add("viewed", (item, page_id, n))
+            work.counts["items_viewed"] += 1
     work.counts["views_joined"] += joined.total()
     work.counts["views_of_no_item"] += views.total() - joined.total()
     work.counts["pages_of_no_item"] += len(views.keys() - joined.keys())
 
 
-class _Take(WorkerDoFn):
-    """Rows of a table -> what ``take_terms`` or ``take_facts`` gives of needed items."""
-
-    def __init__(self, plan: Plan, take: Any) -> None:
-        super().__init__()
-        self._plan, self._take = plan, take
-        self._needed: ItemSet | None = None
-
-    def process(self, element: tuple[Key, pa.RecordBatch], path: str) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        key, batch = element
-        with named_faults():
-            self._needed = self._needed or read_item_set(path)
-            yield key, self._take(batch, self._needed, self._plan)
-
-
-def take_terms(batch: pa.RecordBatch, needed: ItemSet, plan: Plan) -> pa.RecordBatch:
-    """Gives the labels and aliases in one language, as rows of TERMS; of an item the label first."""
+def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
+    """The labels and aliases in one language, as rows of TERMS; of an item the label first."""
     numbers = item_numbers(batch["item_id"])
     is_needed = needed.has(numbers)
     batch, numbers = batch.filter(pa.array(is_needed)), numbers[is_needed]
@@ -168,8 +241,8 @@ def take_terms(batch: pa.RecordBatch, needed: ItemSet, plan: Plan) -> pa.RecordB
     return pa.RecordBatch.from_arrays(columns, schema=TERMS).take(pa.array(order))
 
 
-def take_facts(batch: pa.RecordBatch, needed: ItemSet, plan: Plan) -> pa.RecordBatch:
-    """Gives the statements that count, as rows of FACTS, in their order."""
+def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
+    """The statements that count, as rows of FACTS, in their order."""
     property_ids = {
         INSTANCE_OF,
         *BEARERS_OF_VALUES,
@@ -194,7 +267,7 @@ def _true(flags: pa.Array) -> Any:
 
 
 def make_entities(work: GroupWork, *, plan: Plan) -> None:
-    """Gives the entities of a group, their names and how often values are used.
+    """The entities of a group, their names and how often values are used.
 
     Inputs: ``viewed``, ``terms``, ``facts``. Outputs: ``entities``, by number; ``names``; ``used``, only where it
     decides something.
@@ -223,7 +296,7 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
 
 
 def name_rows(items: Numbers, views: Numbers, members: Numbers, texts: pa.ChunkedArray | pa.Array) -> pa.RecordBatch:
-    """Gives rows of NAMES."""
+    """Rows of NAMES."""
     digests = b"".join(hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts.to_pylist())
     hashes = np.frombuffer(digests, "<i8").reshape(-1, 2)
     columns = [*(pa.array(np.ascontiguousarray(one)) for one in (*hashes.T, -views, items, members)), _array(texts)]
@@ -244,7 +317,7 @@ def _offsets(items: Numbers, table: pa.Table) -> pa.Array:
 
 
 def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
-    """Gives the collections that items are of, a bit each."""
+    """The collections that items are of, a bit each."""
     bits = np.zeros(len(items), np.int64)
     is_type = (facts["property"].to_numpy() == int(INSTANCE_OF[1:])) & (facts["kind"].to_numpy() == _ITEM)
     for number, collection in enumerate(plan.collections):

@@ -2,13 +2,136 @@
 
 from __future__ import annotations
 
-from pipelines.commands.evaluation import amber, kilt, qampari
-from pipelines.commands.flags.common import command_group
+import json
+from typing import TYPE_CHECKING, Annotated
 
-COMMAND = command_group(
-    name="evaluate",
-    summary="the metrics of a benchmark",
-    description="Compares what a system predicts with the gold file of a benchmark. What cannot be used is named on\n"
-    "the standard error with file, line and reason, and the exit code is 1.",
-    parts=(qampari.COMMAND, kilt.COMMAND, amber.COMMAND),
+from cyclopts import App
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder
+from mapping.metrics.evaluation import (
+    AmberFiles,
+    AmberOptions,
+    KiltEvaluation,
+    KiltFiles,
+    QampariEvaluation,
+    QampariFiles,
 )
+from mapping.options import FLAT
+from pipelines.terminal import Summary, command_line
+
+if TYPE_CHECKING:
+    from kbsource.records import BadRecord
+
+app = App(
+    name="evaluate",
+    help="Give the metrics of a benchmark.\n\nCompares what a system predicts with the gold file of a benchmark. What "
+    "cannot be used is named on the standard error with file, line and reason, and the exit code is 1.",
+)
+
+
+@app.command
+def qampari(
+    files: Annotated[QampariFiles, FLAT], *, options: Annotated[QampariEvaluation, FLAT] = QampariEvaluation()
+) -> Summary:
+    """Questions with many answers: QAMPARI.
+
+    Compares predicted lists of answers and retrieved passages with a gold file of QAMPARI.
+
+    Examples:
+        kbsource evaluate qampari dev_data.jsonl --predictions predictions.jsonl
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 --json
+    """
+    from mapping.metrics.qampari import evaluate_qampari, scores_text
+
+    faults: list[BadRecord] = []
+    scores = evaluate_qampari(files, options, reject=faults.append)
+    flags = {"--predictions": files.predictions or "FILE", "--retrieved": files.retrieved or "FILE"}
+    typed = (part for flag in flags.items() for part in flag)
+    again = "" if files.predictions and files.retrieved else command_line("evaluate", "qampari", files.gold, *typed)
+    return Summary(
+        text=scores_text(scores), values=scores.to_json(), faults=faults, is_ok=not scores.rejected, next=again
+    )
+
+
+@app.command
+def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation, FLAT] = KiltEvaluation()) -> Summary:
+    """Answers and their provenance: the tasks of KILT.
+
+    Compares predictions with the gold records of a task: accuracy, exact match, F1, ROUGE-L, the same where the
+    provenance is right (KILT scores), and R-precision, recall and precision of evidence sets.
+
+    Examples:
+        kbsource evaluate kilt nq-dev-kilt.jsonl predictions.jsonl
+        kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
+        kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl --crosswalk aligned/nq
+        kbsource evaluate kilt kilt/ predictions/ --all
+    """
+    import orjson
+
+    from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text, scores_text
+
+    faults: list[BadRecord | str] = []
+    if files.all_tasks:
+        if others := [name for name in ("compare", "crosswalk", "items") if getattr(files, name) is not None]:
+            raise SetupError(f"--all evaluates each file of a folder; leave {others[0]} out.")
+        tasks, missing = evaluate_tasks(files, options, reject=faults.append)
+        return Summary(
+            text=leaderboard_text(tasks),
+            values={name: one.to_json() for name, one in tasks.items()},
+            faults=[*faults, *(f"{name}: no predictions" for name in missing)],
+            next=command_line(
+                "evaluate", "kilt", f"{files.gold}/FILE", f"{files.predictions}/FILE", "--items", "ITEMS"
+            ),
+        )
+    scores = evaluate_kilt(files, options, reject=faults.append)
+    if files.items is not None:
+        with Folder.of(files.items).create() as file:
+            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in scores.first.rows())
+    again = command_line(
+        "evaluate", "kilt", files.gold, files.predictions, "--compare", "OTHER", "--bootstrap", "10000"
+    )
+    return Summary(
+        text=scores_text(scores),
+        values=scores.to_json(),
+        faults=faults,
+        is_ok=not scores.has_rejects,
+        next="" if files.compare else again,
+    )
+
+
+@app.command
+def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions, FLAT] = AmberOptions()) -> Summary:
+    """Entities that share a name: AmbER sets.
+
+    Compares retrieved pages and answers with a gold file of AmbER sets: accuracy@K of all, head and tail queries,
+    consistency, entity confusion, accuracy by gap in popularity, F1 or accuracy of answers.
+
+    Examples:
+        kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html
+    """
+    from kbsource.files import join
+    from mapping.document import Charts, Document, Section, flat_values
+    from mapping.inspector.saved import saved_page
+    from mapping.metrics.amber import evaluate_amber
+
+    faults: list[BadRecord] = []
+    scores = evaluate_amber(files, options, reject=faults.append)
+    chart = Section("Head and tail", (Charts((scores.gap_chart(),)),))
+    written = {files.plot: saved_page(Document("AmbER sets", (chart,)))} if files.plot else {}
+    for k in options.ks if files.metrics else ():
+        for name, value in (("metrics", scores.metrics(k)), ("raw_metrics", {"accuracy": scores.hits[k]})):
+            written[join(files.metrics or "", f"{name}@{k}.json")] = json.dumps(value, indent=4)
+    for path, text in written.items():
+        with Folder.of(path).create() as file:
+            file.write(text.encode())
+    said = scores.to_json()
+    return Summary(
+        rows=list(flat_values(said)),
+        values=said,
+        faults=faults,
+        is_ok=not scores.rejected,
+        next=""
+        if files.plot
+        else command_line("evaluate", "amber", files.gold, files.predictions, "--plot", "gaps.html"),
+    )

@@ -1,228 +1,360 @@
-"""``kbsource map``: a dataset becomes KILT records whose evidence stands in a release."""
+"""``kbsource map``: a dataset becomes KILT records whose evidence stands in a release. Each dataset is a command.
+
+The configuration of ``kbsource map all`` says which datasets, their files, and how each is aligned::
+
+    options: {threshold: 0.5}               # of every dataset
+    datasets:
+      fever:                                # a folder of the output; the dataset's name, unless ``dataset`` says it
+        wiki-pages: fever/wiki-pages        # of every split
+        splits:
+          dev: {input: [fever/shared_task_dev.jsonl, fever/fever2-fixers-dev.jsonl]}
+          test: {input: fever/shared_task_test.jsonl}
+
+Options are those of the command line without their dashes; what is nearer to the split counts. Paths are relative to
+the folder of the configuration.
+"""
 
 from __future__ import annotations
 
-import argparse
-import shlex
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_origin
 
-from pipelines.commands.flags.common import Command, add_run_arguments, run_flags, summary_json
-from pipelines.options.fields import Flags, add_flags, flags_of, nearest
-from pipelines.progress import clock
-from pipelines.terminal import print_text
+from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder, join
+from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release
+from mapping.sources import all_sources
+from mapping.sources.source import SPLITS, SourceOptions, Split
+from pipelines.commands.dumps import Run, made_summary
+from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
+from pipelines.progress import Progress
+from pipelines.terminal import Summary, command_line, nearest
 
 if TYPE_CHECKING:
-    from pipelines.alignment.many_datasets import AllSummary, Planned
-    from pipelines.jobs.map_dataset import MapSummary
+    import yaml
 
-_NEEDED = ("kb", "inputs", "output", "split")
-_OF_THE_RUN = ("scratch", "worker_memory_bytes")
-_USAGE = (
-    "kbsource map DATASET --kb RELEASE --input FILE [FILE ...] --output DIR [options]\n"
-    "       kbsource map --all --config FILE --kb RELEASE --output DIR [options]"
+
+LABELS = Parameter(help="Answers of a test file without, by id; it is written with them too.", metavar="FILE")
+_SPLIT_WORDS: dict[str, Split] = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "test": "test",
+}
+_WORD = re.compile(r"[a-z]+")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_PATHS = ("FILE", "PATH", "DIR")
+_OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers"))
+"""Options that a configuration has no word for."""
+_DESCRIPTION = """\
+Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records, with every alignment
+and every miss as tables, counts, and manifest.json, which is written last. Any option that is not listed here is
+passed to Beam as it is."""
+
+app = App(
+    name="map",
+    help=f"Align a dataset, or all of them, to a release.\n\n{_DESCRIPTION} kbsource map DATASET --help says more.",
+    default_parameter=DEFAULTS,
 )
-_WITH_ALL = frozenset(
-    ("command", "all", "config", "kb", "output", "scratch", "worker_memory", "runner", "workers", "json", "beam_args")
-)
-"""What may stand on the command line beside --all."""
+for _name, _source in all_sources().items():
+    app.command(f"{__name__}:{_name}", name=_name, help=f"{_source.summary}.\n\n{_DESCRIPTION}")
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    from pipelines.commands.flags.map_flags import add_dataset_flags
-
-    _add_needed(parser)
-    add_dataset_flags(parser)
-    _add_alignment(parser)
-    _add_run(parser)
-    parser.usage = _USAGE
+def __getattr__(name: str) -> Callable[..., Summary]:
+    """The command of a dataset, whose module is imported when it is typed."""
+    if name not in all_sources():
+        raise AttributeError(name)
+    return _command_of(name)
 
 
-def _describe(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
-    """Declares what ``--help`` shows: the options of a dataset that is named, else those that are needed."""
-    from mapping.sources import DATASETS
-    from pipelines.commands.flags.map_flags import dataset_flags
+@cache
+def _command_of(dataset: str) -> Callable[..., Summary]:
+    """The command of a dataset: what every one takes, and what is its own."""
+    reader = all_sources()[dataset]
 
-    dataset = next((word for word in given if word in DATASETS), None)
-    if dataset is None:
-        parser.usage = _USAGE
-        _add_needed(parser)
-        add_run_arguments(parser)
-        names = "\n".join(f"  {name:20} {one.summary}" for name, one in DATASETS.items())
-        hint = "kbsource map DATASET --help shows all options of one."
-        parser.epilog = f"datasets:\n{names}\n\n{hint}\n\n{parser.epilog}"
-        return
-    own = dataset_flags(dataset)
-    files = "".join(
-        f" {flag_option.flag} {flag_option.metavar}" for flag_option in own if flag_option.name == "references"
-    )
-    parser.usage = f"kbsource map {dataset} --kb RELEASE --input FILE{files} --output DIR [options]"
-    parser.description = f"{DATASETS[dataset].summary}.\n\n{parser.description}"
-    parser.epilog = (
-        f"examples:\n  kbsource map {dataset} --kb releases/enwiki-20261001 --input FILE{files} "
-        f"--output aligned/{dataset}"
-    )
-    _add_files(parser)
-    if own:
-        add_flags(parser.add_argument_group(f"options of {dataset}"), own)
-    _add_alignment(parser.add_argument_group("how evidence is aligned"))
-    _add_run(parser.add_argument_group("how it is run"))
-
-
-def _add_needed(parser: argparse.ArgumentParser) -> None:
-    from mapping.sources import DATASETS
-
-    add = parser.add_argument
-    add("dataset", nargs="?", type=_dataset, metavar="DATASET", help=", ".join(DATASETS))
-    add("--all", action="store_true", help="every dataset and split that --config names")
-    add("--config", metavar="FILE", help="with --all: datasets and their files, in YAML")
-    _add_files(parser)
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    from pipelines.options.map import MapOptions
-
-    add_flags(
-        parser,
-        [flag_option for flag_option in flags_of(MapOptions) if flag_option.name in _NEEDED],
-        optional=("inputs", "split"),
-    )
-
-
-def _add_alignment(parser: Flags) -> None:
-    from pipelines.commands.flags.map_flags import add_verify_flags
-    from pipelines.options.map import MapOptions
-
-    add_flags(parser, MapOptions, but=(*_NEEDED, *_OF_THE_RUN))
-    add_verify_flags(parser)
-
-
-def _add_run(parser: Flags) -> None:
-    from pipelines.options.map import MapOptions
-
-    add_flags(parser, [flag_option for flag_option in flags_of(MapOptions) if flag_option.name in _OF_THE_RUN])
-    add_run_arguments(parser)
-
-
-def _dataset(name: str) -> str:
-    from mapping.sources import DATASETS
-
-    if name not in DATASETS:
-        known = ", ".join(DATASETS)
-        raise argparse.ArgumentTypeError(f"no dataset {name!r}.{nearest(name, DATASETS)} Choose one of: {known}")
-    return name
-
-
-def _run(args: argparse.Namespace) -> int:
-    from kbsource.errors import SetupError
-    from mapping.sources import DATASETS
-    from pipelines.commands.flags.map_flags import map_options, split_of
-    from pipelines.jobs.map_dataset import map_dataset
-    from pipelines.progress import Progress
-
-    if args.all:
-        return _run_all(args)
-    if args.config is not None:
-        raise SetupError("--config is for --all; a single dataset has its options on the command line.")
-    if args.dataset is None:
-        raise SetupError(f"Name a dataset ({', '.join(DATASETS)}), or --all with --config FILE.")
-    options = map_options(args.dataset, vars(args), split=args.split or split_of(args.input or ()))
-    summary = map_dataset(options, flags=run_flags(args), progress=Progress())
-    if args.json:
-        print(summary_json(summary, **summary.report))
-    else:
-        print_text(summary_text(summary, args.kb))
-    return 0
-
-
-def _run_all(args: argparse.Namespace) -> int:
-    from kbsource.errors import SetupError
-    from pipelines.jobs.map_dataset import map_all
-    from pipelines.progress import Progress
-
-    if args.config is None:
-        raise SetupError("--all needs --config FILE, which names the datasets and their files.")
-    if odd := [name for name, value in vars(args).items() if value is not None and name not in _WITH_ALL]:
-        raise SetupError(
-            f"with --all, {odd[0].replace('_', '-')!r} belongs into {args.config}, not on the command line."
+    def align(
+        options: AlignOptions,
+        *,
+        references: tuple[str, ...] = (),
+        labels: tuple[str, ...] = (),
+        source: SourceOptions | None = None,
+        run: RunOptions = RunOptions(),
+    ) -> Summary:
+        for flag in run.beam_args:
+            if owners := takers().get(flag.partition("=")[0]):
+                raise SetupError(f"{flag} is for {', '.join(owners)}, not for {dataset}; leave it out.")
+        return _align(
+            dataset_options(dataset, options, references=references, labels=labels, source=source), flags=run.flags()
         )
-    output = args.output.rstrip("/") or "/"
-    planned = planned_alignments(vars(args))
-    summary = map_all(planned, kb=args.kb, output=output, flags=run_flags(args), progress=Progress())
-    if args.json:
-        print(summary_json(summary, kept=summary.kept, **summary.report))
-    else:
-        print_text(all_text(summary))
-    return 0
+
+    hidden = Parameter(parse=False)
+    align.__annotations__ = {
+        "options": Annotated[AlignOptions, FLAT],
+        "references": Annotated[tuple[str, ...], reader.references or hidden],
+        "labels": Annotated[tuple[str, ...], LABELS if reader.labels is not None else hidden],
+        "source": Annotated[reader.options_type | None, FLAT if fields(reader.options_type) else hidden],
+        "run": Run,
+    }
+    own = " ".join(("", *(reader.references.name or ()), reader.references.metavar or "")) if reader.references else ""
+    example = f"kbsource map {dataset} releases/enwiki-20261001 --input FILE{own} --output aligned/{dataset}"
+    align.__doc__ = f"{reader.summary}.\n\nExamples:\n    {example}\n"
+    return align
 
 
-def planned_alignments(given: dict[str, Any]) -> list[Planned]:
-    """Gives what the configuration names with the options of the command line.
+@cache
+def takers() -> Mapping[str, Sequence[str]]:
+    """For each flag that is not of all datasets those that take it."""
+    found: dict[str, list[str]] = {}
+    common = set(_arguments("jsonl"))
+    for dataset in all_sources():
+        for flag in _arguments(dataset).keys() - common:
+            found.setdefault(flag, []).append(dataset)
+    return found
+
+
+@cache
+def _arguments(dataset: str) -> dict[str, Argument]:
+    """The options of a dataset's command by what they are called, the opposites of switches left out."""
+    collection: ArgumentCollection = app[dataset].assemble_argument_collection()
+    return {one.name: one for one in collection if one.show and one.name.startswith("--")}
+
+
+def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptions:
+    """The options of one alignment: those of any dataset, and what is its own.
 
     Raises:
-        SetupError: as ``read_config``; an option is wrong.
+        SetupError: the split is not known, or a value cannot be.
     """
-    from kbsource.errors import SetupError
-    from kbsource.files import join
-    from pipelines.alignment.many_datasets import Planned
-    from pipelines.commands.flags.map_config import read_config
-    from pipelines.commands.flags.map_flags import map_options
-
-    planned = []
-    for entry in read_config(given["config"]):
-        flags = {**given, **entry.flags, "output": join(given["output"], entry.name, entry.split)}
-        try:
-            planned.append(Planned(entry.name, map_options(entry.dataset, flags, split=entry.split), entry.where))
-        except SetupError as error:
-            raise SetupError(f"{entry.where}: {error}") from error
-    return planned
+    given = {field.name: getattr(options, field.name) for field in fields(options)}
+    return MapOptions(dataset=dataset, **{**given, **own, "split": options.split or split_of(options.inputs)})
 
 
-def summary_text(summary: MapSummary, kb: str) -> str:
-    """Gives what an alignment made for reading, and what to do next."""
+def split_of(paths: Sequence[str]) -> Split:
+    """The split that is meant where none is named: the one that the files are called after, else dev.
+
+    >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
+    ('dev', 'train', 'dev')
+
+    Raises:
+        SetupError: they are called after several.
+    """
+    named: dict[Split, str] = {}
+    for path in paths:
+        words = _WORD.findall(path.rstrip("/").rsplit("/", 1)[-1].lower())
+        named |= {_SPLIT_WORDS[word]: path for word in words if word in _SPLIT_WORDS}
+    if len(named) > 1:
+        raise SetupError(f"{' and '.join(named.values())} are called after several splits; say which: --split NAME.")
+    return next(iter(named), "dev")
+
+
+def _align(options: MapOptions, *, flags: Sequence[str]) -> Summary:
     from mapping.write.report import report_text
+    from pipelines.jobs.map_dataset import map_dataset
 
+    made = map_dataset(options, flags=flags, progress=Progress())
     # Files without inputs or answers have longer names.
-    kilt_file = min((entry.file for entry in summary.manifest.files if entry.file.endswith(".jsonl")), key=len)
-    path = f"{summary.output.rstrip('/')}/{kilt_file}"
-    done = f"{report_text(summary.report)}\n\n{clock(summary.seconds)} wall time."
-    if not summary.report["counts"]["written"]:
-        return (
-            f"{done} No record was written: {path} is empty. The counts above say why; the table misses has every "
-            "piece of evidence that was not found, with the reason."
+    kilt_file = min((entry.file for entry in made.manifest.files if entry.file.endswith(".jsonl")), key=len)
+    path = f"{made.output.rstrip('/')}/{kilt_file}"
+    summary = made_summary(made, [], text=report_text(made.report), **made.report)
+    if not made.report["counts"]["written"]:
+        why = (
+            f"No record was written: {path} is empty. The counts above say why; the table misses has every piece of "
+            "evidence that was not found, with the reason."
         )
-    check = f"kbsource validate-kilt {shlex.quote(path)} --kb {shlex.quote(kb)}"
-    return f"{done} The records are in {path}. Check them: {check}"
+        return replace(summary, title=why)
+    check = command_line("validate-kilt", options.kb, path)
+    return replace(summary, title=f"The records are in {path}.", next=check)
 
 
-def all_text(summary: AllSummary) -> str:
-    """Gives what all alignments made for reading."""
-    from mapping.write.overview import overview_text
+@app.command(name="all")
+def align_all(
+    kb: Release,
+    /,
+    *,
+    config: File,
+    output: Output,
+    scratch: FolderPath | None = None,
+    worker_memory_bytes: Memory = USUAL_MEMORY,
+    run: Run = RunOptions(),
+) -> Summary:
+    """Every dataset and split that a configuration names.
 
-    kept = f", {len(summary.kept)} of them done before" if summary.kept else ""
-    n_aligned = len(summary.report["datasets"])
-    return (
-        f"{overview_text(summary.report)}\n\n{clock(summary.seconds)} wall time for {n_aligned} alignments{kept}. "
-        f"They are in {summary.output}, each in a folder of its own."
-    )
+    A dataset that fails does not stop the others; the same command goes on with what is not done. The configuration has
+    the options of the command line as keys, of every dataset, of one, or of one split: docs/manual.md shows one.
+
+    Args:
+        kb: folder of the release.
+        config: datasets, their files and options, in YAML.
+        output: folder of all alignments, each in a folder of its own.
+        scratch: folder for temporary indexes; by default the system's.
+
+    Examples:
+        kbsource map all releases/enwiki-20261001 --config datasets.yaml --output aligned
+    """
+    from mapping.write.report import overview_text
+    from pipelines.jobs.map_dataset import map_all
+
+    of_datasets = takers().keys() | _arguments("jsonl")
+    if odd := [flag for flag in run.beam_args if flag.partition("=")[0] in of_datasets]:
+        raise SetupError(f"{odd[0]} belongs into {config}, not on the command line of map all.")
+    output = output.rstrip("/") or "/"
+    planned = [
+        one._replace(options=replace(one.options, scratch=scratch, worker_memory_bytes=worker_memory_bytes))
+        for one in read_config(config, kb, output)
+    ]
+    made = map_all(planned, kb=kb, output=output, flags=run.flags(), progress=Progress())
+    kept = f", {len(made.kept)} of them done before" if made.kept else ""
+    rows = [("alignments", f"{len(made.report['datasets'])}{kept}")]
+    summary = made_summary(made, rows, text=overview_text(made.report), kept=made.kept, **made.report)
+    return replace(summary, title=f"They are in {output}, each in a folder of its own.")
 
 
-COMMAND = Command(
-    name="map",
-    summary="align a dataset, or all of them, to a release",
-    description="Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records,\n"
-    "with every alignment and every miss as tables, counts, and manifest.json, which is written last. Any option that\n"
-    "is not listed here is passed to Beam as it is.",
-    examples=(
-        "kbsource map fever --kb releases/enwiki-20261001 --split dev --input fever/dev.jsonl \\\n"
-        "      --wiki-pages fever/wiki-pages --output aligned/fever --runner local-multi",
-        "kbsource map kilt --kb releases/enwiki-20261001 --from-kb kilt_knowledgesource.json \\\n"
-        "      --input nq-dev-kilt.jsonl --output aligned/nq",
-        "kbsource map jsonl --kb releases/enwiki-20261001 --input mine.jsonl --output aligned/mine",
-        "kbsource map --all --config datasets.yaml --kb releases/enwiki-20261001 --output aligned",
-    ),
-    add_arguments=_add_arguments,
-    run=_run,
-    takes_beam_flags=True,
-    describe=_describe,
-)
+class _Item(NamedTuple):
+    key: yaml.Node
+    value: yaml.Node
+
+
+_Items = dict[str, _Item]
+
+
+def read_config(path: str, kb: str, output: str) -> list[Planned]:
+    """What a configuration names, in its order, to be aligned to a release and written into a folder.
+
+    Raises:
+        SetupError: the file is missing, is no YAML, or says something that means nothing; names the line and what is
+            allowed there.
+    """
+    import yaml
+
+    try:
+        with Folder.of(path).open() as file:
+            root = yaml.compose(file, Loader=yaml.SafeLoader)
+    except FileNotFoundError as error:
+        raise SetupError(f"{path}: no such file.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SetupError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise SetupError(f"{path} is nested too deeply; it needs five levels at most.") from error
+    if root is None:
+        raise SetupError(f"{path} is empty; it must name datasets.")
+    return list(_Config(path, kb, output).planned(root))
+
+
+class _Config:
+    def __init__(self, path: str, kb: str, output: str) -> None:
+        self._path, self._kb, self._output = path, kb, output
+
+    def planned(self, root: yaml.Node) -> Iterator[Planned]:
+        top = self._items(root, "the configuration", allowed=("options", "datasets"))
+        if "datasets" not in top:
+            self._fail(root, "there is no 'datasets'")
+        common = self._items(top["options"].value, "options", allowed=_keys("jsonl")) if "options" in top else {}
+        datasets = self._items(top["datasets"].value, "datasets")
+        if not datasets:
+            self._fail(top["datasets"].key, "'datasets' names none")
+        for name, item in datasets.items():
+            if not _NAME.fullmatch(name):
+                self._fail(item.key, f"{name!r} cannot name a folder; letters, digits, '.', '-' and '_' can")
+            yield from self._splits(name, item, common)
+
+    def _splits(self, name: str, item: _Item, common: _Items) -> Iterator[Planned]:
+
+        own = self._items(item.value, f"dataset {name!r}")
+        dataset = self._text(own.pop("dataset").value, "dataset") if "dataset" in own else name
+        if dataset not in all_sources():
+            self._fail(
+                item.key,
+                f"no dataset {dataset!r}.{nearest(dataset, all_sources())} Choose one of: {', '.join(all_sources())}",
+            )
+        self._check_keys(own, f"dataset {name!r}", dataset, also=("dataset", "splits"))
+        if "splits" not in own:
+            self._fail(item.key, f"dataset {name!r} has no 'splits'")
+        for split, inner in self._items(own.pop("splits").value, f"the splits of {name!r}", allowed=SPLITS).items():
+            nearer = self._items(inner.value, f"split {split!r}")
+            self._check_keys(nearer, f"split {split!r}", dataset)
+            place = join(self._output, name, split)
+            options = self._options(
+                dataset, {**common, **own, **nearer}, inner.key, ("--split", split, "--output", place)
+            )
+            yield Planned(name, options, self._where(inner.key))
+
+    def _options(self, dataset: str, items: _Items, at: yaml.Node, tokens: Sequence[str]) -> MapOptions:
+        keys = _keys(dataset)
+        typed = [
+            self._kb,
+            *tokens,
+            *(part for key, item in items.items() for part in self._typed(keys[key], key, item)),
+        ]
+        try:
+            _, bound, _ = app[dataset].parse_args(typed, exit_on_error=False, print_error=False)
+            return dataset_options(dataset, **bound.arguments)
+        except CycloptsError as error:
+            error.verbose = False
+            named = error.argument.name.removeprefix("--") if error.argument is not None else ""
+            self._fail(items[named].value if named in items else at, str(error).rstrip("."))
+        except SetupError as error:
+            raise SetupError(f"{self._where(at)}: {error}") from error
+
+    def _typed(self, argument: Argument, key: str, item: _Item) -> Iterator[str]:
+        """An option as it is typed on the command line."""
+        flag, metavar = f"--{key}", argument.parameter.metavar
+        if argument.hint is bool:
+            value = self._text(item.value, key)
+            if value not in ("true", "false"):
+                self._fail(item.value, f"{key!r} is true or false, not {value!r}")
+            yield from [flag] * (value == "true")
+            yield from [f"--no-{key}"] * (value == "false" and len(argument.names) > 1)
+            return
+        takes_many = get_origin(argument.hint) is tuple and isinstance(item.value.value, list)
+        for node in item.value.value if takes_many else [item.value]:
+            text = self._text(node, key)
+            near = join(os.path.dirname(self._path), text)
+            is_path = metavar in _PATHS and "://" not in text
+            # A name on the hub, unless there is such a folder.
+            yield f"{flag}={near if is_path or (metavar == 'MODEL' and os.path.isdir(near)) else text}"
+
+    def _check_keys(self, items: _Items, what: str, dataset: str, also: Sequence[str] = ()) -> None:
+        allowed = [*also, *_keys(dataset)]
+        for key, item in items.items():
+            if key not in allowed:
+                if owners := takers().get(f"--{key}"):
+                    self._fail(item.key, f"{what}: {key!r} is for {', '.join(owners)}, not for {dataset}")
+                self._fail(item.key, f"{what}: no {key!r}.{nearest(key, allowed)} Allowed are {', '.join(allowed)}")
+
+    def _text(self, node: yaml.Node, name: str) -> str:
+        if not isinstance(node.value, str) or not node.value:
+            self._fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
+        return str(node.value)
+
+    def _items(self, node: yaml.Node, what: str, *, allowed: Collection[str] | None = None) -> _Items:
+        if node.id != "mapping":
+            self._fail(node, f"{what}: expected 'name: value' pairs")
+        items: _Items = {}
+        for key, value in node.value:
+            name = self._text(key, what)
+            if allowed is not None and name not in allowed:
+                self._fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
+            if name in items:
+                self._fail(key, f"{what}: {name!r} stands here twice")
+            items[name] = _Item(key, value)
+        return items
+
+    def _where(self, node: yaml.Node) -> str:
+        return f"{self._path}, line {node.start_mark.line + 1}"
+
+    def _fail(self, node: yaml.Node, message: str) -> NoReturn:
+        raise SetupError(f"{self._where(node)}: {message}.")
+
+
+def _keys(dataset: str) -> dict[str, Argument]:
+    """What a configuration may say of a dataset."""
+    options = {name.removeprefix("--"): one for name, one in _arguments(dataset).items()}
+    return {key: one for key, one in options.items() if key not in _OF_THE_COMMAND}

@@ -2,60 +2,258 @@
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
+import apache_beam as beam
+import orjson
+
 from kbsource.errors import SetupError
-from kbsource.files import join, read_json
-from kbsource.pageviews.kind import PAGEVIEWS_RELEASE
-from kbsource.release.intact import check_sizes
+from kbsource.files import Folder, absolute, join
+from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import ReleaseFolder
+from kbsource.release.manifest import ListingManifest, code_facts
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.wikidata.reader import WikidataTables
-from mapping.amber.collections import load_collections
+from kbsource.release.reader import check_sizes
+from kbsource.release.writer import write_rows
+from kbsource.runtime.chunks import BatchRef, read_stored
+from kbsource.wikidata.kind import WikidataTables
+from mapping.acceptance import check_signals
 from mapping.amber.kind import AMBER_SETS
-from mapping.amber.records import Collection
-from mapping.decide.acceptance import check_signals
+from mapping.amber.records import (
+    ITEM,
+    OUTCOMES,
+    QUANTITY,
+    TASKS,
+    AmberOptions,
+    AmberSet,
+    Collection,
+    NameRow,
+    Value,
+    load_collections,
+)
+from mapping.amber.release import TABLES, ValueCounts, query_rows, set_of, set_row, tuple_rows, write_collection
+from mapping.amber.sets import full_values
 from mapping.entail.model import model_facts
 from mapping.search.tokens import tokeniser_name
-from mapping.write.kind import REPORT
-from pipelines.amber.plan import Plan
-from pipelines.amber.steps import make_release
-from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.group_map import groups_for
+from mapping.write.kind import REPORT, write_report
+from pipelines.amber.entities import (
+    MEMBERS,
+    NAME_ORDER,
+    OUTCOME_ROWS,
+    USED,
+    WANTED,
+    MakeEntities,
+    Plan,
+    groups_by_text,
+    groups_of_names,
+)
+from pipelines.amber.sets import AlignSets, KnownEntities, find_names, make_sets
+from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
+from pipelines.options import AmberJobOptions
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, as_groups, groups_for, value_rows
+from pipelines.primitives.lookup import WriteItemSet, read_item_set
+from pipelines.primitives.shuffle import Collected, Found, Made, Regroup
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.runners.workers import Do
+
+_MOST_OBJECTS = 1024
+"""Of the most popular values of a property, of which one that is false is sought."""
+
+
+def finish_release(
+    collected: Collected, entities: Any, items_path: str, *, plan: Plan, values: Mapping[str, Any]
+) -> list[str]:
+    """Writes all files, and the manifest last; gives the folder of the release.
+
+    Memory: names of values, and some sets of each group.
+
+    Args:
+        collected: see ``Made``.
+        entities, items_path: of ``KnownEntities``.
+        values: of the manifest, without what is written here.
+    """
+    found, known = Found(collected), KnownEntities(entities, read_item_set(items_path), plan.n_groups)
+    rules = plan.options.rules
+    entries, collections, all_objects = [], {}, []
+    for number, collection in enumerate(plan.collections):
+        if rules.false_objects == "wikidata":
+            objects = _used_values(found, known, rules.lang)
+        else:
+            counts = ValueCounts()
+            for one in _sets(found, number):
+                counts.add(one)
+            objects = counts.ranked()
+        all_objects.append(objects)
+        files, statistics = write_collection(collection, _sets(found, number), objects, rules, output=plan.output)
+        entries += files
+        collections[collection.name] = {"statistics": statistics, "signals": _crossed(found, collection.name)}
+
+    def of_all() -> Iterator[tuple[int, AmberSet]]:
+        return ((number, amber_set) for number in range(len(plan.collections)) for amber_set in _sets(found, number))
+
+    signals = (orjson.loads(row[3]) for row in _merged(found, "tuples", 3))
+    outcomes: Counter[tuple[int, str]] = Counter()
+    rows = {
+        "sets": (set_row(plan.collections[number].name, one) for number, one in of_all()),
+        "tuples": (row for number, one in of_all() for row in tuple_rows(plan.collections[number].name, one, signals)),
+        "set_queries": (
+            row
+            for number, one in of_all()
+            for task in TASKS
+            for row in query_rows(plan.collections[number], one, task, rules, all_objects[number])
+        ),
+        "names": (NameRow(plan.collections[number].name, *rest) for number, *rest in _outcomes(found, outcomes)),
+    }
+    for table, own in rows.items():
+        entries.append(write_rows(own, table, TABLES[table], output=plan.output))
+    for number, collection in enumerate(plan.collections):
+        funnel = {one: outcomes[number, one] for one in OUTCOMES}
+        collections[collection.name]["names"] = funnel
+    report = {"collections": collections, "entities": found.counts("counts")}
+    entries.append(write_report(report, output=plan.output))
+    manifest = AMBER_SETS.listing(entries, {**values, "counts": report})
+    commit(AMBER_SETS, manifest, plan.output)
+    return [plan.output]
+
+
+def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of one kind in the order of their first columns, which each chunk is in."""
+
+    def rows(stored: BatchRef) -> Iterator[tuple[Any, ...]]:
+        return value_rows(read_stored(stored))
+
+    return heapq.merge(
+        *(rows(chunk) for chunks in found.steps(name) for chunk in chunks), key=itemgetter(slice(n_keys))
+    )
+
+
+def _sets(found: Found, number: int) -> Iterator[AmberSet]:
+    for collection, name, entities in _merged(found, "sets", 2):
+        if collection == number:
+            yield set_of({"name": name, "qids": orjson.loads(entities)})
+
+
+def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
+    """Yields what became of each name, once, and counts it."""
+    for (number, name), rows in groupby(_merged(found, "outcomes", 2), key=itemgetter(0, 1)):
+        steps = list(rows)
+        outcome = next(row[2] for row in steps if row[2])
+        counts[number, outcome] += 1
+        yield number, name, outcome, max(row[3] for row in steps), max(row[4] for row in steps)
+
+
+def _crossed(found: Found, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+    """The tuples by property, whether they were found, BLEU and verdict."""
+    crossed: dict[str, Any] = {}
+    for key, n in found.counts("signals").items():
+        own, property_id, is_found, band, verdict = key.split(" ")
+        if own == collection:
+            crossed.setdefault(property_id, {}).setdefault(is_found, {}).setdefault(band, {})[verdict] = n
+    return crossed
+
+
+def rank_values(work: GroupWork) -> None:
+    """Adds up how often values are used, and gives the most used. Input and output: ``used``, by property."""
+    counts: Counter[tuple[int, int, str]] = Counter()
+    for property_id, kind, value, n in value_rows(work.rows("used")):
+        counts[property_id, kind, value] += n
+    ranked = sorted((property_id, _rank(kind, value, n)) for (property_id, kind, value), n in counts.items())
+    for property_id, values in groupby(ranked, key=itemgetter(0)):
+        for _, (less_n, _, value, kind) in islice(values, _MOST_OBJECTS):
+            work.add("used", (property_id, kind, value, -less_n))
+
+
+def _rank(kind: int, value: str, n: int) -> tuple[int, int, str, int]:
+    """What a value is ranked by: the most used first, of equal ones by number."""
+    return -n, int(value[1:]) if kind == 1 else 0, value, kind
+
+
+def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, list[str]]:
+    """What values are called, by property, the most used first, of equal ones by number."""
+    rows: dict[int, list[tuple[int, int, str, int]]] = {}
+    for property_id, kind, value, n in _merged(found, "used", 1):
+        rows.setdefault(property_id, []).append(_rank(kind, value, n))
+    objects = {}
+    for property_id, values in rows.items():
+        most = heapq.nsmallest(_MOST_OBJECTS, values)
+        named = known.known(value for _, _, value, kind in most if kind == 1)
+        full = full_values(
+            [Value(ITEM, value) if kind == 1 else Value(QUANTITY, f"+{value}") for _, _, value, kind in most],
+            named,
+            lang=lang,
+        )
+        objects[f"P{property_id}"] = list(dict.fromkeys(one.aliases[0] for one in full))
+    return objects
+
+
+class FindNames(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
+
+    def __init__(self, folder: str, n_groups: int, n_collections: int, options: AmberOptions) -> None:
+        super().__init__()
+        self._folder, self._n_groups = folder, n_groups
+        self._find = partial(find_names, n_collections=n_collections, options=options)
+
+    def expand(self, names: Any) -> Any:
+        by_name = partial(groups_of_names, n_groups=self._n_groups)
+        grouped = names | "by name" >> Regroup(f"{self._folder}/rows", by_name, order=NAME_ORDER)
+        return {"names": grouped} | "find" >> GroupMap(
+            self._find,
+            f"{self._folder}/found",
+            outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
+            orders={"names": NAME_ORDER},
+            sorted_by={"outcomes": 2},
+        )
+
+
+def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> None:
+    """Makes a release of AmbER sets."""
+    made = Made()
+    entities = pipeline | "entities" >> MakeEntities(plan, paths)
+    chunks = beam.pvalue.AsList(entities["entities"])
+    items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> WriteItemSet(plan.folder("items.npy")))
+    names = entities["names"] | "names" >> FindNames(
+        plan.folder("names"), plan.n_groups, len(plan.collections), plan.options.rules
+    )
+    sets = {"members": names["members"] | "members" >> beam.MapTuple(as_groups)} | "sets" >> GroupMap(
+        partial(make_sets, plan=plan),
+        plan.folder("sets"),
+        outputs={"wanted": WANTED, "outcomes": OUTCOME_ROWS},
+        given=(chunks, items),
+        sorted_by={"outcomes": 2},
+    )
+    settled = sets["wanted"] | "align" >> AlignSets(plan)
+    by_value = partial(groups_by_text, column="value", n_groups=plan.n_groups)
+    used = {"used": entities["used"] | "by value" >> Regroup(plan.folder("used"), by_value)} | "rank" >> GroupMap(
+        rank_values, plan.folder("ranked"), outputs={"used": USED}
+    )
+    made.add("counts", entities["joined"])
+    made.add("counts", entities[COUNTS])
+    made.add("signals", settled[COUNTS])
+    made.add("used", used["used"])
+    for name in ("sets", "tuples"):
+        made.add(name, settled[name])
+    for step in (names, sets, settled):
+        made.add("outcomes", step["outcomes"])
+    finish = Do(partial(finish_release, plan=plan, values=values))
+    _ = made.collected() | "finish" >> beam.ParDo(finish, chunks, items)
+
 
 _TABLES = ("items", "statements", "sitelinks")
 
 
-@dataclass(frozen=True, slots=True)
-class AmberSummary:
-    """What was made.
-
-    Attributes:
-        output: folder of the release.
-        report: as written to ``report.json``.
-        seconds: wall time.
-    """
-
-    output: str
-    report: dict[str, Any]
-    seconds: float
-
-
-def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Progress) -> AmberSummary:
+def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
     """Makes a release of AmbER sets.
-
-    Args:
-        options: what to make.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         DataError: something could not be done for its data.
@@ -64,84 +262,64 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
     started = time.monotonic()
     pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
-    check_output(output, storage_for(output))
+    check_output(output)
     kb, views = absolute(options.kb), absolute(options.pageviews)
-    release = PAGES_RELEASE.read(kb, storage_for(kb))
-    tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
+    release = PAGES_RELEASE.read(kb)
+    tables = WikidataTables.open(absolute(options.wikidata))
     if options.rules.lang not in tables.manifest.options["languages"]:
         raise SetupError(
             f"{tables.path} has no names in {options.rules.lang}; make it with "
             f"kbsource wikidata --languages {options.rules.lang}."
         )
-    viewed = PAGEVIEWS_RELEASE.read(views, storage_for(views))
-    files = {name: (tables.path, tables.manifest.tables[name], tables.storage) for name in _TABLES}
-    files["pageviews"] = (views, viewed.tables["pageviews"], storage_for(views))
-    for folder, entries, storage in (*files.values(), (kb, release.tables["pages"], storage_for(kb))):
-        check_sizes(folder, entries, storage)
-    types = None if options.types is None else storage_for(options.types)
-    collections = load_collections(options.types, types, options.collection, options.rules.templates)
-    labels = _labels(tables, options.rules.lang)
-    collections = tuple(_labelled(collection, labels) for collection in collections)
+    viewed = PAGEVIEWS_RELEASE.read(views)
+    paths = {name: checked_paths(tables.path, tables.manifest.tables[name]) for name in _TABLES}
+    paths["pageviews"] = checked_paths(views, viewed.tables["pageviews"])
+    check_sizes(kb, release.tables["pages"])
+    collections = load_collections(options.types, options.collection, options.rules.templates)
+    collections = _labelled(collections, tables, options.rules.lang)
     model = None if options.verify is None else model_facts(options.verify)
     if model is not None and options.accept is not None and options.verify is not None:
         check_signals(options.accept, model["labels"], model=options.verify.model)
     values: dict[str, Any] = {
         "release": release.facts(),
-        "inputs": _inputs(options),
+        "inputs": named_inputs(options, "kb", "wikidata", "pageviews", "types"),
         "options": options.data_options(),
         "collections": [collection.name for collection in collections],
-        "code": {**asdict(code_facts()), "tokeniser": tokeniser_name(release.site.lang)},
+        "code": {**code_facts(), "tokeniser": tokeniser_name(release.site.lang)},
         "model": model,
     }
-    with ReleaseFolder(
-        output, storage_for(output), kind=AMBER_SETS, job=values, further=values["collections"]
-    ) as made_in:
+    with ReleaseFolder(output, kind=AMBER_SETS, job=values, further=values["collections"]) as made_in:
         plan = Plan(
-            options,
-            collections,
-            kb,
-            values["release"]["manifest_sha256"],
-            release.site.dbname,
-            release.site.lang,
-            tuple(entry.file for entry in release.tables["pages"]),
-            tuple(entry.rows or 0 for entry in release.tables["pages"]),
-            made_in.staging,
-            output,
-            groups_for(tables.n_rows("statements")),
+            options=options,
+            collections=collections,
+            site=release.site.dbname,
+            lang=release.site.lang,
+            staging=made_in.staging,
+            output=output,
+            n_groups=groups_for(tables.n_rows("statements")),
+            **Plan.of_release(kb, release),
         )
         if not plan.item_pages().n_items:
             raise SetupError(f"{options.kb} does not know the items of its pages; build it with --wikidata.")
-        paths = {
-            name: tuple(join(folder, entry.file) for entry in entries) for name, (folder, entries, _) in files.items()
-        }
         make_release(pipeline, plan, paths, values)
         with progress.stage("sets", lambda: Done(0, 0)):
             run_pipeline(pipeline, "amber")
-    report = read_json(storage_for(output), join(output, REPORT))
-    return AmberSummary(options.output, report, time.monotonic() - started)
+    report = Folder.of(join(output, REPORT)).read_json()
+    return MadeRelease(options.output, AMBER_SETS.read(output), time.monotonic() - started, report)
 
 
-def _labels(tables: WikidataTables, lang: str) -> dict[str, str]:
-    return {
+def _labelled(collections: Sequence[Collection], tables: WikidataTables, lang: str) -> tuple[Collection, ...]:
+    """Collections with what Wikidata calls their properties."""
+    labels = {
         row["property_id"]: one["text"]
         for batch in tables.batches("properties", ("property_id", "labels"))
         for row in batch.to_pylist()
         for one in row["labels"]
         if one["language"] == lang
     }
-
-
-def _labelled(collection: Collection, labels: dict[str, str]) -> Collection:
-    return replace(
-        collection,
-        labels={property_id: labels.get(property_id, property_id) for property_id in sorted(collection.property_ids)},
+    return tuple(
+        replace(
+            one, labels={property_id: labels.get(property_id, property_id) for property_id in sorted(one.property_ids)}
+        )
+        for one in collections
     )
-
-
-def _inputs(options: AmberJobOptions) -> dict[str, list[dict[str, Any]]]:
-    given = {name: getattr(options, name) for name in ("kb", "wikidata", "pageviews", "types")}
-    return {
-        name: [asdict(input_file) for input_file in input_files([path], storage_for(path))]
-        for name, path in given.items()
-        if path is not None
-    }

@@ -9,65 +9,209 @@ from __future__ import annotations
 import importlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.pvalue import AsSingleton
 
-from kbsource.dump.digests import write_hashes
+from kbsource.dump.check import CheckReport, DumpFinding, check_dump
+from kbsource.dump.digests import HashedFile, hash_file, write_hashes
+from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
 from kbsource.dump.rejects import check_rejects
-from kbsource.errors import named_faults
-from kbsource.files import join
+from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json, siteinfo_database
+from kbsource.dump.sql import page_props_database
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Folder, absolute, base_name, join
+from kbsource.index.mapped_files import local_index
 from kbsource.index.title_index import TitleIndex
-from kbsource.pages.assembly import assemble
-from kbsource.pages.indexes import Indexes
+from kbsource.pages.assembly import Indexes, assemble
+from kbsource.pages.page_items import check_site
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
 from kbsource.release.layout import INDEX, check_output
+from kbsource.release.manifest import InputFile
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from kbsource.runtime.chunks import Key, Stored
-from kbsource.wikidata.reader import WikidataTables
-from pipelines.jobs.build_inputs import BuildInputs, read_inputs
-from pipelines.options.build import BuildOptions
-from pipelines.primitives.together import Together
+from kbsource.runtime.chunks import ChunkKey
+from kbsource.site import Site
+from kbsource.titles import normalise_title
+from kbsource.wikidata.kind import WikidataTables
+from pipelines.options import BuildOptions
+from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import absolute, storage_for
-from pipelines.transforms.parse_wikitext import ParseWikitext
-from pipelines.transforms.read_dump import Scanning, ScanRanges
-from pipelines.transforms.title_index import BuildDefinitions, BuildTitleIndex, Items, index_to_work_on, local_index
+from pipelines.runners.workers import do
+from pipelines.transforms.pages import ParseWikitext
+from pipelines.transforms.wikipedia import (
+    BuildDefinitions,
+    BuildTitleIndex,
+    Items,
+    Scanning,
+    ScanRanges,
+    index_to_work_on,
+)
 
 _HASHES = "hashes.json"
 
 
+# What allowing a truncated dump makes no error of: all that a file that breaks off is bound to show.
+_SIGNS_OF_TRUNCATION = frozenset({"truncated_dump", "size_mismatch", "checksum_mismatch", "index_beyond_end"})
+# Damage in the content is counted, recorded, and judged by the ceiling.
+_DAMAGE = frozenset({"damaged_block", "damaged_gzip", "trailing_garbage"})
+
+
+class BadDumpError(DataError):
+    """The check of the dump found errors; nothing was written."""
+
+    def __init__(self, findings: Sequence[DumpFinding]) -> None:
+        super().__init__("The dump is not in order, nothing was built.")
+        self.findings = tuple(findings)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputs:
+    """What a build is made from."""
+
+    site: Site  # facts of the wiki
+    schema_version: str  # of the dump's XML; empty where it does not say
+    ranges: tuple[DumpRange, ...]  # that the dump is read in
+    titles: frozenset[str] | None  # of the pages that are wanted, in normal form; None for all
+    files: tuple[InputFile, ...]  # all files that are read, the dump's first, for the manifest
+    hashed: dict[str, HashedFile]  # the files of the dump, and page_props, by path, to be read as what they were
+
+
+def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
+    """Checks and hashes everything that a build reads.
+
+    Raises:
+        BadDumpError: the dump has errors.
+        SetupError: a file is missing or not what it should be.
+    """
+    _check_paths(options)
+    props = options.page_props
+    database = None if props is None else page_props_database(props)
+    paths = from_root(expand_inputs(options.dump))
+    n_bytes = size_of(paths)
+    report = _check(paths, n_bytes, options, progress)
+    assert report.header is not None  # a dump without a readable head has an error
+    site = report.header.site
+    _check_same_wiki("--page-props", props, database, site)
+    if options.siteinfo is not None:
+        siteinfo = read_siteinfo_json(options.siteinfo)
+        _check_same_wiki("--siteinfo", options.siteinfo, siteinfo_database(siteinfo), site)
+        site = merge_siteinfo_json(site, siteinfo)
+    wikidata = None if options.wikidata is None else WikidataTables.open(options.wikidata)
+    if wikidata is not None:
+        check_site(wikidata, site)
+    titles = None if options.only_titles is None else _titles(options.only_titles, site)
+    hashed = {input_.path: input_.hashed for input_ in report.inputs}
+    if props is not None:
+        hashed[absolute(props)] = hash_file(absolute(props))
+    range_bytes = options.range_bytes or range_size(n_bytes)
+    if options.limit_pages is not None:
+        range_bytes = max(n_bytes, 1)
+    return BuildInputs(
+        site=site,
+        schema_version=report.header.schema_version or "",
+        ranges=tuple(plan_ranges(paths, range_bytes=range_bytes)),
+        titles=titles,
+        files=_files(report, options, wikidata, hashed),
+        hashed=hashed,
+    )
+
+
+def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[DumpFinding]:
+    """The findings that forbid a build."""
+    passed = _DAMAGE | _SIGNS_OF_TRUNCATION if allow_truncated else _DAMAGE
+    return [finding for finding in report.findings if finding.severity == "error" and finding.code not in passed]
+
+
+def finding_line(finding: DumpFinding) -> str:
+    """A finding for reading."""
+    where = f"{finding.file}: " if finding.file else ""
+    return f"{finding.severity}: {where}{finding.message} {finding.remedy}".rstrip()
+
+
+def _check_paths(options: BuildOptions) -> None:
+    for name, path in (
+        ("--page-props", options.page_props),
+        ("--wikidata", options.wikidata),
+        ("--siteinfo", options.siteinfo),
+        ("--only-titles", options.only_titles),
+    ):
+        if path is not None and not Folder.of(path).exists():
+            raise SetupError(f"{path} does not exist; check the path given with {name}.")
+
+
+def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Site) -> None:
+    if database and site.dbname and database != site.dbname:
+        raise SetupError(
+            f"{path} is of {database}, the dump of {site.dbname}: its numbers mean other pages and namespaces. Give "
+            f"the file of {site.dbname} with {flag}, or leave it out."
+        )
+
+
+def _check(paths: Sequence[str], n_bytes: int, options: BuildOptions, progress: Progress) -> CheckReport:
+    """Checks and hashes the dump."""
+    done = 0
+
+    def add(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+
+    with progress.stage("check", lambda: Done(done, n_bytes)):
+        report = check_dump(paths, on_progress=add)
+    fatal = fatal_findings(report, allow_truncated=options.allow_truncated)
+    for finding in report.findings:
+        if finding.severity != "info" and finding not in fatal:
+            progress.note(finding_line(finding))
+    if fatal:
+        raise BadDumpError(fatal)
+    return report
+
+
+def _titles(path: str, site: Site) -> frozenset[str]:
+    with Folder.of(path).open() as file:
+        try:
+            lines = file.read().decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
+    titles = frozenset(normalise_title(line, site) for line in lines if line.strip())
+    if not titles:
+        raise SetupError(f"{path} holds no title; write one a line.")
+    return titles
+
+
+def _files(
+    report: CheckReport, options: BuildOptions, wikidata: WikidataTables | None, hashed: Mapping[str, HashedFile]
+) -> tuple[InputFile, ...]:
+    files = [InputFile(input_.name, input_.hashed.n_bytes, input_.hashed.sha256) for input_ in report.inputs]
+    if options.page_props is not None:
+        props = hashed[absolute(options.page_props)]
+        files.append(InputFile(base_name(options.page_props), props.n_bytes, props.sha256))
+    given = [(base_name(path), path) for path in (options.siteinfo, options.only_titles) if path]
+    if wikidata is not None:
+        given.append(("wikidata/manifest.json", wikidata.manifest_path))
+    for name, path in given:
+        files.append(InputFile(name, Folder.of(path).size(), Folder.of(path).sha256()))
+    return tuple(files)
+
+
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What a build made.
+    """What a build made."""
 
-    Attributes:
-        output: folder of the release.
-        manifest: as written.
-        titles_not_found: titles of ``only_titles`` that the dump does not have, in order of the alphabet.
-        seconds: wall time.
-    """
-
-    output: str
-    manifest: PagesManifest
-    titles_not_found: tuple[str, ...]
-    seconds: float
+    output: str  # folder of the release
+    manifest: PagesManifest  # as written
+    titles_not_found: tuple[str, ...]  # titles of ``only_titles`` that the dump does not have, sorted
+    seconds: float  # wall time
 
 
 def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) -> BuildSummary:
     """Builds a release.
-
-    Args:
-        options: what to build.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         BadDumpError: the dump has errors.
@@ -81,7 +225,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         progress.stage("build", _poll(inputs, out.staging)),
     ):
         run_pipeline(pipeline, "build")
-    manifest = PAGES_RELEASE.read(out.folder, storage_for(out.folder))
+    manifest = PAGES_RELEASE.read(out.folder)
     missing = _titles_not_found(inputs.titles, out.folder)
     return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
 
@@ -90,7 +234,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
 def prepared_build(
     options: BuildOptions, *, flags: Sequence[str], progress: Progress
 ) -> Iterator[tuple[beam.Pipeline, BuildInputs, ReleaseFolder]]:
-    """Gives the pipeline of a build, ready to be run, with what it is made from and its folder, which is locked.
+    """The pipeline of a build, ready to be run, with what it is made from and its folder, which is locked.
 
     Args, Raises: as ``build``.
     """
@@ -98,140 +242,109 @@ def prepared_build(
         importlib.import_module("lupa")  # here rather than where the first module is called
     pipeline = new_pipeline(flags)  # first of all else, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(output)
     check_paths(flags, *options.dump, options.output)
-    check_output(output, storage)
-    inputs = read_inputs(options, storage=storage_for(*options.dump), progress=progress)
+    check_output(output)
+    inputs = read_inputs(options, progress=progress)
     job = {"inputs": [asdict(file) for file in inputs.files], "options": options.data_options()}
-    with ReleaseFolder(output, storage, kind=PAGES_RELEASE, job=job) as out:
-        write_hashes(inputs.hashed, join(out.staging, _HASHES), storage)
-        _ = pipeline | "build" >> BuildRelease(options, inputs, out.folder, out.staging)
+    with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
+        write_hashes(inputs.hashed, join(out.staging, _HASHES))
+        _build(pipeline, options, inputs, output=out.folder, staging=out.staging)
         yield pipeline, inputs, out
 
 
-class BuildRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """What a build is made from -> the path of the release, once it is whole. Applied to a pipeline.
-
-    Args:
-        options: what to build.
-        inputs: the ranges of the dump, and facts of all files.
-        output: folder of the release, marked as unfinished.
-        staging: folder in it for what is only needed meanwhile.
-    """
-
-    def __init__(self, options: BuildOptions, inputs: BuildInputs, output: str, staging: str) -> None:
-        super().__init__()
-        self._options, self._inputs, self._output, self._staging = options, inputs, output, staging
-
-    def expand(self, pipeline: Any) -> Any:
-        options, inputs, staging = self._options, self._inputs, self._staging
-        beats = join(staging, "beats")
-        hashes = join(staging, _HASHES)
-        items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
-        has_definitions = options.templates != "rules"
-        selection = Selection(options.limit_pages, inputs.titles, has_definitions)
-        dump = pipeline | "dump" >> ScanRanges(
-            inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
+def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output: str, staging: str) -> None:
+    """Puts together what makes the release, in a folder that is marked as unfinished."""
+    beats = join(staging, "beats")
+    hashes = join(staging, _HASHES)
+    items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
+    has_definitions = options.templates != "rules"
+    selection = Selection(options.limit_pages, inputs.titles, has_definitions)
+    dump = pipeline | "dump" >> ScanRanges(
+        inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
+    )
+    rejects = {"options": options, "n_ranges": len(inputs.ranges), "staging": staging}
+    checked = dump.counts | "checked" >> CollectSorted() | "ceiling" >> do(_check_scan, **rejects)
+    index = dump.titles | "index" >> BuildTitleIndex(
+        join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
+    )
+    definitions = (
+        dump.definitions | "definitions" >> BuildDefinitions(join(staging, "store")) if has_definitions else None
+    )
+    pages = (
+        dump.raw
+        | "spread" >> beam.Reshuffle()
+        | "pages"
+        >> ParseWikitext(
+            inputs.site,
+            index,
+            definitions=definitions,
+            has_lua=options.templates == "lua",
+            has_items=options.page_props is not None or options.wikidata is not None,
+            parser=options.parser,
+            folder=join(staging, "pages"),
+            timeout_s=options.page_timeout_s,
+            memory_bytes=options.worker_memory_bytes,
+            beats=beats,
         )
-        checked = dump.counts | "checked" >> Together() | "ceiling" >> beam.ParDo(_CheckScan(options, inputs, staging))
-        index = dump.titles | "index" >> BuildTitleIndex(
-            join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
-        )
-        definitions = (
-            dump.definitions | "definitions" >> BuildDefinitions(join(staging, "store")) if has_definitions else None
-        )
-        pages = (
-            dump.raw
-            | "spread" >> beam.Reshuffle()
-            | "pages"
-            >> ParseWikitext(
-                inputs.site,
-                index,
-                definitions=definitions,
-                has_lua=options.templates == "lua",
-                has_items=_has_items(options),
-                parser=options.parser,
-                folder=join(staging, "pages"),
-                timeout_s=options.page_timeout_s,
-                memory_bytes=options.worker_memory_bytes,
-                beats=beats,
-            )
-        )
-        return (
-            pages.chunks
-            | "in order" >> Together()
-            | "plan" >> beam.FlatMap(_shards)
-            | "spread files" >> beam.Reshuffle()
-            | "write" >> beam.ParDo(_WriteShard(self._output, staging))
-            | "written" >> Together()
-            | "release" >> beam.ParDo(_Commit(options, inputs, self._output, staging), beam.pvalue.AsSingleton(index))
-        )
+    )
+    needed = replace(inputs, ranges=(), titles=None, hashed={})  # at the end: not what is as large as the dump
+    _ = (
+        pages.chunks
+        | "in order" >> CollectSorted()
+        | "plan" >> do(plan_shards)
+        | "spread files" >> beam.Reshuffle()
+        | "write" >> do(_write_shard, output=output, staging=staging)
+        | "written" >> CollectSorted()
+        | "release" >> do(_commit, AsSingleton(index), inputs=needed, output=output, **rejects)
+    )
 
 
-class _CheckScan(WorkerDoFn):
+def _check_scan(_: object, *, options: BuildOptions, n_ranges: int, staging: str) -> Iterator[None]:
     """Ends the job where too much of the dump cannot be used, before anything is parsed."""
-
-    def __init__(self, options: BuildOptions, inputs: BuildInputs, staging: str) -> None:
-        super().__init__()
-        self._options, self._n_ranges, self._staging = options, len(inputs.ranges), staging
-
-    def process(self, element: object) -> Iterator[None]:
-        with named_faults():
-            _check_rejects(self._options, _scans(self._staging, self._n_ranges), ())
-        yield None
+    _check_rejects(options, _scans(staging, n_ranges), ())
+    yield None
 
 
-def _shards(chunks: list[tuple[Key, Stored]]) -> Iterator[Shard]:
-    yield from plan_shards(chunks)
+def _write_shard(shard: Shard, *, output: str, staging: str) -> Iterator[tuple[ChunkKey, int]]:
+    write_page_shard(shard, output=output, staging=staging)
+    yield ChunkKey(shard.number, 0), shard.number
 
 
-class _WriteShard(WorkerDoFn):
-    def __init__(self, output: str, staging: str) -> None:
-        super().__init__()
-        self._output, self._staging = output, staging
-
-    def process(self, element: Shard) -> Iterator[tuple[Key, int]]:
-        with named_faults():
-            write_page_shard(element, storage_for(self._output), output=self._output, staging=self._staging)
-        yield Key(element.number, 0), element.number
-
-
-class _Commit(WorkerDoFn):
+def _commit(
+    element: list[tuple[ChunkKey, int]],
+    index: str,
+    *,
+    options: BuildOptions,
+    n_ranges: int,
+    inputs: BuildInputs,
+    output: str,
+    staging: str,
+) -> Iterator[str]:
     """Writes everything but the pages, and the manifest last."""
-
-    def __init__(self, options: BuildOptions, inputs: BuildInputs, output: str, staging: str) -> None:
-        super().__init__()
-        self._options, self._site, self._schema_version = options, inputs.site, inputs.schema_version
-        self._files, self._n_ranges = inputs.files, len(inputs.ranges)
-        self._output, self._staging = output, staging
-
-    def process(self, element: list[tuple[Key, int]], index: str) -> Iterator[str]:
-        options, output, staging, storage = self._options, self._output, self._staging, storage_for(self._output)
-        wikidata = _absolute(options.wikidata)
-        with named_faults(), index_to_work_on(index) as (folder, scratch):
-            scans = _scans(staging, self._n_ranges)
-            shards = [read_shard(storage, staging, number)[2] for _, number in element]
-            _check_rejects(options, scans, shards)
-            manifest = assemble(
-                scans,
-                shards,
-                Indexes.read(folder),
-                storage,
-                output=output,
-                staging=staging,
-                scratch=scratch,
-                site=self._site,
-                schema_version=self._schema_version,
-                inputs=self._files,
-                options=options.data_options(),
-                wikidata=None if wikidata is None else WikidataTables.open(wikidata, storage_for(wikidata)),
-            )
-            commit(PAGES_RELEASE, manifest, output, storage)
-        yield output
+    wikidata = _absolute(options.wikidata)
+    with index_to_work_on(index) as (folder, scratch):
+        scans = _scans(staging, n_ranges)
+        shards = [read_shard(staging, number)[2] for _, number in element]
+        _check_rejects(options, scans, shards)
+        manifest = assemble(
+            scans,
+            shards,
+            Indexes.read(folder),
+            output=output,
+            staging=staging,
+            scratch=scratch,
+            site=inputs.site,
+            schema_version=inputs.schema_version,
+            inputs=inputs.files,
+            options=options.data_options(),
+            wikidata=None if wikidata is None else WikidataTables.open(wikidata),
+        )
+        commit(PAGES_RELEASE, manifest, output)
+    yield output
 
 
 def _scans(staging: str, n_ranges: int) -> list[ScanReport]:
-    return [read_report(storage_for(staging), staging, part) for part in range(n_ranges)]
+    return [read_report(staging, part) for part in range(n_ranges)]
 
 
 def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: Sequence[ShardReport]) -> None:
@@ -248,10 +361,6 @@ def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: S
         allow_truncated=options.allow_truncated,
         loss=lost_pages(scans),
     )
-
-
-def _has_items(options: BuildOptions) -> bool:
-    return options.page_props is not None or options.wikidata is not None
 
 
 def _absolute(path: str | None) -> str | None:
@@ -276,7 +385,7 @@ def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
         scan = scanned()
         if scan.amount_done < n_bytes:
             return Done(scan.amount_done, n_bytes, scan.pages_done)
-        if not text_bytes and storage_for(staging).exists(part_path(staging, "scan", len(inputs.ranges) - 1)):
+        if not text_bytes and Folder.of(part_path(staging, "scan", len(inputs.ranges) - 1)).exists():
             text_bytes = sum(chunk.n_bytes for report in _scans(staging, len(inputs.ranges)) for chunk in report.chunks)
         pages = parsed()
         return Done(pages.amount_done, text_bytes, pages.pages_done)

@@ -8,69 +8,322 @@ numbers in the order of the release. Text is never shuffled but that of mentions
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kbsource.errors import named_faults
-from kbsource.files import base_name, join
+from kbsource.files import Folder, base_name, glob, join
 from kbsource.lookup import KnowledgeSource
+from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_rejected
-from kbsource.runtime.chunks import Key, Stored
-from mapping.entity_linking.aliases import mention_groups
-from mapping.entity_linking.exclusion import Exclusion, read_exclusion
+from kbsource.release.reader import parquet_file, row_groups
+from kbsource.release.writer import LinesFile, write_batches, write_rejected
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
+from kbsource.runtime.sorted_runs import rebatched
+from mapping.entity_linking.aliases import alias_rows, mention_groups, prefixes
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.entity_linking.records import SKIPPED, SPLITS, lines_path
-from mapping.entity_linking.sampling import Sampling, hash_groups
-from mapping.entity_linking.schema import ALIASES, CHOSEN, KEY_ORDER, KEYS, LINES, MENTION_ORDER
-from pipelines.jobs.shared_inputs import pages_input
-from pipelines.linking import steps
-from pipelines.linking.ranges import Plan, Ranges, mention_bounds
-from pipelines.options.entity_linking import EntityLinkingOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups
-from pipelines.primitives.regroup import Regroup
-from pipelines.primitives.together import Together
-from pipelines.primitives.write_table import WriteTable
+from mapping.entity_linking.links import (
+    COLUMNS,
+    N_BUCKETS,
+    Exclusion,
+    Sampling,
+    Targets,
+    chosen_lines,
+    distinct_keys,
+    draw,
+    hash_groups,
+    read_exclusion,
+    rows_of,
+    scan_links,
+)
+from mapping.entity_linking.records import (
+    ALIASES,
+    CHOSEN,
+    KEY_ORDER,
+    KEYS,
+    LINES,
+    LINKS,
+    MENTION_ORDER,
+    PLACE,
+    SKIPPED,
+    SPLITS,
+    lines_path,
+)
+from mapping.passages.corpus import checked_pages
+from pipelines.jobs.shared_inputs import MadeRelease, pages_input
+from pipelines.options import EntityLinkingOptions
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, Pieces, as_groups
+from pipelines.primitives.shuffle import CollectSorted, Regroup
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
+from pipelines.runners.workers import Do, WorkerDoFn
+from pipelines.transforms.tables import WriteTable
 
-Given = beam.pvalue.AsSingleton
-_Counts = Sequence[tuple[Key, Mapping[str, int]]]
+RANGE_BYTES = 4 << 20
+"""Bytes of ``COLUMNS`` that are read together, at least."""
+GROUP_BYTES, MOST_GROUPS = 16 << 20, 256
+"""Bytes of the files of pages to a group of what is shuffled, about."""
+_SAMPLED = 64
+
+
+class Range(NamedTuple):
+    """Row groups of a file of pages that are read together. Places are numbers in the order of the release."""
+
+    file: int
+    first: int
+    n_groups: int
+
+    @property
+    def place(self) -> int:
+        """The range as a number."""
+        return self.file << 40 | self.first << 16 | self.n_groups
+
+    @classmethod
+    def at(cls, place: int) -> Range:
+        """The range of a number."""
+        return cls(place >> 40, place >> 16 & 0xFFFFFF, place & 0xFFFF)
 
 
 @dataclass(frozen=True, slots=True)
-class EntityLinkingSummary:
-    """What was made.
+class Plan:
+    """What all steps share."""
 
-    Attributes:
-        output: folder of the data.
-        manifest: as written.
-        seconds: wall time.
+    kb: str  # folder of the release, from the root
+    version: str  # hash of its manifest
+    files: tuple[FileEntry, ...]  # its files of pages in order
+    sampling: Sampling  # decides which links become records
+    excluded: tuple[int, ...]  # ids of pages whose links are not taken
+    output: str  # folder of the data
+    staging: str  # folder for what lies between the steps
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of what is shuffled; they hang on the release alone."""
+        return min(MOST_GROUPS, 1 + sum(entry.bytes for entry in self.files) // GROUP_BYTES)
+
+    def folder(self, name: str) -> str:
+        """A folder in the staging folder."""
+        return join(self.staging, name)
+
+    def path(self, file: int) -> str:
+        """The path of a file of pages."""
+        return join(self.kb, self.files[file].file)
+
+    def read(self, range_: Range) -> pa.RecordBatch:
+        """``COLUMNS`` of the pages of a range."""
+        path = self.path(range_.file)
+        with Folder.of(path).open_ranges() as raw, parquet_file(raw, pre_buffer=True) as file:
+            groups = range(range_.first, range_.first + range_.n_groups)
+            table = file.read_row_groups(groups, columns=list(COLUMNS), use_threads=False)
+        return table.combine_chunks().to_batches()[0]
+
+
+def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
+    """The places of the ranges of a file of pages, once it is known to be as it was written."""
+    with checked_pages(plan.kb, plan.files[file]).open() as raw:
+        metadata = pq.read_metadata(raw)
+    for range_ in _cut(metadata, file):
+        yield range_.place
+
+
+def _cut(metadata: pq.FileMetaData, file: int) -> Iterator[Range]:
+    first = n_bytes = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = map(group.column, range(group.num_columns))
+        n_bytes += sum(column.total_uncompressed_size for column in columns if column.path_in_schema in COLUMNS)
+        if n_bytes >= RANGE_BYTES or number == metadata.num_row_groups - 1:
+            yield Range(file, first, number + 1 - first)
+            first, n_bytes = number + 1, 0
+
+
+def mention_bounds(plan: Plan) -> tuple[int, ...]:
+    """The prefixes at which groups of mentions begin, about equal ones by some row groups of the release.
+
+    They decide how evenly the work is spread, and which file a row of the table comes to lie in.
     """
+    if plan.n_groups == 1:
+        return ()
+    column, found = "anchors.list.element.text", []
+    for number in np.unique(np.linspace(0, len(plan.files) - 1, _SAMPLED, dtype=np.int64)).tolist():
+        path = plan.path(number)
+        with Folder.of(path).open_ranges() as raw, parquet_file(raw) as file:
+            n_groups = file.metadata.num_row_groups
+            for group in np.unique(np.linspace(0, n_groups - 1, max(1, _SAMPLED // len(plan.files)), dtype=np.int64)):
+                if n_groups:
+                    anchors = file.read_row_group(int(group), columns=[column], use_threads=False)["anchors"]
+                    texts = anchors.combine_chunks().flatten().field("text").to_pylist()
+                    found.append(prefixes(" ".join(text.split()) for text in texts)[:, 0])
+    ordered = np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+    cuts = np.arange(1, plan.n_groups) * len(ordered) // plan.n_groups
+    return tuple(np.unique(ordered[cuts]).tolist()) if len(ordered) else ()
 
-    output: str
-    manifest: ListingManifest
-    seconds: float
+
+OF_MENTIONS, OF_KEYS = "mentions", "keys"
+_DUPLICATES = "duplicates"
+ALIAS_GROUP_ROWS = 4096
+"""Rows of a row group of aliases, the least that a look-up reads."""
+_LINK_GROUP_ROWS = 1 << 16
+_TARGETS = "targets.npy"
+
+
+def write_targets(_: int, *, plan: Plan) -> Iterator[str]:
+    """Writes ids of the pages that links may lead to, for ``Targets``; gives the folder."""
+    codes = [
+        Targets.code(table["page_id"].to_numpy(), table["is_disambiguation"].to_numpy())
+        for path in map(plan.path, range(len(plan.files)))
+        for table in row_groups(path, ("page_id", "is_disambiguation"))
+    ]
+    with Folder.of(join(plan.folder("targets"), _TARGETS)).create() as file:
+        np.save(file, np.sort(np.concatenate([np.empty(0, np.int64), *codes])), allow_pickle=False)
+    yield plan.folder("targets")
+
+
+class Scan(WorkerDoFn):
+    """The place of a range -> (key, KEYS) and, by name, (key, MENTIONS) and (key, counts) of its links."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan, self._excluded = plan, np.array(plan.excluded, np.int64)
+        self._targets: Targets | None = None
+
+    def process(self, place: int, targets: str) -> Iterator[Any]:
+        plan, range_ = self._plan, Range.at(place)
+        key = ChunkKey(range_.file, range_.first)
+        with named_faults():
+            if self._targets is None:
+                folder = Folder.of(targets).local_copy([_TARGETS], version=plan.version)
+                self._targets = Targets(np.load(os.path.join(folder, _TARGETS), mmap_mode="r"))
+            scanned = scan_links(
+                plan.read(range_), place, sampling=plan.sampling, targets=self._targets, excluded=self._excluded
+            )
+        yield key, scanned.keys
+        yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, scanned.mentions))
+        yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(scanned.counts)))
+
+
+def find_distinct(work: GroupWork) -> None:
+    """Keeps the first of keys that say the same; counts the others, and those of each bucket that are kept."""
+    of_buckets = np.zeros(N_BUCKETS, np.int64)
+    for batch in distinct_keys(_counted(work)):
+        work.counts[_DUPLICATES] -= batch.num_rows
+        of_buckets += np.bincount(batch["bucket"].to_numpy(), minlength=N_BUCKETS)
+        work.write("distinct", batch)
+    work.counts.update({str(bucket): int(of_buckets[bucket]) for bucket in np.flatnonzero(of_buckets).tolist()})
+
+
+def _counted(work: GroupWork) -> Iterator[pa.RecordBatch]:
+    for batch in work.rows(OF_KEYS):
+        work.counts[_DUPLICATES] += batch.num_rows
+        yield batch
+
+
+def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], sampling: Sampling) -> dict[str, Any]:
+    """What is drawn by what ``find_distinct`` counted, shares by group, and the number of duplicates."""
+    of_groups = np.zeros((len(counted), N_BUCKETS), np.int64)
+    for row, (_, counts) in enumerate(counted):
+        for name, n_keys in counts.items():
+            if name != _DUPLICATES:
+                of_groups[row, int(name)] = n_keys
+    drawn = draw(list(of_groups), sampling)
+    groups = {key[1]: own for (key, _), own in zip(counted, drawn.groups, strict=True)}
+    n_duplicates = sum(counts[_DUPLICATES] for _, counts in counted)
+    return {**drawn._asdict(), "groups": groups, _DUPLICATES: n_duplicates}
+
+
+def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
+    """The links whose keys are drawn, by split."""
+    left = dict(drawn["groups"][work.group])
+    for batch in work.rows("distinct"):
+        for split in SPLITS:
+            rows = rows_of(batch, split, drawn["n_dev_buckets"]).slice(0, left[split])
+            left[split] -= rows.num_rows
+            work.write(split, rows.select(PLACE).cast(CHOSEN))
+
+
+def places(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The place of each row, which is its group."""
+    of_rows: npt.NDArray[np.int64] = batch["place"].to_numpy()
+    return of_rows
+
+
+def sized(chosen: tuple[int, Pieces], split: str) -> tuple[int, tuple[str, int]]:
+    """How many links of a split were chosen in a place."""
+    place, pieces = chosen
+    return place, (split, sum(piece.n_rows for piece in pieces))
+
+
+def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> dict[int, dict[str, int]]:
+    """The number of the first record of each split in each place, whose sizes come in order.
+
+    >>> first_numbers([(3, ("train", 2)), (7, ("dev", 1)), (7, ("train", 4)), (9, ("train", 1))])[9]
+    {'train': 6, 'dev': 1}
+    """
+    total = dict.fromkeys(SPLITS, 0)
+    found: dict[int, dict[str, int]] = {}
+    for place, (split, n_records) in sizes:
+        found.setdefault(place, dict(total))
+        total[split] += n_records
+    return found
+
+
+def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: Plan) -> None:
+    """The records of the chosen links of a place."""
+    chosen = {split: np.sort(work.table(split, CHOSEN)["link"].to_numpy()) for split in SPLITS}
+    pages = plan.read(Range.at(work.group))
+    work.write("lines", chosen_lines(pages, chosen, starts[work.group], plan.sampling.context))
+
+
+def count_aliases(work: GroupWork) -> None:
+    """The part of the alias table that a range of mentions makes."""
+    last = None
+    for batch in rebatched(alias_rows(work.rows(OF_MENTIONS)), ALIAS_GROUP_ROWS):
+        mentions = batch["mention"].to_pylist()
+        work.counts[OF_MENTIONS] += len(set(mentions)) - (mentions[0] == last)
+        work.counts["aliases"] += batch.num_rows
+        last = mentions[-1]
+        work.write("aliases", batch)
+
+
+def write_records(name: str, lines: Sequence[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> Iterator[FileEntry]:
+    """The entry of the file of a split, or of the table of that name, out of all of LINES in order."""
+    chunks = [BatchRef(*stored) for _, stored in lines]
+    if name in SPLITS:
+        with LinesFile(plan.output, lines_path(name)) as file:
+            for batch in _batches(chunks, ("is_dev", "line")):
+                for line in batch.filter(pa.compute.equal(batch["is_dev"], name == "dev"))["line"].to_pylist():
+                    file.write(line)
+        yield file.entry
+    else:
+        rows = rebatched(_batches(chunks, LINKS.names), _LINK_GROUP_ROWS)
+        yield write_batches(rows, name, LINKS, output=plan.output, file=shard_path(name, 0, 1))
+
+
+def _batches(chunks: Iterable[BatchRef], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for chunk in chunks:
+        yield from read_stored(chunk, columns)
+
+
+Given = beam.pvalue.AsSingleton
+_Counts = Sequence[tuple[ChunkKey, Mapping[str, int]]]
 
 
 def make_entity_linking(
     options: EntityLinkingOptions, *, flags: Sequence[str], progress: Progress
-) -> EntityLinkingSummary:
+) -> MadeRelease[ListingManifest]:
     """Makes entity-linking data.
-
-    Args:
-        options: what to make.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         DataError: a file of pages is damaged.
@@ -78,30 +331,29 @@ def make_entity_linking(
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
-    kb, output, storage, release = pages_input(options.kb, options.output, flags=flags)
+    kb, output, release = pages_input(options.kb, options.output, flags=flags)
     exclusion, inputs = Exclusion(), []
     if options.exclude is not None:
-        lists = storage_for(options.exclude)
-        with KnowledgeSource.open(kb, storage) as source:
-            exclusion = read_exclusion(options.exclude, source, lists)
-        inputs = [asdict(input_file) for input_file in input_files([options.exclude], lists)]
+        with KnowledgeSource.open(kb) as source:
+            exclusion = read_exclusion(options.exclude, source)
+        inputs = [asdict(input_file) for input_file in input_files([options.exclude])]
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
-    with ReleaseFolder(output, storage, kind=ENTITY_LINKING, job=facts) as out:
+    with ReleaseFolder(output, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
         plan = Plan(kb, release.sha256, release.tables["pages"], sampling, exclusion.page_ids, output, out.staging)
         _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
         with progress.stage("links", _read(plan)):
             run_pipeline(pipeline, "entity-linking")
-    return EntityLinkingSummary(options.output, ENTITY_LINKING.read(output, storage), time.monotonic() - started)
+    return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started)
 
 
 def _read(plan: Plan) -> Callable[[], Done]:
-    """Gives a poll of the pages of files whose links begin to be read."""
+    """A poll of the pages of files whose links begin to be read."""
     sizes, done = [entry.rows or 0 for entry in plan.files], 0
 
     def poll() -> Done:
         nonlocal done
-        chunks = storage_for(plan.staging).glob(join(plan.folder(steps.KEYS), "*.arrow"))
+        chunks = glob(join(plan.folder(OF_KEYS), "*.arrow"))
         done = max(done, sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in chunks}))
         return Done(done, sum(sizes), unit="pages")
 
@@ -109,113 +361,108 @@ def _read(plan: Plan) -> Callable[[], Done]:
 
 
 class MakeEntityLinking(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """The pages of a release -> the folder of the data, once they are whole. Applied to a pipeline.
-
-    Args:
-        plan: of the job.
-        facts: of the manifest, without counts.
-        exclusion: pages whose links are not taken.
-    """
+    """The pages of a release -> the folder of the data, once they are whole. Applied to a pipeline."""
 
     def __init__(self, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> None:
         super().__init__()
-        self._plan, self._commit = plan, _Commit(plan, facts, exclusion)
+        self._plan = plan
+        self._commit = partial(_commit, output=plan.output, facts=facts, exclusion=exclusion)
         self._bounds = mention_bounds(plan)
 
     def expand(self, pipeline: Any) -> Any:
         plan, folder = self._plan, self._plan.folder
         begin = pipeline | "begin" >> beam.Create([0], reshuffle=False)
-        targets = begin | "targets" >> beam.ParDo(steps.WriteTargets(plan))
-        scan = beam.ParDo(steps.Scan(plan), Given(targets)).with_outputs(steps.MENTIONS, COUNTS, main=steps.KEYS)
+        targets = begin | "targets" >> beam.ParDo(Do(partial(write_targets, plan=plan)))
+        scan = beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
         scanned = (
             pipeline
             | "files" >> beam.Create(list(range(len(plan.files))), reshuffle=False)
             | "spread files" >> beam.Reshuffle()
-            | "ranges" >> beam.ParDo(Ranges(plan))
+            | "ranges" >> beam.ParDo(Do(partial(cut_ranges, plan=plan)))
             | "spread ranges" >> beam.Reshuffle()
             | "scan" >> scan
         )
         by_hash = partial(hash_groups, n_groups=plan.n_groups)
-        keys = scanned[steps.KEYS] | "by hash" >> Regroup(folder(steps.KEYS), by_hash, order=KEY_ORDER)
-        distinct = {steps.KEYS: keys} | "distinct" >> GroupMap(
-            steps.find_distinct, folder("distinct"), outputs={"distinct": KEYS}, orders={steps.KEYS: KEY_ORDER}
+        keys = scanned[OF_KEYS] | "by hash" >> Regroup(folder(OF_KEYS), by_hash, order=KEY_ORDER)
+        distinct = {OF_KEYS: keys} | "distinct" >> GroupMap(
+            find_distinct, folder("distinct"), outputs={"distinct": KEYS}, orders={OF_KEYS: KEY_ORDER}
         )
-        drawn = distinct[COUNTS] | "found" >> Together() | "draw" >> beam.Map(steps.draw_keys, plan.sampling)
+        drawn = distinct[COUNTS] | "found" >> CollectSorted() | "draw" >> beam.Map(draw_keys, plan.sampling)
         chosen = {"distinct": distinct["distinct"] | "groups" >> beam.MapTuple(as_groups)} | "choose" >> GroupMap(
-            steps.choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
+            choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
         )
         by_place = {
-            split: chosen[split] | f"{split} by place" >> Regroup(folder(f"{split}-places"), steps.places)
-            for split in SPLITS
+            split: chosen[split] | f"{split} by place" >> Regroup(folder(f"{split}-places"), places) for split in SPLITS
         }
-        sizes = tuple(by_place[split] | f"{split} sizes" >> beam.Map(steps.sized, split) for split in SPLITS)
-        starts = sizes | "sizes" >> beam.Flatten() | "all sizes" >> Together() | "starts" >> beam.Map(steps.starts)
-        cut = by_place | "cut" >> GroupMap(
-            partial(steps.cut_lines, plan=plan), folder("cut"), outputs={"lines": LINES}, given=(Given(starts),)
+        sizes = tuple(by_place[split] | f"{split} sizes" >> beam.Map(sized, split) for split in SPLITS)
+        starts = (
+            sizes | "sizes" >> beam.Flatten() | "all sizes" >> CollectSorted() | "starts" >> beam.Map(first_numbers)
         )
-        lines = Given(cut["lines"] | "lines" >> Together())
+        cut = by_place | "cut" >> GroupMap(
+            partial(cut_lines, plan=plan), folder("cut"), outputs={"lines": LINES}, given=(Given(starts),)
+        )
+        lines = Given(cut["lines"] | "lines" >> CollectSorted())
         written = (
             pipeline
             | "records" >> beam.Create([*SPLITS, "links"], reshuffle=False)
             | "spread records" >> beam.Reshuffle()
-            | "write records" >> beam.ParDo(steps.WriteRecords(plan), lines)
+            | "write records" >> beam.ParDo(Do(partial(write_records, plan=plan)), lines)
         )
         by_mention = partial(mention_groups, bounds=self._bounds)
-        mentions = scanned[steps.MENTIONS] | "by mention" >> Regroup(
-            folder(steps.MENTIONS), by_mention, order=MENTION_ORDER
-        )
-        counted = {steps.MENTIONS: mentions} | "count" >> GroupMap(
-            steps.count_aliases,
+        mentions = scanned[OF_MENTIONS] | "by mention" >> Regroup(folder(OF_MENTIONS), by_mention, order=MENTION_ORDER)
+        counted = {OF_MENTIONS: mentions} | "count" >> GroupMap(
+            count_aliases,
             folder("aliases"),
             outputs={"aliases": ALIASES},
-            orders={steps.MENTIONS: MENTION_ORDER},
+            orders={OF_MENTIONS: MENTION_ORDER},
         )
         aliases = (
             counted["aliases"]
             | "parts" >> beam.MapTuple(_as_part)
             | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
         )
-        entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(_by_name) | "written" >> Together()
-        scan_counts, alias_counts = (
-            one[COUNTS] | f"counts {name}" >> Together() for name, one in (("links", scanned), ("aliases", counted))
+        entries = (
+            (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(_by_name) | "written" >> CollectSorted()
         )
-        return entries | "commit" >> beam.ParDo(self._commit, *map(Given, (scan_counts, drawn, alias_counts)))
+        scan_counts, alias_counts = (
+            one[COUNTS] | f"counts {name}" >> CollectSorted()
+            for name, one in (("links", scanned), ("aliases", counted))
+        )
+        return entries | "commit" >> beam.ParDo(Do(self._commit), *map(Given, (scan_counts, drawn, alias_counts)))
 
 
-def _as_part(key: Key, stored: Stored) -> tuple[Key, Stored]:
-    """Gives what a group made as a part of its own, and so a file."""
-    return Key(key[1], 0), stored
+def _as_part(key: ChunkKey, stored: BatchRef) -> tuple[ChunkKey, BatchRef]:
+    """What a group made as a part of its own, and so a file."""
+    return ChunkKey(key[1], 0), stored
 
 
 def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
     return entry.file, entry
 
 
-class _Commit(WorkerDoFn):
+def _commit(
+    entries: Sequence[tuple[str, FileEntry]],
+    scanned: _Counts,
+    drawn: Mapping[str, Any],
+    aliases: _Counts,
+    *,
+    output: str,
+    facts: Mapping[str, Any],
+    exclusion: Exclusion,
+) -> Iterator[str]:
     """Entries of all files, and counts -> the folder of the data; writes what is rejected, and the manifest last."""
-
-    def __init__(self, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> None:
-        super().__init__()
-        self._output, self._facts, self._exclusion = plan.output, facts, exclusion
-
-    def process(
-        self, entries: Sequence[tuple[str, FileEntry]], scanned: _Counts, drawn: Mapping[str, Any], aliases: _Counts
-    ) -> Iterator[str]:
-        of_links, of_aliases = (sum((Counter(one) for _, one in counts), Counter()) for counts in (scanned, aliases))
-        output, storage = self._output, storage_for(self._output)
-        rows = {name: entry.rows for name, entry in entries}
-        counts = {
-            **{name: of_links[name] for name in ("pages", "excluded_pages", "links", "taken")},
-            "skipped": {name: of_links[name] for name in SKIPPED},
-            "duplicates": drawn["duplicates"],
-            "distinct": drawn["found"],
-            **{split: rows[lines_path(split)] for split in SPLITS},
-            **{name: of_aliases[name] for name in (steps.MENTIONS, "aliases")},
-            "exclusion": {"lines": self._exclusion.n_lines, "unmatched": len(self._exclusion.rejected)},
-        }
-        with named_faults():
-            rejected = write_rejected(self._exclusion.rejected, output=output, storage=storage)
-            facts = {**self._facts, "counts": counts, "code": asdict(code_facts())}
-            manifest = ENTITY_LINKING.listing([*(entry for _, entry in entries), rejected], facts)
-            commit(ENTITY_LINKING, manifest, output, storage)
-        yield output
+    of_links, of_aliases = (sum((Counter(one) for _, one in counts), Counter()) for counts in (scanned, aliases))
+    rows = {name: entry.rows for name, entry in entries}
+    counts = {
+        **{name: of_links[name] for name in ("pages", "excluded_pages", "links", "taken")},
+        "skipped": {name: of_links[name] for name in SKIPPED},
+        "duplicates": drawn["duplicates"],
+        "distinct": drawn["found"],
+        **{split: rows[lines_path(split)] for split in SPLITS},
+        **{name: of_aliases[name] for name in (OF_MENTIONS, "aliases")},
+        "exclusion": {"lines": exclusion.n_lines, "unmatched": len(exclusion.rejected)},
+    }
+    files = [*(entry for _, entry in entries), write_rejected(exclusion.rejected, output=output)]
+    manifest = ENTITY_LINKING.listing(files, {**facts, "counts": counts, "code": code_facts()})
+    commit(ENTITY_LINKING, manifest, output)
+    yield output

@@ -8,62 +8,163 @@ records, which are filtered and written. No text is shuffled, and memory holds a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
+import orjson
 
-from kbsource.errors import SetupError, told_fault
-from kbsource.files import is_local, join, read_json, write_json
-from kbsource.release.layout import MANIFEST, check_output
+from kbsource.errors import DataError, SetupError, told_fault
+from kbsource.files import Folder, absolute, glob, is_local, join
+from kbsource.release.layout import EXTRA, MANIFEST, MARKS, STAGING, check_output, stored_files
 from kbsource.release.manifest import ListingManifest
-from kbsource.release.output import ReleaseFolder
-from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.runtime.chunks import Key, Stored
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import file_fault
+from kbsource.release.writer import write_lines
+from kbsource.runtime.chunks import BatchRef, ChunkKey
+from mapping.acceptance import check_signals
+from mapping.entail.model import model_facts
 from mapping.search.resolve import read_moves
-from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
-from pipelines.alignment.dataset_part import DatasetPart, alignment_facts, evidence_files, input_facts, search_settings
-from pipelines.alignment.many_datasets import AllSummary, Planned, check_all, failure, write_reports
-from pipelines.alignment.output import record_files
-from pipelines.alignment.verify import check_model
-from pipelines.options.map import MapOptions
+from mapping.search.tokens import tokeniser_name
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT, TEXT_REPORT
+from mapping.write.report import Aligned, overview_text, overview_values, page_values
+from pipelines.alignment.writing import (
+    MERGED,
+    DatasetPart,
+    alignment_facts,
+    evidence_files,
+    input_facts,
+    record_files,
+    search_settings,
+)
+from pipelines.options import MapOptions, Planned
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import absolute, storage_for
-from pipelines.transforms.align_spans import AlignSpans
-from pipelines.transforms.read_evidence import DATASETS, EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence
-from pipelines.transforms.resolve_pages import ResolvePages
-from pipelines.transforms.write_alignment import JoinOutcomes, WriteAlignment
+from pipelines.runners.workers import do
+from pipelines.transforms.align import (
+    DATASETS,
+    EVIDENCE,
+    EXAMPLES,
+    FAULTS,
+    REJECTED,
+    AlignSpans,
+    JoinOutcomes,
+    ReadEvidence,
+    ResolvePages,
+    WriteAlignment,
+)
 
-_FAULTS, _BEATS = "faults", "beats"
+_FAULTS, _BEATS, _DECIDED = "faults", "beats", "decided.json"
 
 
 @dataclass(frozen=True, slots=True)
 class MapSummary:
-    """What an alignment made.
+    """What an alignment made."""
 
-    Attributes:
-        output: folder of the alignment.
-        report: as written to ``report.json``.
-        manifest: as written.
-        seconds: wall time.
+    output: str  # folder of the alignment
+    report: dict[str, Any]  # as written to ``report.json``
+    manifest: ListingManifest  # as written
+    seconds: float  # wall time
+
+
+@dataclass(frozen=True, slots=True)
+class AllSummary:
+    """What was made."""
+
+    output: str  # folder of all alignments
+    report: dict[str, Any]  # as written to ``report.json``
+    kept: tuple[str, ...]  # folders that were done before
+    seconds: float  # wall time
+
+
+def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
+    """What says of all datasets that failed why."""
+    kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
+    return kind(
+        f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Mend them "
+        "and run the same command again:\n" + "\n".join(f"  {one.folder}: {error}" for one, error in failed)
+    )
+
+
+def check_all(
+    planned: Sequence[Planned],
+    release: PagesManifest,
+    output: str,
+    *,
+    check: Callable[[MapOptions], None],
+    known: dict[str, list[dict[str, Any]]],
+    progress: Progress,
+) -> list[str]:
+    """The folders that are done, after looking at everything that will be read or written; ``check`` looks at others.
+
+    Raises:
+        SetupError: lists all that is wrong.
     """
+    faults = _odd_files(planned, output)
+    done = []
+    for number, one in enumerate(planned, 1):
+        try:
+            if Folder.of(join(one.options.output, MANIFEST)).exists():
+                _check_done(one.options, release, known)
+                progress.note(f"{one.folder} ({number} of {len(planned)}): done before, kept")
+                done.append(one.folder)
+            else:
+                check(one.options)
+        except SetupError as error:
+            faults.append(f"{one.where}: {error}")
+    if Folder.of(join(output, MANIFEST)).exists() and len(done) < len(planned) and not faults:
+        faults.append(f"{output} is finished and has fewer datasets; choose another folder.")
+    if faults:
+        raise SetupError("nothing was run, because of:\n" + "\n".join(f"  {fault}" for fault in faults))
+    return done
 
-    output: str
-    report: dict[str, Any]
-    manifest: ListingManifest
-    seconds: float
+
+def _odd_files(planned: Sequence[Planned], output: str) -> list[str]:
+    """A fault for a file in the folder of all that belongs to none of the alignments."""
+    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
+    folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
+    odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
+    return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
+
+
+def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, list[dict[str, Any]]]) -> None:
+    """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
+    manifest = ALIGNMENT.read(options.output)
+    facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
+    if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
+        raise SetupError(
+            f"{options.output} is finished, and was made with other {', '.join(differing)}; remove it to make it again."
+        )
+    for entry in manifest.entries():
+        if file_fault(options.output, entry, hashes=False) is not None:
+            path = join(options.output, entry.file)
+            raise SetupError(f"{path} is not as it was written; remove {options.output} to make it again.")
+
+
+def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str) -> dict[str, Any]:
+    """Writes the report on all alignments and the manifest that ends the job, and gives the report."""
+    aligned, manifests = [], []
+    for part in planned:
+        manifest = ALIGNMENT.read(part.options.output)
+        manifests.append({"folder": part.folder, "manifest_sha256": manifest.sha256})
+        names = tuple(entry.file for entry in manifest.files if entry.file.endswith("-kilt.jsonl"))
+        aligned.append(Aligned(part.name, part.folder, Folder.of(join(part.options.output, REPORT)).read_json(), names))
+    report = overview_values(aligned, page_values(aligned, output=output, n_pages=release.n_rows("pages")))
+    contents = {
+        REPORT: orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        TEXT_REPORT: f"{overview_text(report)}\n".encode(),
+    }
+    written = (write_lines([content], name, output=output) for name, content in contents.items())
+    files = [replace(entry, rows=None) for entry in written]
+    facts = {"release": release.facts(), "alignments": manifests}
+    commit(ALIGNMENTS, ALIGNMENTS.listing(files, facts), output, kept=[part.folder for part in planned])
+    return report
 
 
 def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress) -> MapSummary:
     """Aligns a dataset.
-
-    Args:
-        options: what to align.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         DataError: too many records cannot be used, or a law of the counts does not hold.
@@ -73,30 +174,23 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     pipeline = new_pipeline(flags)
     check_paths(flags, options.kb, *options.inputs, options.output)
     folder = absolute(options.output.rstrip("/") or "/")
-    storage = storage_for(folder)
-    check_output(folder, storage)
+    check_output(folder)
+    release = PAGES_RELEASE.read(options.kb)
+    tokeniser_name(release.site.lang)  # fails before the inputs are read where it is not installed
     check_dataset(options)
-    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
     progress.note("inputs: hashing")
     part = DatasetPart(options, alignment_facts(options, release, input_facts(options)))
-    with ReleaseFolder(folder, storage, kind=ALIGNMENT, job=part.facts, further=record_files(options)) as output:
+    with ReleaseFolder(folder, kind=ALIGNMENT, job=part.search_facts, further=record_files(options)) as output:
         if faults := _align(pipeline, [part], output.staging, progress):
             raise faults[0]
-    report = read_json(storage, join(folder, REPORT))
-    return MapSummary(options.output, report, ALIGNMENT.read(folder, storage), time.monotonic() - started)
+    report = Folder.of(join(folder, REPORT)).read_json()
+    return MapSummary(options.output, report, ALIGNMENT.read(folder), time.monotonic() - started)
 
 
 def map_all(
     planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
 ) -> AllSummary:
-    """Aligns datasets.
-
-    Args:
-        planned: what to align; no folder twice.
-        kb: folder of the release.
-        output: folder of all.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
+    """Aligns datasets, none into a folder of another.
 
     Raises:
         DataError: at least one dataset failed for its data; the others are done.
@@ -107,10 +201,10 @@ def map_all(
     pipeline = new_pipeline(flags)
     check_paths(flags, kb, *(path for plan in planned for path in plan.options.inputs), output)
     folder = absolute(output)
-    storage = storage_for(folder)
-    release = PAGES_RELEASE.read(kb, storage_for(kb))
+    release = PAGES_RELEASE.read(kb)
+    tokeniser_name(release.site.lang)  # as above
     known: dict[str, list[dict[str, Any]]] = {}
-    done = check_all(planned, release, folder, storage, check=check_dataset, known=known, progress=progress)
+    done = check_all(planned, release, folder, check=check_dataset, known=known, progress=progress)
     pending = [plan for plan in planned if plan.folder not in done]
     if pending:
         progress.note("inputs: hashing")
@@ -123,12 +217,12 @@ def map_all(
             for plan in pending
             for name in (*ALIGNMENT.owned, *record_files(plan.options), MANIFEST)
         ]
-        job = {one.folder: part.facts for one, part in zip(pending, parts, strict=True)}
-        with ReleaseFolder(folder, storage, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
+        job = {one.folder: part.search_facts for one, part in zip(pending, parts, strict=True)}
+        with ReleaseFolder(folder, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
             faults = _align(pipeline, parts, locked.staging, progress)
             if faults:
                 raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))
-    report = write_reports(planned, release, folder, storage)
+    report = write_reports(planned, release, folder)
     return AllSummary(output, report, tuple(done), time.monotonic() - started)
 
 
@@ -139,30 +233,31 @@ def check_dataset(options: MapOptions) -> None:
         SetupError: a file or the model is missing or not what it should be.
     """
     evidence_files(options).check()
-    check_model(options)
+    if options.verify is not None:
+        labels = model_facts(options.verify.model)["labels"]
+        if options.accept is not None:
+            check_signals(options.accept, labels, model=options.verify.model.model)
     if options.title_map is not None:
-        read_moves(options.title_map, storage_for(options.title_map))
+        read_moves(options.title_map)
 
 
 def _align(pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: Progress) -> dict[int, SetupError]:
     """Runs the pipeline that aligns datasets; gives what kept which of them from being finished."""
-    storage = storage_for(staging)
-    storage.delete_tree(join(staging, _FAULTS))
+    Folder.of(join(staging, _FAULTS)).delete()
+    decided, facts = join(staging, _DECIDED), orjson.loads(orjson.dumps([part.facts for part in parts]))
+    if not Folder.of(decided).exists() or Folder.of(decided).read_json() != facts:
+        # What was searched for stays: another threshold needs no other search.
+        Folder.of(join(staging, MERGED)).delete()
+        Folder.of(decided).write_json(facts)
     align_datasets(pipeline, parts, staging)
     with progress.stage("map", _poll(staging)):
         run_pipeline(pipeline, "map")
-    paths = storage.glob(join(staging, _FAULTS, "*.json"))
-    return {int(value["part"]): told_fault(value) for value in (read_json(storage, path) for path in paths)}
+    paths = glob(join(staging, _FAULTS, "*.json"))
+    return {int(value["part"]): told_fault(value) for value in (Folder.of(path).read_json() for path in paths)}
 
 
 def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) -> None:
-    """Puts together what aligns datasets to a release and writes each into its folder.
-
-    Args:
-        pipeline: an empty one.
-        parts: the datasets.
-        staging: folder for what is only needed while the job runs; for one job with one input only.
-    """
+    """Puts together what aligns datasets to a release and writes each into its folder."""
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
     read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
@@ -185,37 +280,33 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
             )
         )
     models = {part: one.verify.model for part, one in options.items() if one.verify is not None}
-    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models)
+    thresholds = {part: one.threshold for part, one in options.items()}
+    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models, thresholds=thresholds)
     written = (chunks, read[DATASETS], read[REJECTED]) | WriteAlignment(parts, staging)
     faults = (read[FAULTS], written[FAULTS]) | "all faults" >> beam.Flatten()
-    _ = faults | "note" >> beam.ParDo(_NoteFault(staging))
+    _ = faults | "note" >> do(_note_fault, folder=join(staging, _FAULTS))
 
 
-def _is_of(chunk: tuple[Key, Stored], parts: frozenset[int]) -> bool:
+def _is_of(chunk: tuple[ChunkKey, BatchRef], parts: frozenset[int]) -> bool:
     return chunk[0][0] in parts
 
 
-class _NoteFault(WorkerDoFn):
-    """(dataset, fault) -> a file in the staging folder, for the driver."""
-
-    def __init__(self, staging: str) -> None:
-        super().__init__()
-        self._folder = join(staging, _FAULTS)
-
-    def process(self, element: tuple[int, Mapping[str, str]]) -> None:
-        part, fault = element
-        path = join(self._folder, f"{part:05d}.json")
-        write_json(storage_for(path), path, {"part": part, **fault})
+def _note_fault(element: tuple[int, Mapping[str, str]], *, folder: str) -> Iterable[Any]:
+    """(dataset, fault) -> a file for the driver."""
+    part, fault = element
+    path = join(folder, f"{part:05d}.json")
+    Folder.of(path).write_json({"part": part, **fault})
+    return ()
 
 
 def _poll(staging: str) -> Callable[[], Done]:
-    """Gives a poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
-    storage, beats, n_read = storage_for(staging), beats_in(join(staging, _BEATS), ""), 0
+    """A poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
+    beats, n_read = beats_in(join(staging, _BEATS), ""), 0
 
     def poll() -> Done:
         nonlocal n_read
         if is_local(staging):
-            read = [read_json(storage, path) for path in storage.glob(join(staging, "read", "*.json"))]
+            read = [Folder.of(path).read_json() for path in glob(join(staging, "read", "*.json"))]
             n_read = max(n_read, sum(summary["tally"]["evidences"] for summary in read))
         return Done(beats().amount_done, n_read, unit="pieces of evidence")
 

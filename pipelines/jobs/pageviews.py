@@ -10,33 +10,41 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import apache_beam as beam
 
-from kbsource.dump.digests import CheckedStorage, HashedFile
+from kbsource.columns import schema_of
+from kbsource.dump.digests import CheckedFiles, HashedFile
 from kbsource.dump.lines import LineRange, plan_lines
 from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
 from kbsource.dump.siteinfo import language_of_dbname
-from kbsource.errors import DataError, SetupError, named_faults
+from kbsource.errors import DataError, SetupError
 from kbsource.files import join
-from kbsource.pageviews.kind import PAGEVIEWS, PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, line_counts
-from kbsource.pageviews.sums import MERGED_ROWS, TitleGroups, merge_groups, sum_group, sum_range
+from kbsource.pageviews import (
+    MERGED_ROWS,
+    PAGEVIEWS_RELEASE,
+    LineCounts,
+    PageviewsManifest,
+    TitleGroups,
+    TitleViews,
+    line_counts,
+    merge_groups,
+    sum_group,
+    sum_range,
+)
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
-from kbsource.runtime.chunks import Key, Report, Stored, chunk_path, read_chunk_report, read_stored, write_chunk
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
 from kbsource.site import Site
-from pipelines.jobs.shared_inputs import line_files
-from pipelines.options.pageviews import PageviewsOptions
+from pipelines.jobs.shared_inputs import MadeRelease, line_files
+from pipelines.options import PageviewsOptions
 from pipelines.primitives.group_map import GroupMap, GroupWork
-from pipelines.primitives.regroup import Regroup
-from pipelines.primitives.together import Together
+from pipelines.primitives.shuffle import CollectSorted, Regroup
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
+from pipelines.runners.workers import do
 
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
@@ -46,28 +54,10 @@ _AGENT = re.compile(r"-(automated|spider)\b")
 _TIME = re.compile(r"\d{6,8}")
 
 
-@dataclass(frozen=True, slots=True)
-class PageviewsSummary:
-    """What was made.
-
-    Attributes:
-        output: folder of the release.
-        manifest: as written.
-        seconds: wall time.
-    """
-
-    output: str
-    manifest: PageviewsManifest
-    seconds: float
-
-
-def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress: Progress) -> PageviewsSummary:
+def make_pageviews(
+    options: PageviewsOptions, *, flags: Sequence[str], progress: Progress
+) -> MadeRelease[PageviewsManifest]:
     """Makes a release of page views.
-
-    Args:
-        options: what to make.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         DataError: too much of the files cannot be used, or nothing is of the wiki.
@@ -84,27 +74,28 @@ def make_pageviews(options: PageviewsOptions, *, flags: Sequence[str], progress:
         flags=flags,
         progress=progress,
     )
-    output, storage, hashed, ranges, inputs = given
-    with ReleaseFolder(output, storage, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
+    output, hashed, ranges, inputs = given
+    with ReleaseFolder(output, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
         n_bytes = sum(file.bytes for file in inputs)
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
-        read = _SumRange(hashed, Site(language_of_dbname(options.site), options.site), join(out.staging, READ))
-        finish = _Commit(options, inputs, output)
+        site = Site(language_of_dbname(options.site), options.site)
         sums = (
             pipeline
             | "ranges" >> beam.Create(ranges, reshuffle=False)
             | "spread" >> beam.Reshuffle()
-            | beam.ParDo(read)
+            | "sum" >> do(_sum_range, hashed=hashed, site=site, folder=join(out.staging, READ))
         )
         by_title = {"rows": sums | "by title" >> Regroup(join(out.staging, "titles"), groups)}
-        summed = by_title | GroupMap(_sum_group, join(out.staging, "sums"), outputs={"pageviews": PAGEVIEWS})
-        reports = beam.pvalue.AsSingleton(sums | "reports" >> Together())
-        _ = summed["pageviews"] | "groups" >> Together() | "release" >> beam.ParDo(finish, reports)
+        summed = by_title | GroupMap(
+            _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}
+        )
+        reports = beam.pvalue.AsSingleton(sums | "reports" >> CollectSorted())
+        finish = do(_commit, reports, options=options, inputs=inputs, output=output)
+        _ = summed["pageviews"] | "groups" >> CollectSorted() | "release" >> finish
         sizes = [part.end - part.start for part in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             run_pipeline(pipeline, "pageviews")
-    manifest = PAGEVIEWS_RELEASE.read(output, storage)
-    return PageviewsSummary(options.output, manifest, time.monotonic() - started)
+    return MadeRelease(options.output, PAGEVIEWS_RELEASE.read(output), time.monotonic() - started)
 
 
 def check_views_files(names: Sequence[str]) -> None:
@@ -124,79 +115,67 @@ def check_views_files(names: Sequence[str]) -> None:
             raise SetupError(f"{name} is a day of the month that {times[day[:6]]} sums up; give either of them.")
 
 
-class _SumRange(WorkerDoFn):
-    """A range -> (Key, ``Stored`` sums), once more only where it was not summed before."""
+def _sum_range(
+    element: LineRange, *, hashed: Mapping[str, HashedFile], site: Site, folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """A range -> (key, ``BatchRef`` of its sums)."""
+    key = ChunkKey(element.index, 0)
 
-    def __init__(self, hashed: Mapping[str, HashedFile], site: Site, folder: str) -> None:
-        super().__init__()
-        self._hashed, self._site, self._folder = dict(hashed), site, folder
+    def make(path: str) -> None:
+        report = Report()
+        batches = sum_range(element, site, report, files=CheckedFiles(hashed))
+        write_chunk(batches, schema_of(TitleViews), report, path=path)
 
-    def process(self, element: LineRange) -> Iterator[tuple[Key, Stored]]:
-        key = Key(element.index, 0)
-        path = chunk_path(self._folder, key)
-        with named_faults():
-            own = storage_for(path)
-            if own.exists(path):
-                stored, _ = read_chunk_report(path, own)
-            else:
-                report = Report()
-                source = CheckedStorage(storage_for(element.path), self._hashed)
-                batches = sum_range(element, source, self._site, report)
-                stored = write_chunk(batches, PAGEVIEWS, report, path=path, storage=own)
-        yield key, stored
+    yield key, keep_chunk(folder, key, make)
 
 
 def _sum_group(work: GroupWork) -> None:
-    for batch in sum_group(work.table("rows", PAGEVIEWS)).to_batches(max_chunksize=MERGED_ROWS):
+    for batch in sum_group(work.table("rows", schema_of(TitleViews))).to_batches(max_chunksize=MERGED_ROWS):
         work.write("pageviews", batch)
 
 
-class _Commit(WorkerDoFn):
+def _commit(
+    element: list[tuple[ChunkKey, BatchRef]],
+    ranges: list[tuple[ChunkKey, BatchRef]],
+    *,
+    options: PageviewsOptions,
+    inputs: Sequence[InputFile],
+    output: str,
+) -> Iterator[str]:
     """Merges the groups and writes the manifest, last of all."""
-
-    def __init__(self, options: PageviewsOptions, inputs: Sequence[InputFile], output: str) -> None:
-        super().__init__()
-        self._options, self._inputs, self._output = options, tuple(inputs), output
-
-    def process(self, element: list[tuple[Key, Stored]], ranges: list[tuple[Key, Stored]]) -> Iterator[str]:
-        with named_faults():
-            self._commit([Stored(*stored) for _, stored in element], [Stored(*stored).path for _, stored in ranges])
-        yield self._output
-
-    def _commit(self, groups: Sequence[Stored], ranges: Sequence[str]) -> None:
-        options, output, storage = self._options, self._output, storage_for(self._output)
-        reports = [read_chunk_report(path, storage)[1] for path in ranges]
-        counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in self._inputs}
-        for report in reports:
-            file = report.facts["file"]
-            counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
-        totals = sum_counts(counts.values(), LineCounts())
-        findings = loss_findings(
-            totals.lines_read,
-            n_bytes=sum(input_.bytes for input_ in self._inputs),
-            damaged_bytes=sum(report.counts[DAMAGED_BYTES] for report in reports),
-        )
-        check_rejects(
-            Counter(totals.rejected),
-            totals.lines_read,
-            max_share=options.max_rejects,
-            allow_truncated=options.allow_truncated,
-            what="lines",
-            loss=findings,
-        )
-        if not totals.used:
-            raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.")
-        rows = merge_groups(read_stored(group, storage) for group in groups)
-        entry = write_rows(rows, "pageviews", PAGEVIEWS, output=output, storage=storage)
-        rejected = chain.from_iterable(report.rejected for report in reports)
-        manifest = PageviewsManifest(
-            code=code_facts(),
-            inputs=self._inputs,
-            options=options.data_options(),
-            tables={"pageviews": (entry,), "rejected": (write_rejected(rejected, output=output, storage=storage),)},
-            counts=counts,
-            totals=totals,
-            views=sum(report.counts["views"] for report in reports),
-            findings=findings,
-        )
-        commit(PAGEVIEWS_RELEASE, manifest, output, storage)
+    reports = [read_chunk_report(BatchRef(*stored).path)[1] for _, stored in ranges]
+    counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in inputs}
+    for report in reports:
+        file = report.facts["file"]
+        counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
+    totals = sum_counts(counts.values(), LineCounts())
+    findings = loss_findings(
+        totals.lines_read,
+        n_bytes=sum(input_.bytes for input_ in inputs),
+        damaged_bytes=sum(report.counts[DAMAGED_BYTES] for report in reports),
+    )
+    check_rejects(
+        Counter(totals.rejected),
+        totals.lines_read,
+        max_share=options.max_rejects,
+        allow_truncated=options.allow_truncated,
+        what="lines",
+        loss=findings,
+    )
+    if not totals.used:
+        raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.")
+    rows = merge_groups(read_batches(stored) for _, stored in element)
+    entry = write_rows(rows, "pageviews", schema_of(TitleViews), output=output)
+    rejected = chain.from_iterable(report.rejected for report in reports)
+    manifest = PageviewsManifest(
+        code=code_facts(),
+        inputs=tuple(inputs),
+        options=options.data_options(),
+        tables={"pageviews": (entry,), "rejected": (write_rejected(rejected, output=output),)},
+        counts=counts,
+        totals=totals,
+        views=sum(report.counts["views"] for report in reports),
+        findings=findings,
+    )
+    commit(PAGEVIEWS_RELEASE, manifest, output)
+    yield output

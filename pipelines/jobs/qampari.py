@@ -5,65 +5,153 @@ One pipeline: every join is a regrouping of rows through files, and the last ste
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
+from msgspec.structs import replace
 
+from kbsource.columns import rows_of
 from kbsource.errors import SetupError
-from kbsource.files import is_local, join, read_json
-from kbsource.release.intact import check_sizes
+from kbsource.files import Folder, absolute, glob, is_local, join
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import ReleaseFolder
+from kbsource.release.manifest import ListingManifest, code_facts
+from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from kbsource.wikidata.reader import WikidataTables
+from kbsource.release.reader import check_sizes
+from kbsource.runtime.chunks import read_chunk_report
+from kbsource.runtime.regroup import merge_group
+from kbsource.wikidata.kind import WikidataTables
 from mapping.entail.model import model_facts
-from mapping.qampari.facts.names import ItemPages
-from mapping.qampari.facts.statements import ENDED
-from mapping.qampari.facts.value_names import property_kinds
 from mapping.qampari.kind import QAMPARI_RELEASE
-from mapping.qampari.lists.key_columns import read_key_columns
-from mapping.qampari.relations import load_relations
-from mapping.qampari.released import Form
-from mapping.write.kind import REPORT
-from pipelines.options.qampari import QampariOptions
-from pipelines.primitives.gather import Made
-from pipelines.primitives.group_map import groups_for
+from mapping.qampari.list_tables import read_key_columns
+from mapping.qampari.names import ItemPages, property_kinds
+from mapping.qampari.questions import load_relations
+from mapping.qampari.records import QueryRow, Question
+from mapping.qampari.release import AnswerStatistics, Form, qid_of, write_release_files
+from mapping.qampari.selection import Drawn, PoolQuestion, draw_questions
+from mapping.qampari.statements import ENDED
+from mapping.write.kind import REPORT, write_report
+from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
+from pipelines.options import QampariOptions
+from pipelines.primitives.group_map import groups_for, value_rows
+from pipelines.primitives.shuffle import Collected, Found, Made
 from pipelines.progress import Done, Progress
-from pipelines.qampari.finish import FinishRelease
-from pipelines.qampari.plan import Plan
-from pipelines.qampari.steps import Given, make_table_questions, make_wikidata_questions
+from pipelines.qampari.plan import ORDER, Plan
+from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES, Given, make_table_questions, make_wikidata_questions
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.stores.storage import absolute, storage_for
+from pipelines.runners.workers import Do
+
+_PROVED = ("n_with_page", "n_aligned", "n_validated")
+
+
+def finish_release(
+    collected: Collected, chosen: dict[str, dict[str, str]], *, plan: Plan, form: Form, values: dict[str, Any]
+) -> list[str]:
+    """Draws the questions, writes all files, and the manifest last; gives the folder of the release.
+
+    Args:
+        collected: see ``Made``.
+        chosen: see ``FindClasses``.
+        values: of the manifest, without what is written here.
+    """
+    found, classes = Found(collected), chosen["classes"]
+    options = plan.options
+    candidates = (
+        PoolQuestion(key, subset, tuple(property_ids))
+        for key, subset, property_ids in value_rows(_merged(found, "candidates"))
+    )
+    with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+        draws = draw_questions(
+            candidates,
+            plan.enabled,
+            sizes=options.sizes,
+            seed=options.seed,
+            mixed=options.mixed,
+            scratch=scratch,
+        )
+    questions = (
+        question
+        for batch in _merged(found, "questions")
+        for start in range(0, batch.num_rows, 64)  # as Python values they take many times the room
+        for question in rows_of(batch.slice(start, 64), Question)
+    )
+    queries = (query for batch in _merged(found, "queries") for query in rows_of(batch, QueryRow))
+    statistics, funnel = AnswerStatistics(), defaultdict[str, Counter[str]](Counter)
+    files = write_release_files(
+        statistics.seen(_numbered(questions, draws)),
+        _counted(queries, funnel),
+        form=form,
+        output=plan.output,
+    )
+    kinds = (SIMPLE, COMPOSITIONS, *((TABLES,) if options.has_tables else ()))
+    report = {
+        "questions": statistics.values(),
+        "funnel": {subset: dict(sorted(counts.items())) for subset, counts in funnel.items()},
+        "skipped": found.counts("skipped"),
+        "facts": {kind: {"found": 0, "candidates": 0, "all": 0, "searches": 0, **found.counts(kind)} for kind in kinds},
+        "lists": _lists(found) if options.has_tables else {},
+        "types": classes,
+        "types_without_class": sorted(set(plan.relations.wanted_types) - set(classes)),
+    }
+    files.append(write_report(report, output=plan.output))
+    manifest = QAMPARI_RELEASE.listing(files, {**values, "counts": report["questions"]})
+    commit(QAMPARI_RELEASE, manifest, plan.output)
+    return [plan.output]
+
+
+def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows of one kind, step after step, those of a step in their order; without the columns of it."""
+    for chunks in found.steps(name):
+        for batch in merge_group(chunks, ORDER):
+            yield batch.select(batch.schema.names[len(ORDER) :])
+
+
+def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -> Iterator[QueryRow]:
+    """Yields queries as they come, counted: by subset how many came how far, and answers of these."""
+    for row in rows:
+        counts = funnel[row.subset]
+        counts.update(["queries", row.outcome])
+        counts["answers"] += row.n_answers
+        for name in _PROVED:
+            value: Any = getattr(row, name)
+            counts[f"answers_{name.removeprefix('n_')}"] += value or 0
+        yield row
+
+
+def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[Question]:
+    """Questions with side, split and qid; numbers run through each split's file."""
+    n_of: Counter[str] = Counter()
+    for question, (side, split) in zip(questions, draws, strict=True):
+        qid = None
+        if split is not None:
+            qid = qid_of(n_of[split], question.subset, split)
+            n_of[split] += 1
+        yield replace(question, side=side, split=split, qid=qid)
+
+
+def _lists(found: Found) -> dict[str, dict[str, int]]:
+    """How many list pages and tables there are, and why tables are left out."""
+    counts: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    for chunks in found.steps("lists"):
+        for chunk in chunks:
+            _, report = read_chunk_report(chunk.path)
+            counts.update(report.counts)
+            left_out.update(report.facts["left_out"])
+    return {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items()))}
+
 
 _TABLES = ("items", "statements", "classes")
 
 
-@dataclass(frozen=True, slots=True)
-class QampariSummary:
-    """What was made.
-
-    Attributes:
-        output: folder of the release.
-        report: as written to ``report.json``.
-        seconds: wall time.
-    """
-
-    output: str
-    report: dict[str, Any]
-    seconds: float
-
-
-def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Progress) -> QampariSummary:
+def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
     """Makes a QAMPARI release.
-
-    Args:
-        options: what to make.
-        flags: of Beam, from ``runners.beam_flags``.
-        progress: shows how far it has come.
 
     Raises:
         DataError: something could not be done for its data.
@@ -72,76 +160,59 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     started = time.monotonic()
     pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = absolute(options.output.rstrip("/") or "/")
-    check_output(output, storage_for(output))
-    release = PAGES_RELEASE.read(options.kb, storage_for(options.kb))
+    check_output(output)
+    release = PAGES_RELEASE.read(options.kb)
     relations = load_relations(options.relations)
-    tables = WikidataTables.open(absolute(options.wikidata), storage_for(options.wikidata))
+    tables = WikidataTables.open(absolute(options.wikidata))
     _check_tables(tables)
     _check_release(options.kb, release)
-    for name in _TABLES:
-        check_sizes(options.wikidata, tables.manifest.tables[name], tables.storage)
-    keys = (
-        () if options.key_columns is None else read_key_columns(options.key_columns, storage_for(options.key_columns))
-    )
+    paths = {name: checked_paths(tables.path, tables.manifest.tables[name]) for name in _TABLES}
+    keys = () if options.key_columns is None else read_key_columns(options.key_columns)
     form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
     values: dict[str, Any] = {
         "release": release.facts(),
-        "inputs": _inputs(options),
+        "inputs": named_inputs(options, "kb", "wikidata", "relations", "key_columns"),
         "options": options.data_options(),
         "form": form._asdict(),
-        "code": asdict(code_facts()),
+        "code": code_facts(),
         # A model that is not there ends the job before hours of work.
         "model": None if options.model is None else model_facts(options.model),
     }
-    with ReleaseFolder(output, storage_for(output), kind=QAMPARI_RELEASE, job=values) as made_in:
+    with ReleaseFolder(output, kind=QAMPARI_RELEASE, job=values) as made_in:
         plan = Plan(
-            options,
-            absolute(options.kb),
-            values["release"]["manifest_sha256"],
-            tuple(entry.file for entry in release.tables["pages"]),
-            tuple(entry.rows or 0 for entry in release.tables["pages"]),
-            relations,
-            keys,
-            made_in.staging,
-            output,
-            groups_for(tables.n_rows("statements")),
+            options=options,
+            relations=relations,
+            key_columns=keys,
+            staging=made_in.staging,
+            output=output,
+            n_groups=groups_for(tables.n_rows("statements")),
+            **Plan.of_release(absolute(options.kb), release),
         )
         made = Made()
-        paths = {
-            name: tuple(join(tables.path, entry.file) for entry in tables.manifest.tables[name]) for name in _TABLES
-        }
         chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
-        _ = made.gathered() | "finish" >> beam.ParDo(FinishRelease(plan, form, values), Given(chosen))
+        finish = Do(partial(finish_release, plan=plan, form=form, values=values))
+        _ = made.collected() | "finish" >> beam.ParDo(finish, Given(chosen))
         with progress.stage("questions", _settled(plan)):
             run_pipeline(pipeline, "qampari")
-    report = read_json(storage_for(output), join(output, REPORT))
+    report = Folder.of(join(output, REPORT)).read_json()
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
-    return QampariSummary(options.output, report, time.monotonic() - started)
+    return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, report)
 
 
 def _settled(plan: Plan) -> Callable[[], Done]:
-    """Gives a poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
+    """A poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
     n_all, n_done = 3 * plan.n_groups + (len(plan.pages) if plan.options.has_tables else 0), 0
 
     def poll() -> Done:
         nonlocal n_done
         if is_local(plan.staging):
-            n_done = max(n_done, len(storage_for(plan.staging).glob(plan.folder("*", "settled", "*.json"))))
+            n_done = max(n_done, len(glob(plan.folder("*", "settled", "*.json"))))
         return Done(n_done, n_all, unit="groups settled")
 
     return poll
-
-
-def _inputs(options: QampariOptions) -> dict[str, list[dict[str, Any]]]:
-    given = {"kb": options.kb, "wikidata": options.wikidata}
-    given |= {name: path for name in ("relations", "key_columns") if (path := getattr(options, name)) is not None}
-    return {
-        name: [asdict(input_file) for input_file in input_files([path], storage_for(path))]
-        for name, path in given.items()
-    }
 
 
 def _check_release(kb: str, release: PagesManifest) -> None:
@@ -150,11 +221,11 @@ def _check_release(kb: str, release: PagesManifest) -> None:
     Raises:
         SetupError: it knows no items, or a file is cut off.
     """
-    if not ItemPages(kb, release, storage_for(kb)).n_items:
+    if not ItemPages(kb, release).n_items:
         raise SetupError(
             f"{kb} does not know the Wikidata items of its pages; build it with --wikidata, or with --page-props."
         )
-    check_sizes(kb, release.tables["pages"], storage_for(kb))
+    check_sizes(kb, release.tables["pages"])
 
 
 def _check_tables(tables: WikidataTables) -> None:

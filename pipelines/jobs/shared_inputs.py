@@ -1,61 +1,57 @@
-"""What several jobs begin with: their inputs, looked at and hashed before anything reads them."""
+"""What several jobs begin with: their inputs, looked at and hashed before anything reads them; and what they give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from kbsource.dump.digests import CheckedStorage, HashedFile, hash_file
-from kbsource.dump.lines import LineRange, expand_paths
-from kbsource.files import Storage, base_name
-from kbsource.release.intact import check_sizes
+from kbsource.dump.digests import CheckedFiles, HashedFile, hash_file
+from kbsource.dump.lines import LineRange
+from kbsource.dump.ranges import expand_paths, from_root, range_size, size_of
+from kbsource.files import absolute, base_name, join
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import InputFile
+from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import check_sizes
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import check_paths
-from pipelines.stores.dump_files import check_names, range_size
-from pipelines.stores.storage import absolute, storage_for
+
+M = TypeVar("M", bound=Manifest)
 
 
-def hash_inputs(paths: Sequence[str], storage: Storage, progress: Progress) -> dict[str, HashedFile]:
-    """Gives the hashes of files, by path, for ``kbsource.dump.digests.CheckedStorage``.
+@dataclass(frozen=True, slots=True)
+class MadeRelease(Generic[M]):
+    """A release that a job made."""
 
-    Args:
-        paths: of the files.
-        storage: of the paths.
-        progress: shows how far it has come.
-    """
-    total, n_done = sum(storage.size(path) for path in paths), 0
+    output: str  # its folder, as it was named
+    manifest: M  # as written
+    seconds: float  # wall time
+    report: dict[str, Any] = field(default_factory=dict)  # as in ``report.json``, where there is one
+
+
+def hash_inputs(paths: Sequence[str], progress: Progress) -> dict[str, HashedFile]:
+    """The hashes of files, by path, for ``kbsource.dump.digests.CheckedFiles``."""
+    total, n_done = size_of(paths), 0
 
     def count(n_bytes: int) -> None:
         nonlocal n_done
         n_done += n_bytes
 
     with progress.stage("hash", lambda: Done(n_done, total)):
-        return {path: hash_file(path, storage, on_bytes=count) for path in paths}
+        return {path: hash_file(path, on_bytes=count) for path in paths}
 
 
 class LineFiles(NamedTuple):
-    """Files of lines that a job reads, and the folder that it writes.
+    """Files of lines that a job reads, and the folder that it writes."""
 
-    Attributes:
-        output: absolute path of the folder.
-        storage: of it and of the files.
-        hashed: the files, by path.
-        ranges: what they are read in.
-        inputs: the files, for the manifest.
-    """
-
-    output: str
-    storage: Storage
-    hashed: dict[str, HashedFile]
-    ranges: list[LineRange]
-    inputs: list[InputFile]
+    output: str  # absolute path of the folder
+    hashed: dict[str, HashedFile]  # the files, by path
+    ranges: list[LineRange]  # what they are read in
+    inputs: list[InputFile]  # the files, for the manifest
 
     def job(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Gives what decides the bytes of the release, by which a run that was killed is known again."""
+        """What decides the bytes of the release, by which a run that was killed is known again."""
         return {"inputs": [asdict(file) for file in self.inputs], "options": options}
 
 
@@ -69,61 +65,62 @@ def line_files(
     flags: Sequence[str],
     progress: Progress,
 ) -> LineFiles:
-    """Gives the files that patterns stand for, hashed, and cut into ranges.
+    """The files that patterns stand for, hashed, and cut into ranges of a size that suits them unless one is given.
 
-    Args:
-        patterns: paths, with wildcards.
-        output: folder that will be written; it must be new, or left by a run that was killed.
-        range_bytes: size of the ranges; None for one that suits the files.
-        plan: cuts files into ranges, and refuses what cannot be read.
-        check: looks at the base names, and refuses files that do not go together.
-        flags: of Beam.
-        progress: shows how far it has come.
+    ``plan`` cuts files into ranges, and refuses what cannot be read; ``check`` looks at the base names, and refuses
+    files that do not go together. The output is a folder that is new, or left by a run that was killed.
 
     Raises:
         SetupError: a file or the folder is wrong.
     """
     check_paths(flags, *patterns, output)
     folder = absolute(output.rstrip("/") or "/")
-    storage = storage_for(folder, *patterns)
-    check_output(folder, storage)
-    paths = [absolute(path) for path in expand_paths(patterns, storage)]
-    check_names(paths)
+    check_output(folder)
+    paths = from_root(expand_paths(patterns))
     if check is not None:
         check([base_name(path) for path in paths])
-    n_bytes = range_bytes or range_size(sum(storage.size(path) for path in paths))
-    plan(paths, storage, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
-    hashed = hash_inputs(paths, storage, progress)
-    ranges = plan(paths, CheckedStorage(storage, hashed), range_bytes=n_bytes)
+    n_bytes = range_bytes or range_size(size_of(paths))
+    plan(paths, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
+    hashed = hash_inputs(paths, progress)
+    ranges = plan(paths, range_bytes=n_bytes, files=CheckedFiles(hashed))
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
-    return LineFiles(folder, storage, hashed, ranges, inputs)
+    return LineFiles(folder, hashed, ranges, inputs)
 
 
 class PagesInput(NamedTuple):
-    """A release of pages that a job reads, and the folder that it writes.
+    """A release of pages that a job reads, and the folder that it writes."""
 
-    Attributes:
-        kb, output: absolute paths of the folders.
-        storage: of both.
-        release: its manifest; its files of pages have their sizes.
-    """
-
+    # absolute paths of the folders
     kb: str
     output: str
-    storage: Storage
-    release: PagesManifest
+    release: PagesManifest  # its manifest; its files of pages have their sizes
 
 
 def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> PagesInput:
-    """Gives the release that a job reads.
+    """The release that a job reads.
 
     Raises:
         SetupError: a folder is wrong; a DataError where a file of pages is damaged.
     """
     check_paths(flags, kb, output)
     read, written = absolute(kb), absolute(output.rstrip("/") or "/")
-    storage = storage_for(written, read)
-    check_output(written, storage)
-    release = PAGES_RELEASE.read(read, storage)
-    check_sizes(read, release.tables["pages"], storage)
-    return PagesInput(read, written, storage, release)
+    check_output(written)
+    release = PAGES_RELEASE.read(read)
+    check_sizes(read, release.tables["pages"])
+    return PagesInput(read, written, release)
+
+
+def checked_paths(folder: str, entries: Sequence[FileEntry]) -> tuple[str, ...]:
+    """The paths of files of a release, none of which is missing or cut off.
+
+    Raises:
+        SetupError: one is.
+    """
+    check_sizes(folder, entries)
+    return tuple(join(folder, entry.file) for entry in entries)
+
+
+def named_inputs(options: Any, *names: str) -> dict[str, list[dict[str, Any]]]:
+    """Files and releases for a manifest, by the option that names each; of those that are given."""
+    given = {name: path for name in names if (path := getattr(options, name)) is not None}
+    return {name: [asdict(input_file) for input_file in input_files([path])] for name, path in given.items()}

@@ -12,21 +12,22 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.errors import SetupError, named_faults
-from kbsource.files import LocalStorage, is_local, join
+from kbsource.files import is_local
 from kbsource.runtime.chunks import (
+    BatchRef,
     ChunkFunction,
-    Key,
+    ChunkKey,
     Report,
-    Stored,
     chunk_path,
+    once,
     read_chunk_report,
+    read_chunk_schema,
     read_stored,
     write_chunk,
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
-from pipelines.primitives.guarded_chunk import DO_CHUNK, chunk_task, packed
+from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
 from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
 
 MAX_BAD_ROWS = 25
 """Rows of a chunk that may end the process before the job is given up: what fails so often is broken."""
@@ -36,20 +37,20 @@ MAX_KILLS = 3
 """How often a row that is alone must see its process killed from outside before that counts as the row's doing."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
-Chunk: TypeAlias = "Stored | pa.RecordBatch | None"
+Chunk: TypeAlias = "BatchRef | pa.RecordBatch | None"
 
 
 class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, rows) -> (Key, rows), each chunk in a process beside the worker.
+    """(key, rows) -> (key, rows), each chunk in a process beside the worker.
 
-    Rows are a ``Stored`` or a record batch; None for a chunk that is known by its key alone. A row that does not end in
-    time, or ends the process, is tried again alone in a fresh process; what fails there too is told to the function as
-    a verdict when the chunk is done again. So what happens to a process from outside never changes what comes out.
+    Rows are a ``BatchRef`` or a record batch; None for a chunk that is known by its key alone. A row that does not end
+    in time, or ends the process, is tried again alone in a fresh process; what fails there too is told to the function
+    as a verdict when the chunk is done again. So what happens to a process from outside never changes what comes out.
 
     Outputs:
-        ``chunks``: (Key, ``Stored``) with a folder, else (Key, record batch).
+        ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch).
         ``rejected``: ``BadRecord``, in no order.
-        ``counts``: (Key, dict of counts by name).
+        ``counts``: (key, dict of counts by name).
 
     With a folder each chunk is a file there. One that is there already is taken as it is: a job that was killed goes on
     where it was, so a folder must only be given again to the same job with the same input. Without a folder the rows
@@ -81,7 +82,7 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         self._given = given
-        self._do_chunk = _DoChunk(make, folder, timeout_s, memory_bytes, beats)
+        self._do_chunk = _DoChunk(make, folder, beats, page_timeout_s=timeout_s, memory_bytes=memory_bytes)
 
     def expand(self, chunks: Any) -> Any:
         return chunks | beam.ParDo(self._do_chunk, *self._given).with_outputs(REJECTED, COUNTS, main=CHUNKS)
@@ -89,65 +90,44 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 class _DoChunk(WorkerDoFn):
     def __init__(
-        self,
-        make: Callable[..., ChunkFunction],
-        folder: str | None,
-        timeout_s: float | None,
-        memory_bytes: int | None,
-        beats: str | None,
+        self, make: Callable[..., ChunkFunction], folder: str | None, beats: str | None, **limits: Any
     ) -> None:
         super().__init__()
         self._make, self._folder = packed(make), folder
         self._prepare: Callable[..., None] | None = getattr(make, "prepare", None)
-        self._timeout_s, self._memory_bytes, self._beats = timeout_s, memory_bytes, beats
+        self._limits, self._beats = limits, beats
         self._guard: Guard | None = None
 
     def setup(self) -> None:
         super().setup()
         self._scratch = tempfile.TemporaryDirectory(prefix="kbsource-")
         self._names = itertools.count()
-        self._done = frozenset[str]()
-        if self._folder is not None:
-            with named_faults():
-                self._done = frozenset(storage_for(self._folder).glob(join(self._folder, "*.arrow")))
 
-    def process(self, element: tuple[Key, Chunk], *given: Any) -> Iterator[Any]:
+    def process(self, element: tuple[ChunkKey, Chunk], *given: Any) -> Iterator[Any]:
         key, rows = element
         with named_faults():
-            stored, report = self._stored(Key(*key), rows, given)
+            output = chunk_path(self._folder or self._scratch.name, ChunkKey(*key))
+            stored, report = once(output, lambda: self._do(key, rows, given, output), read_chunk_report)
             for bad in report.rejected:
                 yield beam.pvalue.TaggedOutput(REJECTED, bad)
             yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(report.counts)))
-            yield key, stored if self._folder is not None else self._loaded(stored)
+            yield key, stored if self._folder is not None else _loaded(stored)
 
-    def _stored(self, key: Key, rows: Chunk, given: tuple[Any, ...]) -> tuple[Stored, Report]:
-        output = chunk_path(self._folder or self._scratch.name, key)
-        storage = storage_for(output)
-        if output not in self._done:
-            if isinstance(rows, pa.RecordBatch):
-                path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
-                rows = write_chunk([rows], rows.schema, Report(), path=path, storage=LocalStorage())
-            guard = self._guard = self._guard or self._start(given)
-            do_guarded(guard, chunk_task(self._make, given, key, rows, output, {}))
-            if rows is not None and rows.path.startswith(self._scratch.name):
-                os.remove(rows.path)
-        return read_chunk_report(output, storage)
-
-    def _loaded(self, stored: Stored) -> pa.RecordBatch:
-        """Gives the rows as one batch, and removes their file."""
-        table = pa.Table.from_batches(read_stored(stored, LocalStorage()), _schema_of(stored.path))
-        os.remove(stored.path)
-        return (
-            table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
-        )
+    def _do(self, key: ChunkKey, rows: Chunk, given: tuple[Any, ...], output: str) -> None:
+        if isinstance(rows, pa.RecordBatch):
+            path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
+            rows = write_chunk([rows], rows.schema, Report(), path=path)
+        guard = self._guard = self._guard or self._start(given)
+        do_guarded(guard, {"make": self._make, "given": given, "key": key, "chunk": rows, "output": output})
+        if rows is not None and rows.path.startswith(self._scratch.name):
+            os.remove(rows.path)
 
     def _start(self, given: tuple[Any, ...]) -> Guard:
         if self._prepare is not None:
             self._prepare(*given)
         folder = self._beats if self._beats is not None and is_local(self._beats) else self._scratch.name
-        name = f"chunks-{os.path.basename(self._scratch.name)}.beat"
-        beat_path = os.path.join(folder, name)
-        return Guard(DO_CHUNK, beat_path=beat_path, page_timeout_s=self._timeout_s, memory_bytes=self._memory_bytes)
+        beat_path = os.path.join(folder, f"chunks-{os.path.basename(self._scratch.name)}.beat")
+        return Guard(DO_CHUNK, beat_path=beat_path, **self._limits)
 
     def teardown(self) -> None:
         if self._guard is not None:
@@ -188,7 +168,7 @@ def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
 
 
 def _dies_alone(guard: Guard, task: dict[str, Any], row: int) -> str | None:
-    """Gives how a row ends a fresh process that does nothing else; None when it does not."""
+    """How a row ends a fresh process that does nothing else; None when it does not."""
     for _ in range(MAX_KILLS):
         try:
             guard.run({**task, "alone": row})
@@ -201,6 +181,8 @@ def _dies_alone(guard: Guard, task: dict[str, Any], row: int) -> str | None:
     return "crash"
 
 
-def _schema_of(path: str) -> pa.Schema:
-    with pa.OSFile(path, "rb") as file:
-        return pa.ipc.open_file(file).schema
+def _loaded(stored: BatchRef) -> pa.RecordBatch:
+    """The rows as one batch, whose file is removed."""
+    table = pa.Table.from_batches(read_stored(stored), read_chunk_schema(stored.path))
+    os.remove(stored.path)
+    return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)

@@ -11,33 +11,28 @@ import numpy as np
 import pyarrow as pa
 
 from kbsource.errors import named_faults
-from kbsource.files import atomic_write, join
-from kbsource.runtime.chunks import Key, Stored, read_stored
-from mapping.qampari.facts.classes import Numbers
-from mapping.qampari.facts.item_sets import ItemSet
-from pipelines.primitives.gather import Gather
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
+from kbsource.files import Folder, join
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
+from mapping.qampari.classes import ItemSet, Numbers
+from pipelines.primitives.shuffle import CollectSorted
+from pipelines.runners.workers import WorkerDoFn, do
 
 
 class Lookup:
     """Rows looked up by a column of numbers, which files hold ascending and not compressed, so that they are mapped.
 
-    Args:
-        chunks: keys, whose chunk is the group, and files.
-        column: of the numbers.
-        group_of: gives the group of each number.
+    The chunk of a key is the group that ``group_of`` gives for each number in its file.
     """
 
     def __init__(
-        self, chunks: Sequence[tuple[Key, Stored]], column: str, group_of: Callable[[Numbers], Numbers]
+        self, chunks: Sequence[tuple[ChunkKey, BatchRef]], column: str, group_of: Callable[[Numbers], Numbers]
     ) -> None:
-        self._files = {key[1]: Stored(*stored) for key, stored in chunks}
+        self._files = {key[1]: BatchRef(*stored) for key, stored in chunks}
         self._opened: dict[int, tuple[Numbers, pa.Table]] = {}
         self._column, self._group_of = column, group_of
 
     def take(self, numbers: Numbers) -> pa.RecordBatch:
-        """Gives the row of each number, in their order; all are there."""
+        """The row of each number, in their order; all are there."""
         groups = self._group_of(numbers)
         order = np.argsort(groups, kind="stable")
         in_order, groups = numbers[order], groups[order]
@@ -56,51 +51,57 @@ class Lookup:
     def _table(self, group: int) -> tuple[Numbers, pa.Table]:
         if group not in self._opened:
             stored = self._files[group]
-            with pa.memory_map(_local(stored.path)) as source:
+            folder, _, name = stored.path.rpartition("/")
+            with pa.memory_map(join(Folder.of(folder).local_copy([name]), name)) as source:
                 reader = pa.ipc.open_file(source)
                 table = pa.Table.from_batches([reader.get_batch(number) for number in range(stored.n_batches)])
             self._opened[group] = table[self._column].to_numpy(), table
         return self._opened[group]
 
 
-def _local(path: str) -> str:
-    """Gives a local copy of a file that is elsewhere."""
-    folder, _, name = path.rpartition("/")
-    return join(storage_for(path).local_copy(folder, [name]), name)
+class MapRows(WorkerDoFn):
+    """(key, record batch) -> (key, what a function makes of it and the side inputs).
+
+    Where ``opens`` is given, the first side input is a path: the function gets what lies there, opened once.
+    """
+
+    def __init__(self, function: Callable[..., pa.RecordBatch], *, opens: Callable[[str], Any] | None = None) -> None:
+        super().__init__()
+        self._function, self._opens = function, opens
+        self._opened: Any = None
+
+    def process(self, element: tuple[ChunkKey, pa.RecordBatch], *given: Any) -> Iterator[Any]:
+        key, batch = element
+        with named_faults():
+            if self._opens is not None:
+                if self._opened is None:
+                    self._opened = self._opens(given[0])
+                given = (self._opened, *given[1:])
+            yield key, self._function(batch, *given)
 
 
 class WriteItemSet(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, ``Stored``) of rows of ITEMS -> the path of one set of all of them.
-
-    Args:
-        path: of the file.
-    """
+    """(key, ``BatchRef``) of rows of ITEMS -> the path of one set of all of them."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
 
     def expand(self, items: Any) -> Any:
-        return items | Gather() | "write" >> beam.ParDo(_WriteItemSet(self._path))
+        return items | CollectSorted() | "write" >> do(_write_item_set, path=self._path)
 
 
-class _WriteItemSet(WorkerDoFn):
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def process(self, chunks: list[tuple[Key, Stored]]) -> Iterator[str]:
-        with named_faults():
-            items = ItemSet()
-            for _, one in chunks:
-                for batch in read_stored(Stored(*one), storage_for(one[0])):
-                    items.add(batch["item"].to_numpy())
-            with atomic_write(storage_for(self._path), self._path) as file:
-                np.save(file, items.bits, allow_pickle=False)
-            yield self._path
+def _write_item_set(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
+    items = ItemSet()
+    for _, stored in chunks:
+        for batch in read_batches(stored):
+            items.add(batch["item"].to_numpy())
+    with Folder.of(path).create() as file:
+        np.save(file, items.bits, allow_pickle=False)
+    yield path
 
 
 def read_item_set(path: str) -> ItemSet:
-    """Gives a set that ``WriteItemSet`` wrote."""
-    with storage_for(path).open_read(path) as file:
+    """A set that ``WriteItemSet`` wrote."""
+    with Folder.of(path).open() as file:
         return ItemSet(np.load(file, allow_pickle=False))

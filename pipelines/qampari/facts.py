@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
@@ -14,11 +15,11 @@ import pyarrow as pa
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from kbsource.errors import named_faults
-from kbsource.files import join
+from kbsource.files import Folder, join
 from kbsource.runtime.chunks import (
-    Key,
+    BatchRef,
+    ChunkKey,
     Report,
-    Stored,
     chunk_path,
     read_chunk_report,
     read_stored,
@@ -27,12 +28,12 @@ from kbsource.runtime.chunks import (
 )
 from kbsource.runtime.regroup import merge_group
 from mapping.entail.signal import EntailmentModel, ModelOptions
-from mapping.qampari.facts.classes import Numbers
-from mapping.qampari.facts.evidence import Candidate, Sought
-from mapping.qampari.facts.validation import FACTS_AT_ONCE, Fact, Proof, prove_facts
-from pipelines.primitives.group_map import GroupWork, Pieces
+from mapping.qampari.classes import Numbers
+from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Proof, Sought, prove_facts
+from pipelines.primitives.group_map import GroupWork, Pieces, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.regroup import Regroup
+from pipelines.primitives.shuffle import Regroup
+from pipelines.qampari.pages import SearchPages
 from pipelines.qampari.plan import (
     ANSWER_PAGE,
     ENTITY_PAGE,
@@ -46,9 +47,7 @@ from pipelines.qampari.plan import (
     WORDS,
     Plan,
 )
-from pipelines.qampari.search import SearchPages
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
+from pipelines.runners.workers import Do
 from pipelines.transforms.verify_entailment import EntailmentHandler
 
 Flags = npt.NDArray[np.bool_]
@@ -62,7 +61,6 @@ class FactWriter:
 
     Args:
         work: the group; it has the outputs ``OF_FACTS``, and counts ``all`` and ``searches``.
-        plan: of the job.
     """
 
     def __init__(self, work: GroupWork, plan: Plan) -> None:
@@ -127,12 +125,7 @@ class FactWriter:
 
 
 class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, ``Stored``) of rows of WANTED -> (group of the fact, pieces of rows of FOUND in ``FOUND_ORDER``).
-
-    Args:
-        plan: of the job.
-        name: of the kind of facts.
-    """
+    """(key, ``BatchRef``) of rows of WANTED -> (group of the fact, pieces of rows of FOUND in ``FOUND_ORDER``)."""
 
     def __init__(self, plan: Plan, name: str) -> None:
         super().__init__()
@@ -149,11 +142,11 @@ class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         looks = wanted | "by page" >> Regroup(join(self._folder, "wanted"), by_page, order=WANTED_ORDER)
         found = (
             looks
-            | "in turn" >> beam.ParDo(_Merge(join(self._folder, "looks"), WANTED, WANTED_ORDER))
+            | "in turn" >> beam.ParDo(Do(partial(_merge, folder=join(self._folder, "looks"))))
             | "spread" >> beam.Reshuffle()
             | "search" >> guarded
         )
-        return found.chunks | "by fact" >> Regroup(join(self._folder, "by_fact"), _groups, order=FOUND_ORDER)
+        return found.chunks | "by fact" >> Regroup(join(self._folder, "by_fact"), by_fact, order=FOUND_ORDER)
 
 
 def _buckets(batch: pa.RecordBatch, n_pages: int, n_buckets: int) -> Numbers:
@@ -161,47 +154,38 @@ def _buckets(batch: pa.RecordBatch, n_pages: int, n_buckets: int) -> Numbers:
     return buckets
 
 
-def _groups(batch: pa.RecordBatch) -> Numbers:
+def by_fact(batch: pa.RecordBatch) -> Numbers:
+    """The groups that the facts of rows were numbered in."""
     return groups_of_facts(batch["fact"].to_numpy())
 
 
 def groups_of_facts(facts: Numbers) -> Numbers:
-    """Gives the groups that facts were numbered in."""
+    """The groups that facts were numbered in."""
     return facts >> FACT_BITS
 
 
-class _Merge(WorkerDoFn):
-    """(group, pieces) -> (Key(0, group), ``Stored``), in order."""
-
-    def __init__(self, folder: str, schema: pa.Schema, order: Sequence[str]) -> None:
-        super().__init__()
-        self._folder, self._schema, self._order = folder, schema, order
-
-    def process(self, element: tuple[int, Pieces]) -> Iterator[tuple[Key, Stored]]:
-        group, pieces = element
-        path = chunk_path(self._folder, Key(0, group))
-        storage = storage_for(path)
-        with named_faults():
-            if storage.exists(path):
-                stored = read_chunk_report(path, storage)[0]
-            else:
-                merged = merge_group([Stored(*piece) for piece in pieces], storage, self._order)
-                batches = (
-                    batch.slice(start, _LOOKS_AT_ONCE)
-                    for batch in merged
-                    for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
-                )
-                stored = write_chunk(batches, self._schema, Report(), path=path, storage=storage)
-        yield Key(0, group), stored
+def _merge(element: tuple[int, Pieces], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """The looks of a group in order, in one file."""
+    group, pieces = element
+    key = ChunkKey(0, group)
+    path = chunk_path(folder, key)
+    if Folder.of(path).exists():
+        yield key, read_chunk_report(path)[0]
+        return
+    batches = (
+        batch.slice(start, _LOOKS_AT_ONCE)
+        for batch in merge_group([BatchRef(*piece) for piece in pieces], WANTED_ORDER)
+        for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
+    )
+    yield key, write_chunk(batches, WANTED, Report(), path=path)
 
 
 def try_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
-    """Gives what was found of facts that are worth a model's time to the output ``tried``; counts these as ``facts``.
+    """Writes what was found of facts that are worth a model's time to the output ``tried``; counts these as ``facts``.
 
     Args:
         work: the group; its input ``facts`` has rows of FACT_ROWS.
         is_needed: by place of the fact in the group.
-        found: rows of FOUND.
     """
     places = found["fact"].to_numpy() - (work.group << FACT_BITS)
     is_tried = is_needed[places]
@@ -214,21 +198,16 @@ def try_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
 
 
 def count_found(work: GroupWork, found: pa.Table) -> Numbers:
-    """Gives the places of facts that anything was found of; counts them as ``found``, and all of it."""
+    """The places of facts that anything was found of, counted as ``found``, and all of it."""
     places = np.unique(found["fact"].to_numpy()) - (work.group << FACT_BITS)
     work.counts.update(found=len(places), candidates=found.num_rows)
     return places
 
 
 class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key(0, group), ``Stored``) of rows of TRIED -> the same of rows of PROOFS, and ``counts``: (Key, dict).
+    """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS, and ``counts``: (key, dict).
 
     Where the plan has no model the first sentence proves a fact, and with one it does for facts without a hypothesis.
-
-    Args:
-        plan: of the job.
-        name: of the kind of facts.
-        is_judged: whether a model is asked where the plan has one.
     """
 
     def __init__(self, plan: Plan, name: str, *, is_judged: bool = True) -> None:
@@ -239,7 +218,7 @@ class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def expand(self, tried: Any) -> dict[str, Any]:
         if self._model is None:
-            proved = tried | "take" >> beam.ParDo(_TakeFirst(self._folder))
+            proved = tried | "take" >> beam.ParDo(Do(partial(_take_first, folder=self._folder)))
         else:
             handler = _ProofHandler(self._model, self._folder, self._least)
             proved = tried | beam.Reshuffle() | "judge" >> RunInference(handler)
@@ -249,22 +228,18 @@ class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         }
 
 
-def _proofs(key: Key, stored: Stored, counts: dict[str, int]) -> tuple[Key, Stored]:
-    return Key(*key), Stored(*stored)
+def _proofs(key: ChunkKey, stored: BatchRef, counts: dict[str, int]) -> tuple[ChunkKey, BatchRef]:
+    return ChunkKey(*key), BatchRef(*stored)
 
 
-def _counts(key: Key, stored: Stored, counts: dict[str, int]) -> tuple[Key, dict[str, int]]:
-    return Key(*key), counts
+def _counts(key: ChunkKey, stored: BatchRef, counts: dict[str, int]) -> tuple[ChunkKey, dict[str, int]]:
+    return ChunkKey(*key), counts
 
 
-class _TakeFirst(WorkerDoFn):
-    def __init__(self, folder: str) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def process(self, element: tuple[Key, Stored]) -> Iterator[tuple[Key, Stored, dict[str, int]]]:
-        with named_faults():
-            yield prove_chunk(element, self._folder, None, 0)
+def _take_first(
+    element: tuple[ChunkKey, BatchRef], *, folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef, dict[str, int]]]:
+    yield prove_chunk(element, folder, None, 0)
 
 
 class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
@@ -280,9 +255,9 @@ class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam 
         return self._entailment.load_model()
 
     def run_inference(
-        self, batch: Sequence[tuple[Key, Stored]], model: Any, inference_args: Mapping[str, Any] | None = None
-    ) -> Iterator[tuple[Key, Stored, dict[str, int]]]:
-        """Gives the proofs of each chunk."""
+        self, batch: Sequence[tuple[ChunkKey, BatchRef]], model: Any, inference_args: Mapping[str, Any] | None = None
+    ) -> Iterator[tuple[ChunkKey, BatchRef, dict[str, int]]]:
+        """The proofs of each chunk."""
         for statement in batch:
             with named_faults():
                 yield prove_chunk(statement, self._folder, model, self._least)
@@ -293,21 +268,20 @@ class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam 
 
 
 def prove_chunk(
-    chunk: tuple[Key, Stored], folder: str, model: EntailmentModel | None, least: float
-) -> tuple[Key, Stored, dict[str, int]]:
-    """Gives where the proofs of a chunk's facts are, in a file that is made unless it is there, and counts."""
-    key, tried = Key(*chunk[0]), Stored(*chunk[1])
+    chunk: tuple[ChunkKey, BatchRef], folder: str, model: EntailmentModel | None, least: float
+) -> tuple[ChunkKey, BatchRef, dict[str, int]]:
+    """Where the proofs of a chunk's facts are, in a file that is made unless it is there, and counts."""
+    key, tried = ChunkKey(*chunk[0]), BatchRef(*chunk[1])
     path = chunk_path(folder, key)
-    storage = storage_for(path)
-    if not storage.exists(path):
+    if not Folder.of(path).exists():
         report = Report()
         batches = _proved(tried, model, least, report)
-        write_chunk(batches, PROOFS, report, path=path, storage=storage, is_packed=False)
-    stored, report = read_chunk_report(path, storage)
+        write_chunk(batches, PROOFS, report, path=path, is_packed=False)
+    stored, report = read_chunk_report(path)
     return key, stored, dict(report.counts)
 
 
-def _proved(tried: Stored, model: EntailmentModel | None, least: float, report: Report) -> Iterator[pa.RecordBatch]:
+def _proved(tried: BatchRef, model: EntailmentModel | None, least: float, report: Report) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     titles: dict[Any, str] = {}
     for proof in _outcomes(_facts(tried, titles), model, least):
@@ -322,24 +296,16 @@ def _proved(tried: Stored, model: EntailmentModel | None, least: float, report: 
         yield rows_batch(rows, PROOFS)
 
 
-def _facts(tried: Stored, titles: dict[Any, str]) -> Iterator[Fact]:
-    """Gives the facts in their order; notes the titles of their pages."""
-    rows = (
-        row
-        for batch in read_stored(tried, storage_for(tried.path))
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    for number, own in groupby(rows, key=_first):
+def _facts(tried: BatchRef, titles: dict[Any, str]) -> Iterator[Fact]:
+    """The facts in their order; notes the titles of their pages."""
+    rows = value_rows(read_stored(tried))
+    for number, own in groupby(rows, key=itemgetter(0)):
         candidates = []
         hypothesis = None
         for _, _, _, *values, title, hypothesis in own:  # noqa: B007  # that of the fact, the same in all rows
             candidates.append(Candidate(*values))
             titles[values[0]] = title
         yield Fact("", str(number), hypothesis or "", tuple(candidates))
-
-
-def _first(row: tuple[Any, ...]) -> Any:
-    return row[0]
 
 
 def _outcomes(facts: Iterator[Fact], model: EntailmentModel | None, least: float) -> Iterator[Proof]:

@@ -1,28 +1,187 @@
-"""Rows and numbers in files, looked up: the row of a number, and the rank of a query among those that are kept."""
+"""What is known of items, classes and queries, written into files and looked up there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kbsource.errors import named_faults
-from kbsource.files import atomic_write
-from kbsource.runtime.chunks import Key, Stored, read_stored
-from mapping.qampari.facts.classes import Numbers
+from kbsource.files import Folder, join
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
+from mapping.qampari.classes import (
+    ClassTypes,
+    Numbers,
+    choose_classes,
+    class_types,
+    class_uses,
+    labelled_items,
+    pairs_of_classes,
+)
+from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from mapping.qampari.records import ProofText
-from pipelines.primitives.gather import Gather
-from pipelines.qampari.plan import ORDER_BUCKETS
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.stores.storage import storage_for
+from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by
+from pipelines.primitives.lookup import Lookup, MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
+from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, Plan
+from pipelines.runners.workers import Do
+from pipelines.transforms.tables import ReadTable
+
+_Chunk = tuple[ChunkKey, pa.RecordBatch]
+
+
+class Classes(NamedTuple):
+    """What is known of classes and values."""
+
+    chosen: Any  # one dict: ``classes`` by label, and by property the type of the first value where it was asked for
+    types: Any  # path of the types of all classes
+
+
+class FindClasses(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Pipeline -> ``Classes``.
+
+    Args:
+        lacking: properties whose values have a type that must be found out.
+    """
+
+    def __init__(self, plan: Plan, paths: Mapping[str, tuple[str, ...]], lacking: tuple[str, ...]) -> None:
+        super().__init__()
+        self._plan, self._paths, self._lacking = plan, paths, lacking
+
+    def expand(self, pipeline: Any) -> Classes:
+        folder, relations = self._plan.folder("classes"), self._plan.relations
+        labels, given = tuple(relations.wanted_types), dict(relations.classes)
+        named = (
+            pipeline
+            | "items" >> ReadTable(self._paths["items"], ("item_id", "labels"))
+            | "labels" >> beam.Map(_labels, labels)
+            | "labelled" >> CollectSorted()
+        )
+        chosen = (
+            pipeline
+            | "statements" >> ReadTable(self._paths["statements"], ("property_id", "rank", "value_type", "value"))
+            | "uses" >> beam.Map(_uses, beam.pvalue.AsSingleton(named), self._lacking)
+            | "used" >> CollectSorted()
+            | "choose" >> beam.Map(_choose, beam.pvalue.AsSingleton(named), labels, given)
+        )
+        write = partial(_write_types, path=join(folder, "types.npz"))
+        types = (
+            pipeline
+            | "closure" >> ReadTable(self._paths["classes"], ("class_id", "superclass_id"))
+            | "under" >> beam.Map(_under, beam.pvalue.AsSingleton(chosen))
+            | Checkpoint(join(folder, "under"))
+            | "all" >> CollectSorted()
+            | "types" >> beam.ParDo(Do(write), beam.pvalue.AsSingleton(chosen))
+        )
+        return Classes(chosen, types)
+
+
+def _labels(chunk: _Chunk, labels: tuple[str, ...]) -> tuple[ChunkKey, list[tuple[str, str]]]:
+    key, batch = chunk
+    return key, labelled_items(batch, labels)
+
+
+def _uses(
+    chunk: _Chunk, named: list[tuple[ChunkKey, list[tuple[str, str]]]], lacking: tuple[str, ...]
+) -> tuple[ChunkKey, dict[str, Any]]:
+    key, batch = chunk
+    types: dict[str, str] = {}
+    if lacking:
+        is_lacking = pc.is_in(batch["property_id"], pa.array(lacking, pa.string()))
+        found = batch.filter(pc.and_(is_lacking, pc.is_valid(batch["value_type"])))
+        for property_id, type_ in zip(found["property_id"].to_pylist(), found["value_type"].to_pylist(), strict=True):
+            types.setdefault(property_id, type_)
+    return key, {"uses": class_uses(batch, {item for _, pairs in named for item, _ in pairs}), "types": types}
+
+
+def _choose(
+    found: list[tuple[ChunkKey, dict[str, Any]]],
+    named: list[tuple[ChunkKey, list[tuple[str, str]]]],
+    labels: tuple[str, ...],
+    given: dict[str, str],
+) -> dict[str, dict[str, str]]:
+    items: defaultdict[str, set[str]] = defaultdict(set)
+    for _, pairs in named:
+        for item, label in pairs:
+            items[label].add(item)
+    uses: dict[str, tuple[int, int]] = {}
+    types: dict[str, str] = {}
+    for _, one in found:
+        for item, (n_uses, n_instances) in one["uses"].items():
+            before = uses.get(item, (0, 0))
+            uses[item] = before[0] + n_uses, before[1] + n_instances
+        types = {**one["types"], **types}
+    return {"classes": choose_classes(labels, items, uses, given=given), "types": types}
+
+
+def _under(chunk: _Chunk, chosen: dict[str, dict[str, str]]) -> tuple[ChunkKey, pa.RecordBatch]:
+    key, batch = chunk
+    return key, pairs_of_classes(batch, chosen["classes"])
+
+
+def _write_types(
+    chunks: list[tuple[ChunkKey, BatchRef]], chosen: dict[str, dict[str, str]], *, path: str
+) -> Iterator[str]:
+    batches = (batch for _, one in chunks for batch in read_stored(BatchRef(*one)))
+    types = class_types(batches, chosen["classes"])
+    with Folder.of(path).create() as file:
+        np.savez(file, labels=np.array(types.labels, np.str_), numbers=types.numbers, masks=types.masks)
+    yield path
+
+
+def read_types(path: str) -> ClassTypes:
+    """The types of all classes."""
+    with Folder.of(path).open() as file, np.load(file, allow_pickle=False) as arrays:
+        return ClassTypes(tuple(arrays["labels"].tolist()), arrays["numbers"], arrays["masks"])
+
+
+class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``."""
+
+    def __init__(self, plan: Plan, name: str, paths: tuple[str, ...]) -> None:
+        super().__init__()
+        self._plan, self._folder, self._paths = plan, plan.folder(name), paths
+
+    def expand(self, items: Any) -> Any:
+        needed = items | "set" >> WriteItemSet(join(self._folder, "needed.npy"))
+        by_item = partial(groups_by, column="item", n_groups=self._plan.n_groups)
+        terms = (
+            items.pipeline
+            | "read" >> ReadTable(self._paths, TERM_COLUMNS)
+            | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), beam.pvalue.AsSingleton(needed))
+            | "terms" >> Regroup(join(self._folder, "terms"), by_item)
+        )
+        inputs = {"terms": terms, "items": items | "by item" >> Regroup(join(self._folder, "items"), by_item)}
+        name = partial(_name, plan=self._plan)
+        named = inputs | "name" >> GroupMap(
+            name, join(self._folder, "named"), outputs={"names": NAMES}, plain=("names",)
+        )
+        return named.names
+
+
+def _name(work: GroupWork, *, plan: Plan) -> None:
+    items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
+    for batch in name_items(items, work.table("terms", TERMS), plan.item_pages()):
+        work.write("names", batch)
+
+
+def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: Plan) -> ItemNames:
+    """Opens what ``NameItems`` gave."""
+    return ItemNames(Lookup(chunks, "item", partial(_groups, n_groups=plan.n_groups)).take)
+
+
+def _groups(items: Numbers, n_groups: int) -> Numbers:
+    return items % n_groups
 
 
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
-    """Gives rows of PROOFS as records."""
-    return list(map(ProofText, *(rows[name].to_pylist() for name in ProofText._fields)))
+    """Rows of PROOFS as records."""
+    return list(map(ProofText, *(rows[name].to_pylist() for name in ProofText.__struct_fields__)))
 
 
 _RANK_BITS = 40
@@ -34,43 +193,32 @@ class Ranks(NamedTuple):
     queries: Numbers
 
     def order(self, query: int) -> int:
-        """Gives what queries that are made of this one are ordered by in the table of queries."""
+        """What queries that are made of this one are ordered by in the table of queries."""
         rank = int(np.searchsorted(self.queries, query))
         return rank % ORDER_BUCKETS << _RANK_BITS | rank
 
 
 class RankQueries(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(Key, ``Stored``) of rows with a column ``query`` -> the path of the numbers of all of them, ascending.
-
-    Args:
-        path: of the file.
-    """
+    """(key, ``BatchRef``) of rows with a column ``query`` -> the path of the numbers of all of them, ascending."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._path = path
+        self._write = partial(_write_ranks, path=path)
 
     def expand(self, kept: Any) -> Any:
-        return kept | Gather() | "write" >> beam.ParDo(_WriteRanks(self._path))
+        return kept | CollectSorted() | "write" >> beam.ParDo(Do(self._write))
 
 
-class _WriteRanks(WorkerDoFn):
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def process(self, chunks: list[tuple[Key, Stored]]) -> Iterator[str]:
-        with named_faults():
-            numbers = [np.empty(0, np.int64)]
-            for _, one in chunks:
-                batches = read_stored(Stored(*one), storage_for(one[0]), ["query"])
-                numbers += [batch["query"].to_numpy() for batch in batches]
-            with atomic_write(storage_for(self._path), self._path) as file:
-                np.save(file, np.sort(np.concatenate(numbers)), allow_pickle=False)
-            yield self._path
+def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
+    numbers = [np.empty(0, np.int64)]
+    for _, one in chunks:
+        numbers += [batch["query"].to_numpy() for batch in read_stored(BatchRef(*one), ["query"])]
+    with Folder.of(path).create() as file:
+        np.save(file, np.sort(np.concatenate(numbers)), allow_pickle=False)
+    yield path
 
 
 def read_ranks(path: str) -> Ranks:
-    """Gives what ``RankQueries`` wrote."""
-    with storage_for(path).open_read(path) as file:
+    """What ``RankQueries`` wrote."""
+    with Folder.of(path).open() as file:
         return Ranks(np.load(file, allow_pickle=False))

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.errors import named_faults
-from kbsource.runtime.chunks import Key
-from mapping.qampari.facts.classes import ClassTypes, Numbers
-from mapping.qampari.facts.item_sets import ItemSet
-from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRED, PAIRS
-from mapping.qampari.facts.statements import STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
-from mapping.qampari.facts.value_names import ValueKind, kinds_of_types, types_of_values
-from pipelines.primitives.gather import Made
+from kbsource.runtime.chunks import ChunkKey
+from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
+from mapping.qampari.names import ValueKind, kinds_of_types, types_of_values
+from mapping.qampari.statements import (
+    ANSWERS,
+    BASES,
+    PAIRED,
+    PAIRS,
+    STATEMENT_COLUMNS,
+    simple_facts,
+    sorted_facts,
+    values_of,
+)
 from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part, groups_by
 from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.lookup import WriteItemSet, read_item_set
-from pipelines.primitives.regroup import Regroup
-from pipelines.qampari.classes import FindClasses, read_types
-from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, groups_of_facts
-from pipelines.qampari.list_reading import ReadLists
-from pipelines.qampari.lookups import RankQueries
-from pipelines.qampari.names import NameItems
+from pipelines.primitives.lookup import MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.shuffle import Made, Regroup
+from pipelines.qampari import compositions, lists, simple
+from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, by_fact
+from pipelines.qampari.lookups import FindClasses, NameItems, RankQueries, read_types
+from pipelines.qampari.pages import ReadLists
 from pipelines.qampari.plan import (
     ASKED,
     FACT_NUMBERS,
@@ -40,11 +44,10 @@ from pipelines.qampari.plan import (
     Plan,
     groups_by_query,
 )
-from pipelines.qampari.queries import compositions, intersections, lists, simple
-from pipelines.runners.workers import WorkerDoFn
-from pipelines.transforms.read_table import ReadStatements
+from pipelines.transforms.tables import ReadStatements
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
+_IN_ORDER: dict[str, Any] = {"rows_at_once": ROWS_AT_ONCE, "sorted_by": SORTED_BY}
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
 """Kinds of facts, which counts are by."""
 
@@ -59,11 +62,8 @@ def make_wikidata_questions(
     """Makes simple questions, compositions and intersections; gives what ``classes.FindClasses`` chose.
 
     Args:
-        pipeline: that the steps are added to.
-        plan: of the job.
         paths: of the files of a release of Wikidata, by table.
         kinds: of the values of properties, as far as their datatypes say.
-        made: takes what comes of it.
     """
     lacking = tuple(sorted(set(plan.composed) - kinds.keys()))
     chosen, types = pipeline | "classes" >> FindClasses(plan, paths, lacking)
@@ -73,7 +73,7 @@ def make_wikidata_questions(
     facts = (
         pipeline
         | "statements" >> ReadStatements(statements, STATEMENT_COLUMNS)
-        | "facts" >> beam.ParDo(_SimpleFacts(plan), Given(types))
+        | "facts" >> beam.ParDo(MapRows(partial(_simple_facts, plan=plan), opens=read_types), Given(types))
         | "by value" >> Regroup(plan.folder("facts"), _by(plan, "value"))
     )
     asked = {"facts": facts} | "ask" >> GroupMap(
@@ -82,8 +82,7 @@ def make_wikidata_questions(
         outputs={"asked": ASKED, "items": ITEMS, "queries": ORDERED_QUERIES},
         orders={"facts": simple.FACT_ORDER},
         given=(Given(types),),
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
     named = AllOf(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
     staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
@@ -91,8 +90,7 @@ def make_wikidata_questions(
         plan.folder(SIMPLE, "made"),
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
         given=(named,),
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
     found = staged["wanted"] | "search" >> SearchFacts(plan, SIMPLE)
     of_group = staged["staged"] | "staged" >> beam.MapTuple(as_groups)
@@ -113,8 +111,7 @@ def make_wikidata_questions(
         plan.folder(SIMPLE, "settled"),
         outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
         given=(Given(types), named),
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
     proofs = AllOf(proved["proofs"])
     ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
@@ -149,56 +146,34 @@ def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> di
     return {**kinds_of_types(chosen["types"]), **known}
 
 
-class _SimpleFacts(WorkerDoFn):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        self._enabled, self._most = plan.enabled, plan.options.most_subjects
-        self._types: ClassTypes | None = None
-
-    def process(self, element: tuple[Key, pa.RecordBatch], types_path: str) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        key, batch = element
-        with named_faults():
-            self._types = self._types or read_types(types_path)
-            yield key, sorted_facts(simple_facts(batch, self._enabled, self._types), self._most)
+def _simple_facts(batch: pa.RecordBatch, types: ClassTypes, *, plan: Plan) -> pa.RecordBatch:
+    return sorted_facts(simple_facts(batch, plan.enabled, types), plan.options.most_subjects)
 
 
-class _Values(WorkerDoFn):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        self._composed = plan.composed
-        self._subjects: ItemSet | None = None
-
-    def process(
-        self, element: tuple[Key, pa.RecordBatch], subjects_path: str, kinds: dict[str, ValueKind]
-    ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        key, batch = element
-        with named_faults():
-            self._subjects = self._subjects or read_item_set(subjects_path)
-            types = types_of_values(kinds, self._composed)
-            yield key, values_of(batch, self._subjects, self._composed, value_types=types)
+def _values(batch: pa.RecordBatch, subjects: ItemSet, kinds: dict[str, ValueKind], *, plan: Plan) -> pa.RecordBatch:
+    return values_of(batch, subjects, plan.composed, value_types=types_of_values(kinds, plan.composed))
 
 
 def _intersections(plan: Plan, settled: Any, given: tuple[Any, ...]) -> Any:
     answers = settled["answers"] | "answers by subject" >> Regroup(
-        plan.folder("intersections", "answers"), _by(plan, "subject"), order=intersections.ANSWER_ORDER
+        plan.folder("intersections", "answers"), _by(plan, "subject"), order=compositions.ANSWER_ORDER
     )
     paired = {"answers": answers} | "pair" >> GroupMap(
-        intersections.pair_queries,
+        compositions.pair_queries,
         plan.folder("intersections", "paired"),
         outputs={"pairs": PAIRS},
-        orders={"answers": intersections.ANSWER_ORDER},
+        orders={"answers": compositions.ANSWER_ORDER},
     )
     pairs = paired["pairs"] | "pairs by first" >> Regroup(
-        plan.folder("intersections", "pairs"), _by_query(plan, "first"), order=intersections.PAIR_ORDER
+        plan.folder("intersections", "pairs"), _by_query(plan, "first"), order=compositions.INTERSECTION_ORDER
     )
     return {"pairs": pairs} | "settle intersections" >> GroupMap(
-        partial(intersections.settle_intersections, plan=plan),
+        partial(compositions.settle_intersections, plan=plan),
         plan.folder("intersections", "settled"),
         outputs=OF_QUESTIONS,
-        orders={"pairs": intersections.PAIR_ORDER},
+        orders={"pairs": compositions.INTERSECTION_ORDER},
         given=given,
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
 
 
@@ -219,7 +194,7 @@ def _compositions(
     values = (
         pipeline
         | "statements of subjects" >> ReadStatements(statements, STATEMENT_COLUMNS)
-        | "values" >> beam.ParDo(_Values(plan), subjects, kinds)
+        | "values" >> beam.ParDo(MapRows(partial(_values, plan=plan), opens=read_item_set), subjects, kinds)
         | "values by subject" >> Regroup(folder("values"), _by(plan, "subject"))
     )
     bases = simple_settled["bases"] | "bases" >> Regroup(folder("bases"), _by(plan, "subject"))
@@ -265,7 +240,7 @@ def _compositions(
         given=(kinds,),
     )
     tried = {
-        "needed": needed["needed"] | "needed" >> Regroup(folder("needed_facts"), _groups_by_fact),
+        "needed": needed["needed"] | "needed" >> Regroup(folder("needed_facts"), by_fact),
         "facts": facts["facts"] | "facts of values" >> beam.MapTuple(as_groups),
         "found": found,
     } | "try values" >> GroupMap(
@@ -286,24 +261,13 @@ def _compositions(
         outputs=OF_QUESTIONS,
         orders=orders,
         given=(named, named_values, proofs, kinds, ranks),
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
     return {"settled": settled, "counts": [facts[COUNTS], flagged[COUNTS], tried[COUNTS], proved["counts"]]}
 
 
-def _groups_by_fact(batch: pa.RecordBatch) -> Numbers:
-    return groups_of_facts(batch["fact"].to_numpy())
-
-
 def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
-    """Makes the questions about the tables of list pages.
-
-    Args:
-        pipeline: that the steps are added to.
-        plan: of the job.
-        made: takes what comes of it.
-    """
+    """Makes the questions about the tables of list pages."""
     guarded = GuardedMap(
         ReadLists(plan),
         folder=plan.folder("lists"),
@@ -312,7 +276,8 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
     )
     read = (
         pipeline
-        | "pages files" >> beam.Create([(Key(number, 0), None) for number in range(len(plan.pages))], reshuffle=False)
+        | "pages files"
+        >> beam.Create([(ChunkKey(number, 0), None) for number in range(len(plan.pages))], reshuffle=False)
         | "spread pages files" >> beam.Reshuffle()
         | "read lists" >> guarded
     )
@@ -334,8 +299,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         partial(lists.settle_tables, plan=plan),
         plan.folder(TABLES, "settled"),
         outputs=OF_QUESTIONS,
-        rows_at_once=ROWS_AT_ONCE,
-        sorted_by=SORTED_BY,
+        **_IN_ORDER,
     )
     _add_questions(made, settled)
     made.add("lists", read.chunks)

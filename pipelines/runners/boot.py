@@ -19,12 +19,9 @@ CONNECT_TIMEOUT_S = 60.0
 
 
 def worker_environment(worker_id: str, info: Any, endpoints: Mapping[str, str]) -> dict[str, str]:
-    """Gives the environment variables that Beam's worker is configured by.
+    """The environment variables that Beam's worker is configured by, from the ``ProvisionInfo`` of Beam's service.
 
-    Args:
-        worker_id: as the runner gave it.
-        info: ``ProvisionInfo`` of Beam's provision service.
-        endpoints: addresses of the services ``control`` and ``logging``; those in ``info`` come first.
+    ``endpoints`` has addresses of the services ``control`` and ``logging``; those in ``info`` come first.
     """
     from apache_beam.portability.api import endpoints_pb2
     from google.protobuf import json_format, text_format

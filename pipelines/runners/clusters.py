@@ -14,8 +14,8 @@ import sys
 from collections.abc import Mapping
 
 from kbsource.errors import SetupError
+from kbsource.stores import check_reachable
 from pipelines.runners.job_server import check_java, fetch_jar, jvm_flags, launcher_flags
-from pipelines.stores.object_stores import check_reachable
 
 WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
@@ -43,13 +43,10 @@ _DATAFLOW_NEEDS = {
 
 
 def spark_flags(given: Mapping[str, str]) -> list[str]:
-    """Gives the flags for a Spark 3.5 cluster.
+    """The flags for a Spark 3.5 cluster, besides those ``given`` by name.
 
     Beam's job server is started beside the driver, or a running one is used where ``job_endpoint`` names it. Python
     workers are processes that the executors start, unless another environment is given.
-
-    Args:
-        given: flags that the user gave, by name.
 
     Raises:
         SetupError: names what is missing and how to get it.
@@ -84,11 +81,7 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
 
 
 def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
-    """Gives the flags for a Flink cluster, or for one inside the job server where no ``flink_master`` is given.
-
-    Args:
-        given: flags that the user gave, by name.
-        n_cores: of this machine; what the one inside the job server uses.
+    """The flags for a Flink cluster; for one inside the job server, with all cores, where no ``flink_master`` is given.
 
     Raises:
         SetupError: names what is missing and how to get it.
@@ -116,16 +109,13 @@ def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
 
 
 def dataflow_flags(given: Mapping[str, str]) -> list[str]:
-    """Gives the flags for Dataflow.
-
-    Args:
-        given: flags that the user gave, by name.
+    """The flags for Dataflow.
 
     Raises:
         SetupError: names what is missing and how to get it.
     """
     if importlib.util.find_spec("apitools") is None:
-        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[gcp]'.")
+        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[dataflow]'.")
     missing = [f"--{name}: {meaning}" for name, meaning in _DATAFLOW_NEEDS.items() if name not in given]
     if missing:
         raise SetupError("--runner dataflow needs " + "; ".join(missing) + ".")
@@ -149,7 +139,7 @@ def _portable(given: Mapping[str, str], environment: list[str]) -> list[str]:
 
 
 def _environment(given: Mapping[str, str]) -> list[str]:
-    """Gives the flags of the Python workers' environment: processes that the cluster starts, if none was given."""
+    """The environment of Python workers: processes that the cluster starts, if none was given."""
     flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={ENVIRONMENT_CACHE_MS}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
@@ -177,7 +167,7 @@ def _jar_flags(given: Mapping[str, str], name: str, gradle_target: str) -> list[
 
 
 def newest_flink() -> str:
-    """Gives the newest version of Flink that Beam has a job server for."""
+    """The newest version of Flink that Beam has a job server for."""
     from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
     return str(FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS[-1])

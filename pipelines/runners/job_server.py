@@ -26,7 +26,7 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_command() -> str:
-    """Gives the path of ``java``: of JAVA_HOME, or the one on the PATH.
+    """The path of ``java``: of JAVA_HOME, or the one on the PATH.
 
     Raises:
         SetupError: there is none.
@@ -43,10 +43,7 @@ def java_command() -> str:
 
 
 def check_java(versions: Sequence[int]) -> int:
-    """Gives the major version of Java.
-
-    Args:
-        versions: those that will do.
+    """The major version of Java, one of those that will do.
 
     Raises:
         SetupError: there is no Java, or another version.
@@ -64,13 +61,10 @@ def check_java(versions: Sequence[int]) -> int:
 
 
 def fetch_jar(gradle_target: str, *, flag: str) -> str:
-    """Gives the local path of one of Beam's own job servers; fetched from Maven Central when it is not in Beam's cache.
+    """The local path of one of Beam's own job servers, by Beam's name of it, ``:runners:spark:3:job-server:shadowJar``.
 
-    What arrives is compared with the SHA-1 sum that Maven Central publishes beside it.
-
-    Args:
-        gradle_target: Beam's name of it, ``:runners:spark:3:job-server:shadowJar``.
-        flag: the option that names a jar instead, for messages.
+    It is fetched from Maven Central when it is not in Beam's cache, and compared with the SHA-1 sum that is published
+    there beside it; messages name the option ``flag``, which gives a jar instead.
 
     Raises:
         SetupError: it cannot be had, or its sum is wrong.
@@ -104,17 +98,13 @@ def fetch_jar(gradle_target: str, *, flag: str) -> str:
 
 
 def launcher_flags() -> list[str]:
-    """Gives the flags that make Beam start a job server through this module."""
-    return [f"--job_server_java_launcher={sys.executable}", *_jvm("-m"), *_jvm("pipelines.runners.job_server")]
-
-
-def _jvm(argument: str) -> list[str]:
-    return [f"--job_server_jvm_properties={argument}"]
+    """The flags that make Beam start a job server through this module."""
+    return [f"--job_server_java_launcher={sys.executable}", *jvm_flags(["-m", "pipelines.runners.job_server"])]
 
 
 def jvm_flags(properties: Sequence[str]) -> list[str]:
-    """Gives the flags that pass arguments to the Java machine of a job server."""
-    return [flag for property_ in properties for flag in _jvm(property_)]
+    """The flags that pass arguments to the Java machine of a job server."""
+    return [f"--job_server_jvm_properties={argument}" for argument in properties]
 
 
 def end_with_parent() -> None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kbsource.errors import SetupError
-from pipelines.stores.storage import use_options
-
-if TYPE_CHECKING:
-    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 class UnknownFlagError(SetupError):
@@ -33,15 +26,10 @@ PRESETS = ("local", "local-multi", "spark", "flink", "dataflow")
 
 
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
-    """Gives the flags of Beam for a preset or for a runner that Beam itself knows.
+    """The flags of Beam for a preset or for a runner that Beam itself knows, followed by ``beam_args`` as they are.
 
     The local presets are Beam's own runner, which ``DirectRunner`` stands for where Prism is not to be had: in this
     process, or with a process of its own for each worker.
-
-    Args:
-        runner: name of a preset, or of one of Beam's runners.
-        workers: working processes, for ``local-multi`` only.
-        beam_args: further flags, passed on as they are.
 
     Raises:
         SetupError: names what is wrong and the choices.
@@ -79,7 +67,7 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
 
 
 def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
-    """Gives flags by name without their dashes; the last one counts, a flag without a value has an empty one.
+    """Flags by name without their dashes; the last one counts, a flag without a value has an empty one.
 
     >>> flags_given(["--job_name=a", "--region", "us-central1", "--streaming"])
     {'job_name': 'a', 'region': 'us-central1', 'streaming': ''}
@@ -96,44 +84,15 @@ def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
 
 
 def n_cores() -> int:
-    """Gives the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def known_runners() -> list[str]:
-    """Gives the names of the runners that Beam knows."""
+    """The names of the runners that Beam knows."""
     from apache_beam.options.pipeline_options import StandardOptions
 
     return sorted({*StandardOptions.KNOWN_RUNNER_NAMES, "FnApiRunner"})
-
-
-def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
-    """Gives Beam's options for flags, and lets its file systems have them.
-
-    Raises:
-        SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
-    """
-    from pipelines.runners.job_options import JobOptions  # takes Beam, and a second
-
-    options = JobOptions(list(flags))
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            known = options.get_all_options()
-            given = options.get_all_options(retain_unknown_options=True)
-    except SystemExit as error:
-        reason = complaint.getvalue().strip().rpartition("error: ")[2]
-        raise SetupError(f"Beam does not take these options: {reason}") from error
-    unknown = set(given) - set(known)
-    for flag in flags:
-        name = flag.partition("=")[0]
-        if name.lstrip("-").replace("-", "_") not in unknown:
-            continue
-        raise UnknownFlagError(name)
-    use_options(options.get_all_options(drop_default=True))
-    return options
 
 
 def quiet_beam() -> None:

@@ -1,28 +1,46 @@
-"""What every worker has in common with the driver: the options of file systems, and the same installation."""
+"""What every worker has in common with the driver: the options of stores, and the same installation."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import importlib.util
 import socket
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.typehints.decorators import IOTypeHints
 
-from kbsource.errors import SetupError
-from kbsource.release.manifest import code_facts
-from pipelines.stores.storage import options_in_use, use_options
+from kbsource import __version__
+from kbsource.errors import SetupError, named_faults
+from kbsource.files import options_in_use, use_options
+from kbsource.release.manifest import PACKAGES, code_facts
 
+_SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json", ".lua"})
 _GC_THRESHOLDS = (200_000, 20, 100)
 
 
 @cache
 def installed() -> dict[str, str]:
-    """Gives what of this environment decides the bytes of a release: versions, and the hash of the source files."""
-    return asdict(code_facts())
+    """What of this environment decides the bytes of a release: versions, and the hash of the source files."""
+    return {**code_facts(), "kbsource": __version__, "sha256": source_hash()}
+
+
+def source_hash() -> str:
+    """The sha256 over path and content of every source file of the three packages, in order of path."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for root in sorted(spec.submodule_search_locations or ()) if spec else ():
+            for path in sorted(Path(root).rglob("*")):
+                if path.suffix in _SOURCE_SUFFIXES and path.is_file():
+                    content = path.read_bytes()
+                    name = f"{package}/{path.relative_to(root).as_posix()}"
+                    digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def check_installed(drivers: Mapping[str, str]) -> None:
@@ -40,38 +58,39 @@ def check_installed(drivers: Mapping[str, str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """What a worker must know of the driver; made where a pipeline is put together, and sent along with its steps.
-
-    Attributes:
-        options: of Beam's file systems.
-        installed: see ``installed``.
-    """
-
-    options: dict[str, Any] = field(default_factory=options_in_use)
-    installed: dict[str, str] = field(default_factory=installed)
-
-    def set_up(self) -> None:
-        """Makes this process a worker of the driver; call it in ``DoFn.setup``."""
-        use_options(self.options)
-        # Records are trees of tuples and have no cycles that a collector need look for.
-        gc.set_threshold(*_GC_THRESHOLDS)
-
-
 class WorkerDoFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
     """A step whose processes are workers of the driver that made it; its ``__init__`` must be called."""
 
     def __init__(self) -> None:
-        self._driver = Driver()
+        self._store_options, self._installed = options_in_use(), installed()
 
     def setup(self) -> None:
-        self._driver.set_up()
+        use_options(self._store_options)
+        # Records are trees of tuples and have no cycles that a collector need look for.
+        gc.set_threshold(*_GC_THRESHOLDS)
 
     def start_bundle(self) -> None:
         # Not in ``setup``: what fails there is not told by every runner.
-        check_installed(self._driver.installed)
+        check_installed(self._installed)
 
     def default_type_hints(self) -> IOTypeHints:
-        """Gives none: elements are what the docstrings say, and Beam would take side inputs for one tuple."""
+        """None: elements are what the docstrings say, and Beam would take side inputs for one tuple."""
         return IOTypeHints.empty()
+
+
+def do(function: Callable[..., Iterable[Any]], /, *given: Any, **bound: Any) -> Any:
+    """A step that calls a function with each element, and side inputs if any are given, and goes on with what comes.
+
+    Faults of the machine that it meets have their names. What is bound to the function travels with it.
+    """
+    return beam.ParDo(Do(partial(function, **bound)), *given)
+
+
+class Do(WorkerDoFn):
+    def __init__(self, function: Callable[..., Iterable[Any]]) -> None:
+        super().__init__()
+        self._function = function
+
+    def process(self, element: Any, *given: Any) -> Iterator[Any]:
+        with named_faults():
+            yield from self._function(element, *given)

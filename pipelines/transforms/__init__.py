@@ -1,7 +1,7 @@
 """The transforms that the jobs are made of, for pipelines of anyone's own.
 
-Elements are ``(Key, rows)``: the key is the place in the order of the input, rows are an Arrow record batch or a
-``Stored``, a reference to batches in a file (``kbsource.runtime.chunks``). docs/pipelines.md shows how they compose.
+Elements are ``(key, rows)``: the key is the place in the order of the input, rows are an Arrow record batch or a
+``BatchRef``, a reference to batches in a file (``kbsource.runtime.chunks``). docs/pipelines.md shows how they compose.
 """
 
 from __future__ import annotations
@@ -10,30 +10,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.primitives.checkpoint import Checkpoint
     from pipelines.primitives.guarded_map import GuardedMap
-    from pipelines.primitives.regroup import Regroup
-    from pipelines.primitives.together import Together
-    from pipelines.primitives.write_table import WriteTable
-    from pipelines.transforms.align_spans import AlignSpans
-    from pipelines.transforms.commit_release import CommitRelease
-    from pipelines.transforms.cut_passages import CutPassages
-    from pipelines.transforms.parse_wikitext import ParseWikitext
-    from pipelines.transforms.read_dump import ReadWikipediaDump
-    from pipelines.transforms.read_evidence import ReadEvidence
-    from pipelines.transforms.read_pages import ReadPages
-    from pipelines.transforms.read_table import ReadStatements, ReadTable
-    from pipelines.transforms.read_wikidata import ReadWikidata
-    from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
-    from pipelines.transforms.title_index import BuildDefinitions, BuildTitleIndex
+    from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
+    from pipelines.transforms.align import (
+        AlignSpans,
+        EvidenceOfPairs,
+        Filter,
+        JoinOutcomes,
+        ReadEvidence,
+        ResolvePages,
+        WriteAlignment,
+    )
+    from pipelines.transforms.pages import CutPassages, ParseWikitext, ReadPages
+    from pipelines.transforms.tables import CommitRelease, ReadStatements, ReadTable, WriteTable
     from pipelines.transforms.verify_entailment import VerifyEntailment
-    from pipelines.transforms.write_alignment import Filter, JoinOutcomes, WriteAlignment
+    from pipelines.transforms.wikidata import ReadWikidata
+    from pipelines.transforms.wikipedia import BuildDefinitions, BuildTitleIndex, ReadWikipediaDump
 
 __all__ = [
     "AlignSpans",
     "BuildDefinitions",
     "BuildTitleIndex",
     "Checkpoint",
+    "CollectSorted",
     "CommitRelease",
     "CutPassages",
     "EvidenceOfPairs",
@@ -49,41 +48,25 @@ __all__ = [
     "ReadWikipediaDump",
     "Regroup",
     "ResolvePages",
-    "Together",
     "VerifyEntailment",
     "WriteAlignment",
     "WriteTable",
 ]
 
 _MODULES = {
-    "AlignSpans": "pipelines.transforms.align_spans",
-    "BuildDefinitions": "pipelines.transforms.title_index",
-    "BuildTitleIndex": "pipelines.transforms.title_index",
-    "Checkpoint": "pipelines.primitives.checkpoint",
-    "CommitRelease": "pipelines.transforms.commit_release",
-    "CutPassages": "pipelines.transforms.cut_passages",
-    "EvidenceOfPairs": "pipelines.transforms.resolve_pages",
-    "Filter": "pipelines.transforms.write_alignment",
-    "JoinOutcomes": "pipelines.transforms.write_alignment",
-    "GuardedMap": "pipelines.primitives.guarded_map",
-    "ParseWikitext": "pipelines.transforms.parse_wikitext",
-    "ReadEvidence": "pipelines.transforms.read_evidence",
-    "ReadPages": "pipelines.transforms.read_pages",
-    "ReadStatements": "pipelines.transforms.read_table",
-    "ReadTable": "pipelines.transforms.read_table",
-    "ReadWikidata": "pipelines.transforms.read_wikidata",
-    "ReadWikipediaDump": "pipelines.transforms.read_dump",
-    "Regroup": "pipelines.primitives.regroup",
-    "ResolvePages": "pipelines.transforms.resolve_pages",
-    "Together": "pipelines.primitives.together",
-    "VerifyEntailment": "pipelines.transforms.verify_entailment",
-    "WriteAlignment": "pipelines.transforms.write_alignment",
-    "WriteTable": "pipelines.primitives.write_table",
+    "pipelines.primitives.guarded_map": ("GuardedMap",),
+    "pipelines.primitives.shuffle": ("Checkpoint", "CollectSorted", "Regroup"),
+    "pipelines.transforms.pages": ("CutPassages", "ParseWikitext", "ReadPages"),
+    "pipelines.transforms.tables": ("CommitRelease", "ReadStatements", "ReadTable", "WriteTable"),
+    "pipelines.transforms.verify_entailment": ("VerifyEntailment",),
+    "pipelines.transforms.wikidata": ("ReadWikidata",),
+    "pipelines.transforms.wikipedia": ("BuildDefinitions", "BuildTitleIndex", "ReadWikipediaDump"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Gives a transform. Its module is imported then: guarded processes need this package, and nothing of Beam."""
-    if name not in _MODULES:
+    """A transform. Its module is imported then: guarded processes need this package, and nothing of Beam."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    own = (module for module, names in _MODULES.items() if name in names)
+    return getattr(importlib.import_module(next(own, "pipelines.transforms.align")), name)

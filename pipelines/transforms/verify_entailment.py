@@ -34,7 +34,7 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
     def run_inference(
         self, batch: Sequence[Pairs], model: Any, inference_args: Mapping[str, Any] | None = None
     ) -> Iterator[Answers]:
-        """Gives the answers to each list, in its order."""
+        """The answers to each list, in its order."""
         for pairs in batch:
             yield tuple(model.judge(pairs))
 
@@ -48,9 +48,6 @@ class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
 
     An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists give the same answers
     on any runner; some hundred pairs of like length make a good list. A process opens the model once.
-
-    Args:
-        options: which model, and how it is run.
 
     Raises:
         SetupError: the model cannot be opened.

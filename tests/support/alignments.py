@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pipelines.jobs.map_dataset import MapSummary, map_dataset
-from pipelines.options.map import MapOptions
-from pipelines.progress import Progress
-from pipelines.runners.presets import beam_flags
+from pipelines.options import MapOptions
+from tests.support.builds import rows, run_job
 
 BROKEN = ("--max-rejects", "0.5")
 """Flags for datasets of few records, some of which are broken on purpose."""
@@ -31,11 +27,8 @@ def map_mini(
 ) -> MapSummary:
     """Aligns a dataset to a release, dev unless told otherwise."""
     given = {"split": "dev", "max_rejects": float(BROKEN[1]), **options}
-    return map_dataset(
-        MapOptions(dataset, str(release), tuple(map(str, inputs)), str(output), **given),
-        flags=beam_flags(runner, workers=workers, beam_args=beam_args),
-        progress=Progress(io.StringIO()),
-    )
+    own = MapOptions(str(release), dataset=dataset, inputs=tuple(map(str, inputs)), output=str(output), **given)
+    return run_job(map_dataset, own, runner=runner, workers=workers, beam_args=beam_args)
 
 
 def evidence(text: str | None, **page: Any) -> dict[str, Any]:
@@ -60,6 +53,5 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def table(output: Path, name: str) -> list[dict[str, Any]]:
-    """Gives the rows of a table of an alignment."""
-    return [row for path in sorted((output / name).iterdir()) for row in pq.read_table(path).to_pylist()]
+table = rows
+"""The rows of a table of an alignment."""

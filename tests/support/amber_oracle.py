@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def make_tuples(entities: dict[str, Json], pages: list[Json], collection: Json, options: Json) -> list[Json]:
-    """Gives the sets of a collection with their tuples, by name.
+    """The sets of a collection with their tuples, by name.
 
     Args:
         entities: by id: ``views``, ``aliases``, ``types``, and ``pids``: values by property.
@@ -79,7 +79,7 @@ def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collecti
 
 
 def complete_value(value: Json, entities: dict[str, Json]) -> Json:
-    """Gives a value with its names; without any where it is not known."""
+    """A value with its names; without any where it is not known."""
     if value["type"] == "quantity":
         amount = value["amount"].lstrip("+-")
         return {**value, "aliases": [amount], "additional_aliases": in_words(amount)}
@@ -97,7 +97,7 @@ def complete_value(value: Json, entities: dict[str, Json]) -> Json:
 
 
 def in_words(amount: str) -> list[str]:
-    """Gives a number in words; nothing for what is none."""
+    """A number in words; nothing for what is none."""
     return [str(inflect.engine().number_to_words(amount))] if re.fullmatch(r"[0-9]+(\.[0-9]+)?", amount) else []
 
 
@@ -117,7 +117,7 @@ def find_values(values: list[Json], pages: list[Json]) -> list[Json]:
 
 
 def words(text: str) -> list[str]:
-    """Gives the normal form of a text."""
+    """The normal form of a text."""
     text = text.lower().replace("-", " ")
     text = "".join(letter for letter in text if letter not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
@@ -133,7 +133,7 @@ def _reference(page: Json) -> Json:
 
 
 def make_queries(sets: list[Json], collection: Json, entities: dict[str, Json], options: Json) -> Json:
-    """Gives the queries of the sets as (name, qid, pid, id, input, answer), by task.
+    """The queries of the sets as (name, qid, pid, id, input, answer), by task.
 
     Args:
         sets: from ``make_tuples``.
@@ -171,7 +171,7 @@ def make_queries(sets: list[Json], collection: Json, entities: dict[str, Json], 
 
 
 def choose(templates: Any, qid: str, pid: str) -> str:
-    """Gives the template of an entity and a property."""
+    """The template of an entity and a property."""
     return str(random.Random(int(qid[1:] + pid[1:])).choice(list(templates)))
 
 
@@ -182,12 +182,12 @@ def _question_templates(values: list[Json], templates: Json, options: Json) -> l
 
 
 def number(text: str) -> Any:
-    """Gives the number that a text is, else the text."""
+    """The number that a text is, else the text."""
     return Decimal(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text
 
 
 def _popular(sets: list[Json], entities: dict[str, Json], options: Json) -> dict[str, list[str]]:
-    """Gives what values are called by property, the most frequent first.
+    """What values are called by property, the most frequent first.
 
     In the collection's own tuples names are counted, of equal ones that which came first leads; over all entities
     values are counted, of equal ones that with the lowest number leads.

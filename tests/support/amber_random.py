@@ -91,7 +91,7 @@ class World:
         return list(self.entities.get(value["qid"], {"aliases": []})["aliases"])
 
     def product_entities(self) -> list[Entity]:
-        """Gives the entities as the product has them."""
+        """The entities as the product has them."""
         return [
             Entity(
                 qid,
@@ -104,7 +104,7 @@ class World:
         ]
 
     def product_documents(self) -> dict[str, list[Document]]:
-        """Gives the pages as the product has them, by item."""
+        """The pages as the product has them, by item."""
         found: dict[str, list[Document]] = {}
         for page in self.pages:
             document = Document(PageRef(page["wikipedia_id"], page["wikipedia_title"]), " ".join(page["text"]))

@@ -8,15 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kbsource.files import LocalStorage
 from kbsource.kilt import kilt_texts
 from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.amber.records import ITEM, QUANTITY, Document, Entity, PageRef, Value
-from pipelines.jobs.amber import AmberSummary, make_amber
+from pipelines.jobs.amber import make_amber
 from pipelines.jobs.pageviews import make_pageviews
-from pipelines.options.amber import AmberJobOptions
-from pipelines.options.pageviews import PageviewsOptions
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import AmberJobOptions, PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
@@ -60,7 +59,7 @@ def write_world(
     ]
     titles = [TitleRow(page.page_id, page.title) for page in pages]
     write_release(folder / "kb", pages, titles=titles, rows_per_shard=len(pages) // 3 + 1, n_shards=3)
-    site = PAGES_RELEASE.read(str(folder / "kb" / "release"), LocalStorage()).site.dbname
+    site = PAGES_RELEASE.read(str(folder / "kb" / "release")).site.dbname
     page_of = {page.qid: page for page in pages}
     lines: list[dict[str, Any]] = [
         {
@@ -116,7 +115,7 @@ def _snak(property_id: str, value: Value) -> dict[str, Any]:
 
 
 def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[str, list[str]]]:
-    """Gives the entities of a random world, in the order of their numbers, and the texts of their pages."""
+    """The entities of a random world, in the order of their numbers, and the texts of their pages."""
     rng = random.Random(seed)
     words = ("the", "Kate Bush", "St. John", "!!!", "Ada-Lee", "O'Neil", "a guitar", "1,234", "Łódź")
     names = ["Kate Bush", "St. John", "O'Neil", "Ada-Lee", "Łódź", '"Q" \\ x', "The The"]
@@ -167,8 +166,10 @@ def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[
 
 def make_release(
     releases: Releases, output: Path, *, runner: str = "local", workers: int | None = None, **options: Any
-) -> AmberSummary:
+) -> MadeRelease:
     """Makes a release of AmbER sets."""
-    given = AmberJobOptions(str(releases.kb), str(releases.wikidata), str(releases.pageviews), str(output), **options)
+    given = AmberJobOptions(
+        str(releases.kb), str(releases.wikidata), str(releases.pageviews), output=str(output), **options
+    )
     flags = beam_flags(runner, workers=workers, beam_args=())
     return make_amber(given, flags=flags, progress=Progress(io.StringIO()))

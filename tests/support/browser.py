@@ -38,7 +38,7 @@ def open_browser() -> Iterator[Any]:
 
 
 def serious_faults(page: Any) -> list[str]:
-    """Gives the faults that axe-core calls serious or critical, each with where it is."""
+    """The faults that axe-core calls serious or critical, each with where it is."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     found = axe.Axe().run(page).response
     assert found["passes"], "axe-core checked nothing"
@@ -98,7 +98,7 @@ class Browser:
         dialog.dismiss()
 
     def serious_faults(self, path: str, **options: Any) -> list[str]:
-        """Gives what axe finds serious or critical in a view."""
+        """What axe finds serious or critical in a view."""
         with self.page(path, bypass_csp=True, **options) as page:
             return [f"{path}: {fault}" for fault in serious_faults(page)]
 
@@ -111,6 +111,6 @@ def browser_on(app: Starlette) -> Iterator[Browser]:
 
 
 def is_too_wide(page: Any) -> bool:
-    """Says whether a page scrolls sideways."""
+    """Whether a page scrolls sideways."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
     return wide

@@ -1,20 +1,35 @@
-"""Builds of the mini-wiki for end-to-end tests."""
+"""Jobs run for end-to-end tests, and builds of the mini-wiki."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
 from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
-from pipelines.options.build import BuildOptions
+from pipelines.options import BuildOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki
+
+R = TypeVar("R")
+
+
+def run_job(
+    job: Callable[..., R],
+    options: Any,
+    *,
+    runner: str = "local",
+    workers: int | None = None,
+    beam_args: Sequence[str] = (),
+) -> R:
+    """Runs a job, whose progress nobody sees."""
+    flags = beam_flags(runner, workers=workers, beam_args=beam_args)
+    return job(options, flags=flags, progress=Progress(io.StringIO()))
 
 
 def build_mini(
@@ -28,19 +43,17 @@ def build_mini(
 ) -> BuildSummary:
     """Builds the mini-wiki, with a ceiling that lets its broken pages pass unless told otherwise."""
     given = {"page_props": str(mini_wiki.PAGE_PROPS), "max_rejects": mini_wiki.MAX_REJECTS, **options}
-    flags = beam_flags(runner, workers=workers, beam_args=beam_args)
-    return build(
-        BuildOptions(dump=(str(dump),), output=str(output), **given), flags=flags, progress=Progress(io.StringIO())
-    )
+    built = BuildOptions(dump=(str(dump),), output=str(output), **given)
+    return run_job(build, built, runner=runner, workers=workers, beam_args=beam_args)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Gives every file below a folder by its path."""
+    """Every file below a folder by its path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def rows(release: Path, table: str) -> list[dict[str, Any]]:
-    """Gives the rows of a table."""
+    """The rows of a table."""
     return [row for path in sorted((release / table).iterdir()) for row in pq.read_table(path).to_pylist()]
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import LocalStorage
 from mapping.passages.corpus import read_passages
 from mapping.passages.cut import Passage
 from mapping.qampari.questions import COMPOSITION, SIMPLE
@@ -24,7 +23,7 @@ MANIFEST = "manifest.json"
 
 
 def proof_of(number: int, *, before: bool = False) -> ProofText:
-    """Gives the sentence of a page that proves an answer, or the one behind it with the first before it."""
+    """The sentence of a page that proves an answer, or the one behind it with the first before it."""
     one = PAGES[number]
     text = one.elements[1].text
     at = text.index(". ") + 2 if before else 0
@@ -33,13 +32,13 @@ def proof_of(number: int, *, before: bool = False) -> ProofText:
 
 
 def question_of(key: str, *, subset: str = SIMPLE, proofs: int = 1) -> Question:
-    """Gives a question that every page answers."""
+    """A question that every page answers."""
     answers = tuple(
         QuestionAnswer(name, (name, f"{name} #1"), f"{name} page", f"Q{number}", (proof_of(number),) * proofs)
         for number, name in enumerate(NAMES)
     )
     about = QuestionEntity("Aldo Vent", ("Aldo Vent",), None, "Q900")
-    return Question(subset, key, f"What is by Aldo Vent ({key})?", ("P50",), None, (about,), 5, 5, answers)
+    return Question(subset, key, f"What is by Aldo Vent ({key})?", None, ("P50",), None, (about,), answers, 5, 5)
 
 
 def write_pages(folder: Path) -> Path:
@@ -60,13 +59,13 @@ def write_questions(folder: Path, kb: Path) -> Path:
 
 
 def passages_of(corpus: Path) -> list[Passage]:
-    """Gives all passages of a corpus, in order."""
+    """All passages of a corpus, in order."""
     paths = sorted((corpus / "passages").iterdir())
-    return [one for path in paths for one in read_passages(str(path), LocalStorage())]
+    return [one for path in paths for one in read_passages(str(path))]
 
 
 def listed(passages: list[Passage]) -> list[dict[str, Any]]:
-    """Gives passages as a retriever lists them, the best first."""
+    """Passages as a retriever lists them, the best first."""
     return [
         {"id": one.passage_id, "title": one.title, "text": one.text, "score": 50.0 - rank}
         for rank, one in enumerate(passages)

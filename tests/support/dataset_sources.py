@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from mapping.records import Example
-from mapping.sources import SOURCES, usual_choices
-from mapping.sources.reading.base import Inputs, LeftOut, SourceOptions, Split, Tally
+from mapping.sources import all_sources
+from mapping.sources.raw_records import RawRecord
+from mapping.sources.source import EXCLUDED, REJECTED, Inputs, Skipped, Source, SourceOptions, Split, Tally
 
 DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
 
@@ -24,7 +24,7 @@ class Reading:
     examples: list[Example]
     rejected: list[BadRecord]
     tally: Tally
-    left_out: list[LeftOut]
+    left_out: list[Skipped]
 
     @property
     def reasons(self) -> list[tuple[str, str, str]]:
@@ -37,15 +37,15 @@ class _NotingTally(Tally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[Skipped] = []
 
-    def leave(self, left: LeftOut) -> None:
+    def leave(self, left: Skipped) -> None:
         super().leave(left)
         self.left_out.append(left)
 
 
 def is_balanced(tally: Tally) -> bool:
-    """Says whether records in = examples out + merged + excluded + rejected."""
+    """Whether records in = examples out + merged + excluded + rejected."""
     return tally.records == tally.examples + tally.merged + tally.excluded.total() + tally.rejected.total()
 
 
@@ -58,17 +58,32 @@ def read_source(
     options: SourceOptions | None = None,
     is_checked: bool = True,
 ) -> Reading:
-    """Checks the inputs of a source and reads them; asserts the law of its counts."""
+    """Checks the inputs of a source and reads them."""
     paths = [records] if isinstance(records, Path) else records
     inputs = Inputs(tuple(map(str, paths)), tuple(map(str, references)), tuple(map(str, labels)))
-    options = options or usual_choices(name)
-    tally = _NotingTally()
-    source, storage = SOURCES[name], LocalStorage()
+    options = options or all_sources()[name].options_type()
+    source = all_sources()[name](inputs, split, options, tally=_NotingTally())
     if is_checked:
-        source.check(inputs, split, storage=storage, options=options)
+        source.check()
+    return _read(source)
+
+
+def read_parsed(name: str, records: Iterable[Any], options: SourceOptions | None = None) -> Reading:
+    """Reads records that are in no file, as those of dev."""
+    raws = [RawRecord("f", line, 0, json.dumps(record).encode()) for line, record in enumerate(records, 1)]
+    kind = all_sources()[name]
+    source = kind(Inputs(("f",)), "dev", options or kind.options_type(), tally=_NotingTally())
+    source.raws = lambda path: raws  # type: ignore[attr-defined]
+    return _read(source)
+
+
+def _read(source: Source[Any]) -> Reading:
+    """Reads a source; asserts the law of its counts."""
+    tally = source.tally
+    assert isinstance(tally, _NotingTally)
     examples: list[Example] = []
     rejected: list[BadRecord] = []
-    for row in source.read(inputs, split, storage=storage, options=options, tally=tally):
+    for row in source.read():
         if isinstance(row, Example):
             examples.append(row)
         else:
@@ -80,6 +95,8 @@ def read_source(
     assert tally.rejected.total() == sum(bad.stage == "source" for bad in rejected)
     assert tally.lost_evidences.total() == sum(bad.stage == "evidence" for bad in rejected)
     assert tally.rejected_references.total() == sum(bad.stage == "reference" for bad in rejected)
+    assert set(tally.excluded) <= EXCLUDED.keys()
+    assert set(tally.rejected) <= REJECTED.keys()
     assert len({example.example_id for example in examples}) == len(examples)
     return Reading(examples, rejected, tally, tally.left_out)
 
@@ -92,5 +109,5 @@ def write_lines(path: Path, rows: Iterable[Any]) -> Path:
 
 
 def texts_of(example: Example) -> list[list[str | None]]:
-    """Gives the evidence texts of an example, by output."""
+    """The evidence texts of an example, by output."""
     return [[one.text for one in output.evidence] for output in example.outputs]

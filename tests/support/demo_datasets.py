@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from kbsource.files import LocalStorage
+from kbsource.files import Folder
 from kbsource.runtime.beat import Beat
 from mapping.write.kilt import file_name
-from pipelines.alignment.dataset_part import file_stem
-from pipelines.alignment.many_datasets import AllSummary, Planned
-from pipelines.commands.map import planned_alignments
-from pipelines.jobs.map_dataset import map_all
+from pipelines.alignment.writing import file_stem
+from pipelines.commands.map import read_config
+from pipelines.jobs.map_dataset import AllSummary, map_all
+from pipelines.options import Planned
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
@@ -56,7 +56,7 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
 
 def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[Planned]:
     """Gives what a configuration plans."""
-    return planned_alignments({"config": str(config), "kb": str(release), "output": str(output)})
+    return read_config(str(config), str(release), str(output))
 
 
 def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> AllSummary:
@@ -89,7 +89,7 @@ def main() -> None:
         release = Path(build_mini(Path(folder) / "release").output)
         output = Path(folder) / "aligned"
         map_demo(release, output)
-        LocalStorage().delete_tree(str(GOLDEN))
+        Folder.of(str(GOLDEN)).delete()
         for name, path in record_files(output, planned_demo(release, output)).items():
             (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, GOLDEN / name)

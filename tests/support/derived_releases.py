@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import LocalStorage
 from kbsource.records import Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
@@ -18,9 +17,9 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.writer import write_lines, write_rows
 from mapping.amber.kind import AMBER_SETS
-from mapping.amber.schema import TABLES as AMBER_TABLES
+from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.inspector.opened import Opened, open_releases
-from mapping.outcomes import MISSED
+from mapping.records import MISSED
 from mapping.schema import TABLES
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, write_report
 from tests.support.releases import TitleRow, write_release
@@ -87,8 +86,8 @@ def write_alignment(
 
     With ``is_verified`` every span is judged alike.
     """
-    output, storage, source = str(folder), LocalStorage(), iter(records)
-    with ReleaseFolder(output, storage, kind=ALIGNMENT):
+    output, source = str(folder), iter(records)
+    with ReleaseFolder(output, kind=ALIGNMENT):
         pass
     files: list[FileEntry] = []
     counted: Counter[tuple[str, str]] = Counter()
@@ -117,13 +116,12 @@ def write_alignment(
                 table,
                 ALIGNMENT.schemas(table)[-1 if is_verified else 0],
                 output=output,
-                storage=storage,
                 file=shard_path(table, number, n_chunks),
             )
             for table, own_rows in rows.items()
         ]
-    files.append(write_rows([], "rejected", TABLES["rejected"], output=output, storage=storage))
-    files.append(write_lines(lines, f"{dataset}-{split}-kilt.jsonl", output=output, storage=storage, n_rows=len(lines)))
+    files.append(write_rows([], "rejected", TABLES["rejected"], output=output))
+    files.append(write_lines(lines, f"{dataset}-{split}-kilt.jsonl", output=output, n_rows=len(lines)))
     by_reason = {
         outcome: {reason: n for (of, reason), n in counted.items() if of == outcome}
         for outcome in ("dropped", "excluded", "rejected")
@@ -147,8 +145,8 @@ def write_alignment(
             "scores": {"0.75": evidences["near"], "1.00": evidences["exact"]},
         },
     }
-    files.append(write_report(facts, output=output, storage=storage))
-    commit(ALIGNMENT, ALIGNMENT.listing(files, facts), output, storage)
+    files.append(write_report(facts, output=output))
+    commit(ALIGNMENT, ALIGNMENT.listing(files, facts), output)
     return folder
 
 
@@ -186,19 +184,19 @@ def _line(record: Record) -> bytes:
 
 def write_alignments(folder: Path, parts: Iterable[tuple[str, Path]]) -> Path:
     """Makes a folder that holds finished alignments, by their path in it, a release."""
-    output, storage = str(folder), LocalStorage()
-    inner = [{"folder": name, "manifest_sha256": ALIGNMENT.read(str(path), storage).sha256} for name, path in parts]
+    output = str(folder)
+    inner = [{"folder": name, "manifest_sha256": ALIGNMENT.read(str(path)).sha256} for name, path in parts]
     files = [
-        write_report({}, output=output, storage=storage),
-        write_lines([b"none\n"], "report.txt", output=output, storage=storage),
+        write_report({}, output=output),
+        write_lines([b"none\n"], "report.txt", output=output),
     ]
     manifest = ALIGNMENTS.listing(files, {"alignments": inner})
-    commit(ALIGNMENTS, manifest, output, storage, kept=[part["folder"] for part in inner])
+    commit(ALIGNMENTS, manifest, output, kept=[part["folder"] for part in inner])
     return folder
 
 
 def amber_entity(qid: str, popularity: float, page: Page, *, is_head: bool) -> dict[str, Any]:
-    """Gives an entity of a set, called like its page."""
+    """An entity of a set, called like its page."""
     pages = [{"wikipedia_id": str(page.page_id), "title": page.title}]
     names = [page.title, f"The {qid}"]
     return {
@@ -213,8 +211,8 @@ def amber_entity(qid: str, popularity: float, page: Page, *, is_head: bool) -> d
 
 def write_amber(folder: Path, names: Sequence[str], pages: Sequence[Page], *, made_from: PagesManifest | None) -> Path:
     """Writes a set of a head and a tail for each name, each told apart by its page, and a name that is none."""
-    output, storage, kind = str(folder), LocalStorage(), AMBER_SETS
-    with ReleaseFolder(output, storage, kind=kind):
+    output, kind = str(folder), AMBER_SETS
+    with ReleaseFolder(output, kind=kind):
         pass
     entities = [
         amber_entity("Q1", 4.0, pages[0], is_head=True),
@@ -226,10 +224,10 @@ def write_amber(folder: Path, names: Sequence[str], pages: Sequence[Page], *, ma
         "set_queries": [row for name in names for row in _queries(name, pages)],
         "names": [*(("human", name, "set", 2, 2) for name in names), ("human", "Nobody", "small_gap", 3, 2)],
     }
-    files = [write_rows(own, table, AMBER_TABLES[table], output=output, storage=storage) for table, own in rows.items()]
-    files.append(write_report({}, output=output, storage=storage))
+    files = [write_rows(own, table, AMBER_TABLES[table], output=output) for table, own in rows.items()]
+    files.append(write_report({}, output=output))
     facts = {"release": None if made_from is None else made_from.facts()}
-    commit(kind, kind.listing(files, facts), output, storage)
+    commit(kind, kind.listing(files, facts), output)
     return folder
 
 
@@ -264,4 +262,4 @@ def _queries(name: str, pages: Sequence[Page]) -> Iterator[tuple[Any, ...]]:
 
 def opened(*folders: Path) -> tuple[Opened, ...]:
     """Opens local releases."""
-    return open_releases([(str(folder), LocalStorage()) for folder in folders])
+    return open_releases([str(folder) for folder in folders])

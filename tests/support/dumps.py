@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import bz2
-import fnmatch
 import io
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
+
+from kbsource.files import Files, Folder
 
 NAMESPACES = {-2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 4: "Wikipedia", 10: "Template", 14: "Category"}
 
@@ -16,50 +19,34 @@ BLOCK_MAGIC = f"{0x314159265359:048b}"
 END_MAGIC = f"{0x177245385090:048b}"
 
 
-class MemoryStorage:
-    """Files in memory, behind the protocol of ``kbsource.files.Storage``.
+def stored(files: Mapping[str, bytes]) -> None:
+    """Has these files, and no others, in the working folder."""
+    for path in Path().iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    for name, content in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content)
 
-    With ``read_bytes`` no read gives more than that, so that content comes in small pieces.
-    """
 
-    def __init__(self, files: dict[str, bytes] | None = None, *, read_bytes: int | None = None) -> None:
-        self.files = dict(files or {})
-        self._read_bytes = read_bytes
+def in_pieces(read_bytes: int | None) -> Files:
+    """Gives files of which no read gives more than so many bytes."""
 
-    def open_read(self, path: str) -> BinaryIO:
-        most = self._read_bytes
+    class Reader(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            most = read_bytes
+            return super().read(size if most is None or size is None or 0 <= size < most else most)
 
-        class Reader(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                return super().read(size if most is None or size is None or 0 <= size < most else most)
+    class Pieces(Folder):
+        def open(self, name: str = "") -> BinaryIO:
+            return Reader(self.read(name))
 
-        return Reader(self.files[path])
+        def read(self, name: str = "") -> bytes:
+            return Path(self.url, name).read_bytes()
 
-    def open_write(self, path: str) -> BinaryIO:
-        storage = self
-
-        class Writer(io.BytesIO):
-            def close(self) -> None:
-                storage.files[path] = self.getvalue()
-                super().close()
-
-        return Writer()
-
-    def size(self, path: str) -> int:
-        return len(self.files[path])
-
-    def exists(self, path: str) -> bool:
-        return path in self.files
-
-    def glob(self, pattern: str) -> list[str]:
-        return sorted(fnmatch.filter(self.files, pattern))
-
-    def rename(self, source: str, target: str) -> None:
-        self.files[target] = self.files.pop(source)
-
-    def delete_tree(self, path: str) -> None:
-        for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
-            del self.files[name]
+    return Pieces
 
 
 def revision_xml(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import orjson
 
 from kbsource.wikidata.entity import EntityReader
-from pipelines.jobs.wikidata import WikidataSummary, make_wikidata
-from pipelines.options.wikidata import WikidataOptions
-from pipelines.progress import Progress
-from pipelines.runners.presets import beam_flags
+from kbsource.wikidata.kind import WikidataManifest
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.jobs.wikidata import make_wikidata
+from pipelines.options import WikidataOptions
+from tests.support.builds import run_job
 
 
 def reader(**options: Any) -> EntityReader:
@@ -59,10 +59,7 @@ def array(lines: Iterable[Any]) -> bytes:
 
 def make(
     *dumps: Path, output: Path, runner: str = "local", workers: int | None = None, **options: Any
-) -> WikidataSummary:
+) -> MadeRelease[WikidataManifest]:
     """Makes a release."""
-    return make_wikidata(
-        WikidataOptions(dump=tuple(map(str, dumps)), output=str(output), **options),
-        flags=beam_flags(runner, workers=workers, beam_args=()),
-        progress=Progress(io.StringIO()),
-    )
+    given = WikidataOptions(dump=tuple(map(str, dumps)), output=str(output), **options)
+    return run_job(make_wikidata, given, runner=runner, workers=workers)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, InfoboxField, Loss, Page, Table, TemplateUse
 
@@ -54,7 +55,7 @@ def hostile_page(
     infoboxes: tuple[Infobox, ...] = (),
     kind: str = "paragraph",
 ) -> Page:
-    """Gives a page whose every text is ``title`` or one of ``texts``; its first paragraph is a link."""
+    """A page whose every text is ``title`` or one of ``texts``; its first paragraph is a link."""
     level = int(kind == "list_item")
     elements = [
         Element("title", 1, None, "", (), title),
@@ -89,7 +90,7 @@ def hostile_page(
 
 
 def hostile_pages() -> Iterator[Page]:
-    """Gives 30 pages: one for each of ``TITLES``, and those that are far too large."""
+    """30 pages: one for each of ``TITLES``, and those that are far too large."""
     for number, title in enumerate(TITLES):
         yield hostile_page(number, title, (_SCRIPT, _IMAGE, "javascript:alert(1)", title * 3))
     plain, linked = Cell("cell", False, 1, 1, ()), Cell("link", True, 1, 1, (CellLink(0, 4, "T", None, TARGET_ID),))
@@ -106,7 +107,7 @@ def hostile_pages() -> Iterator[Page]:
     yield hostile_page(at + 4, "A word without an end", ("x" * 100_000,))
     deep = hostile_page(at + 5, "Lists in lists", ("item",) * 127, kind="list_item")
     items = tuple(
-        element._replace(level=number % 127 + 1) if element.kind == "list_item" else element
+        replace(element, level=number % 127 + 1) if element.kind == "list_item" else element
         for number, element in enumerate(deep.elements)
     )
     yield replace(deep, elements=items)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from kbsource.files import LocalStorage
 from kbsource.records import Anchor, Element, Page
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened, close_releases, open_releases
@@ -22,7 +22,7 @@ REDIRECT_ID, REDIRECT = 5_000, "The old name"
 
 
 def inspected_pages() -> Iterator[Page]:
-    """Gives made-up pages; the first one has nested lists and a dead link."""
+    """Made-up pages; the first one has nested lists and a dead link."""
     first, *others = synthetic_pages(N_PAGES, n_paragraphs=6)
     at = len(first.elements)
     lists = [
@@ -47,7 +47,7 @@ def write_inspected(folder: Path, pages: Iterable[Page]) -> str:
 @contextmanager
 def opened_release(path: str) -> Iterator[Opened]:
     """Opens a release, and makes its side indexes."""
-    releases = open_releases([(path, LocalStorage())])
+    releases = open_releases([path])
     try:
         for index in (releases[0].finder.titles, releases[0].finder.backlinks):
             index.wait()
@@ -57,5 +57,12 @@ def opened_release(path: str) -> Iterator[Opened]:
 
 
 def client_of(*releases: Opened, host: str = "127.0.0.1") -> TestClient:
-    """Gives a client that asks as a browser on this machine does."""
+    """A client that asks as a browser on this machine does."""
     return TestClient(make_app(releases), base_url=f"http://{host}", follow_redirects=False)
+
+
+def listed(client: TestClient, url: str) -> str:
+    """The numbers of the rows that a list shows, one behind the other."""
+    answer = client.get(url)
+    assert answer.status_code == 200, answer.text
+    return "".join(re.findall(r'<a class="row" href="[^"]*/tables/\w+/(\d+)', answer.text))

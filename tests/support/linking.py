@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import LocalStorage, sha256_of
+from kbsource.files import Folder
 from kbsource.records import Page
-from mapping.entity_linking.sampling import N_BUCKETS
-from pipelines.jobs.entity_linking import EntityLinkingSummary, make_entity_linking
-from pipelines.options.entity_linking import EntityLinkingOptions
+from mapping.entity_linking.links import N_BUCKETS
+from pipelines.jobs.entity_linking import make_entity_linking
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import EntityLinkingOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.verified import manifest_bytes
@@ -29,10 +30,10 @@ def make_linking(
     workers: int | None = None,
     beam_args: Sequence[str] = (),
     **options: Any,
-) -> EntityLinkingSummary:
+) -> MadeRelease:
     """Makes entity-linking data of a release."""
     flags = beam_flags(runner, workers=workers, beam_args=beam_args)
-    given = EntityLinkingOptions(str(kb), str(output), **options)
+    given = EntityLinkingOptions(str(kb), output=str(output), **options)
     return make_entity_linking(given, flags=flags, progress=Progress(io.StringIO()))
 
 
@@ -42,14 +43,14 @@ def seal(folder: Path, **changed: Any) -> None:
     del values["manifest_sha256"]
     for entry in values["files"]:
         path = folder / entry["file"]
-        entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
+        entry["bytes"], entry["sha256"] = path.stat().st_size, Folder.of(str(path)).sha256()
         if path.suffix == ".jsonl":
             entry["rows"] = path.read_bytes().count(b"\n")
     (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))
 
 
 def plain_links(pages: Sequence[Page]) -> list[tuple[Page, Any, str, str, str]]:
-    """Gives every link that is taken with its page, contexts of 128 tokens and mention, in order."""
+    """Every link that is taken with its page, contexts of 128 tokens and mention, in order."""
     known = {page.page_id: page for page in pages}
     links = []
     for page in pages:
@@ -87,7 +88,7 @@ def plain_sample(pages: Sequence[Page], *, train: int, dev: int) -> dict[str, li
 
 
 def plain_aliases(pages: Sequence[Page]) -> list[tuple[str, int, str, int]]:
-    """Gives mention, page, title and count of the alias table."""
+    """Mention, page, title and count of the alias table."""
     links = plain_links(pages)
     counts = Counter((mention, anchor.target_page_id, anchor.target_title) for _, anchor, _, mention, _ in links)
     rows = [(*key, n_links) for key, n_links in counts.items()]
@@ -95,7 +96,7 @@ def plain_aliases(pages: Sequence[Page]) -> list[tuple[str, int, str, int]]:
 
 
 def plain_link_probabilities(pages: Sequence[Page]) -> dict[str, float]:
-    """Gives the link probability of every mention."""
+    """The link probability of every mention."""
     by_page: defaultdict[int, list[str]] = defaultdict(list)
     for page, _, _, mention, _ in plain_links(pages):
         by_page[page.page_id].append(mention)

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from kbsource.errors import SetupError
 from kbsource.pages.articles import PageParser, ParsedPage
 from kbsource.records import RawPage
@@ -35,7 +37,7 @@ class MoodyParser(PageParser):
         page = super().parse(raw)
         if raw.title != TOO_DEEP:
             return page
-        deep = page.text.elements[-1]._replace(kind="list_item", level=300)
+        deep = structs.replace(page.text.elements[-1], kind="list_item", level=300)
         return replace(page, text=replace(page.text, elements=(*page.text.elements, deep)))
 
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from kbsource.runtime.chunks import ChunkFunction
 from mapping.records import Alignment
 from mapping.search.page_search import PageSearch
-from mapping.search.resolve import Resolved
 from pipelines.alignment import search
-from pipelines.alignment.release_pages import MakeSearch
+from pipelines.alignment.search import MakeSearch
 from tests.support.guarded_work import misbehave
 
 HANGS = "the evidence that nobody finds"
@@ -18,10 +17,10 @@ HANGS = "the evidence that nobody finds"
 class MoodySearch(PageSearch):
     """Never comes back from ``HANGS``."""
 
-    def locate(self, found: Resolved, text: str | None) -> Alignment:
-        if text == HANGS:
+    def locate(self, wanted: Alignment) -> Alignment:
+        if wanted.evidence_text == HANGS:
             misbehave("hang in C")
-        return super().locate(found, text)
+        return super().locate(wanted)
 
 
 @dataclass(frozen=True)

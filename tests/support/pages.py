@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hypothesis import strategies as st
 
-from kbsource.files import Storage
+from kbsource.columns import schema_of
 from kbsource.records import (
     Anchor,
     Cell,
@@ -21,7 +21,7 @@ from kbsource.records import (
     TemplateUse,
 )
 from kbsource.release.manifest import FileEntry
-from kbsource.release.pages.row_groups import PageGroups
+from kbsource.release.pages.writing import PageGroups
 from kbsource.release.writer import TableFile
 
 WORDS = [  # some of more than one byte a letter
@@ -230,10 +230,10 @@ def pages(draw: st.DrawFn) -> Page:
     )
 
 
-def write_pages(pages: Iterable[Page], output: str, file: str, storage: Storage) -> FileEntry:
+def write_pages(pages: Iterable[Page], output: str, file: str) -> FileEntry:
     """Writes pages as one file of a release, as a build does."""
     groups = PageGroups()
-    with TableFile(output, file, "pages", storage) as target:
+    with TableFile(output, file, "pages", schema=schema_of(Page)) as target:
         for page in pages:
             PageGroups.check(page)
             if (full := groups.add(page)) is not None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kbsource.records import Element, Page
 from mapping.passages.cut import CutOptions
-from pipelines.jobs.passages import PassagesSummary, make_passages
-from pipelines.options.passages import PassagesOptions
+from pipelines.jobs.passages import make_passages
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import PassagesOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.pages import synthetic_pages
@@ -21,7 +23,7 @@ _BLANK = next(iter(synthetic_pages(1)))
 
 
 def page(page_id: int, title: str, *texts: str, kinds: Sequence[str] = ()) -> Page:
-    """Gives a page with those texts behind its title, paragraphs unless ``kinds`` says otherwise."""
+    """A page with those texts behind its title, paragraphs unless ``kinds`` says otherwise."""
     given = [*kinds, *["paragraph"] * (len(texts) - len(kinds))]
     elements = [Element("title", 1, None, "", (), title)]
     for kind, text in zip(given, texts, strict=True):
@@ -48,10 +50,10 @@ def cut_release(
     runner: str = "local",
     workers: int | None = None,
     beam_args: Sequence[str] = (),
-) -> PassagesSummary:
+) -> MadeRelease:
     """Makes a corpus of the passages of a release."""
     return make_passages(
-        PassagesOptions(str(kb), str(output), cut or CutOptions(), formats),
+        PassagesOptions(str(kb), output=str(output), cut=cut or CutOptions(), formats=formats),
         flags=beam_flags(runner, workers=workers, beam_args=beam_args),
         progress=Progress(io.StringIO()),
     )

@@ -22,11 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from kbsource.files import LocalStorage
 from kbsource.release.reader import row_groups
 from mapping.kinds import KINDS
-from mapping.publish.configs import configs_of
-from mapping.publish.lines_parquet import records
+from mapping.publish.configs import configs_of, records
 from mapping.publish.subject import Subject, read_parts
 
 datasets.disable_progress_bars()
@@ -34,7 +32,7 @@ Rows = list[dict[str, Any]]
 
 
 def plain(value: Any) -> Any:
-    """Gives a value in one form, whatever tool gave it."""
+    """A value in one form, whatever tool gave it."""
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
@@ -51,20 +49,20 @@ def plain(value: Any) -> Any:
 
 
 def card_metadata(folder: Path) -> dict[str, Any]:
-    """Gives the metadata of a dataset card."""
+    """The metadata of a dataset card."""
     head = (folder / "README.md").read_text("utf-8").split("---\n")[1]
     values: dict[str, Any] = yaml.safe_load(head)
     return values
 
 
 def tables(folder: Path) -> Iterator[Path]:
-    """Gives the folder of every table."""
+    """The folder of every table."""
     yield from sorted({path.parent for path in folder.rglob("*.parquet") if path.relative_to(folder).parts[0] != "hub"})
 
 
 def own_rows(files: Iterable[Path]) -> Rows:
-    """Gives the rows of files as kbsource reads them."""
-    groups = (group for path in sorted(files) for group in row_groups(str(path), LocalStorage()))
+    """The rows of files as kbsource reads them."""
+    groups = (group for path in sorted(files) for group in row_groups(str(path)))
     return [plain(row) for group in groups for row in group.to_pylist()]
 
 
@@ -85,7 +83,7 @@ def rows_of_pandas(table: Path) -> Rows:
 
 
 def rows_of_datasets(folder: Path, config: str, cache: Path) -> dict[str, Rows]:
-    """Gives the rows of every split; streamed where there is none, which ``datasets`` loads in no other way."""
+    """The rows of every split; streamed where there is none, which ``datasets`` loads in no other way."""
     (config_of,) = (one for one in card_metadata(folder)["configs"] if one["config_name"] == config)
     paths = [one["path"] if isinstance(one["path"], str) else one["path"][0] for one in config_of["data_files"]]
     has_rows = all(own_rows(folder.glob(path)) for path in paths)
@@ -94,14 +92,14 @@ def rows_of_datasets(folder: Path, config: str, cache: Path) -> dict[str, Rows]:
 
 
 def rows_of_croissant(folder: Path) -> dict[str, Rows]:
-    """Gives the records of every record set of a valid ``croissant.json``."""
+    """The records of every record set of a valid ``croissant.json``."""
     dataset = mlcroissant.Dataset(str(folder / "croissant.json"))
     assert not dataset.metadata.ctx.issues.errors
     return {one.id: [plain(row) for row in dataset.records(one.id)] for one in dataset.metadata.record_sets}
 
 
 def as_croissant_says(rows: Rows, record_set: str, described: Mapping[str, Any]) -> Rows:
-    """Gives rows as a record set is described: without what is nested deeper."""
+    """Rows as a record set is described: without what is nested deeper."""
 
     def named(value: Any, field: Mapping[str, Any]) -> Any:
         parts = {one["@id"].rpartition("/")[2]: one["@id"] for one in field.get("subField", ())}
@@ -131,8 +129,8 @@ def check_published(folder: Path, cache: Path) -> None:
     for table in tables(folder):
         rows = own_rows(table.iterdir())
         assert rows_of_duckdb(table) == rows_of_polars(table) == rows_of_pandas(table) == rows, table
-    subject = Subject(parts=read_parts(str(folder), KINDS, LocalStorage()))
-    lines = {one.name: one for one in configs_of(subject, str(folder), LocalStorage()) if one.table is None}
+    subject = Subject(parts=read_parts(str(folder), KINDS))
+    lines = {one.name: one for one in configs_of(subject, str(folder)) if one.table is None}
     for config in card_metadata(folder).get("configs", ()):
         name = config["config_name"]
         loaded = rows_of_datasets(folder, name, cache)
@@ -146,11 +144,11 @@ def check_published(folder: Path, cache: Path) -> None:
                 files_of_lines = [str(folder / entry.file) for entry in lines[name].splits[part["split"]]]
                 schema = pq.read_schema(paths[0])
                 found_rows = [{field.name: without_json(row[field.name], field) for field in schema} for row in rows]
-                assert without_nulls(found_rows) == without_nulls([*records(files_of_lines, LocalStorage())]), name
+                assert without_nulls(found_rows) == without_nulls([*records(files_of_lines)]), name
 
 
 def without_json(value: Any, field: pa.Field) -> Any:
-    """Gives what JSON text in a value says."""
+    """What JSON text in a value says."""
     if value is None:
         return None
     if (field.metadata or {}).get(b"description") == b"JSON text":
@@ -165,7 +163,7 @@ def without_json(value: Any, field: pa.Field) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """Gives a value without nulls, which ``datasets`` has where a record of a file lacks a field."""
+    """A value without nulls, which ``datasets`` has where a record of a file lacks a field."""
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import LocalStorage
+from msgspec import convert
+from msgspec.structs import replace
+
 from kbsource.records import Page
 from kbsource.release.output import ReleaseFolder, commit
 from mapping.qampari.kind import QAMPARI_RELEASE
-from mapping.qampari.question_rows import DrawnQuestion, QueryRow
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
-from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.release_files import write_release_files
-from mapping.qampari.released import Form, qid_of
-from mapping.sources.reading.base import Split
+from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.release import Form, qid_of, write_release_files
 from tests.support.pages import synthetic_pages
 
 HOST = "en.wikipedia.org"
@@ -25,7 +24,7 @@ _N_PROOFS = {SIMPLE: 1, COMPOSITION: 2, INTERSECTION: 2}
 
 
 def proof(page: Page, number: int = 0, *, length: int = 40) -> ProofText:
-    """Gives the beginning of the paragraph with that number as a proof."""
+    """The beginning of the paragraph with that number as a proof."""
     places = [place for place, one in enumerate(page.elements) if one.kind == "paragraph"]
     element = places[number % len(places)]
     text = page.elements[element].text[:length]
@@ -33,7 +32,7 @@ def proof(page: Page, number: int = 0, *, length: int = 40) -> ProofText:
 
 
 def answer(name: str, number: int, *, n_proofs: int = 1, titled: bool = True) -> QuestionAnswer:
-    """Gives an answer called by the name, with proofs on the pages from that number on."""
+    """An answer called by the name, with proofs on the pages from that number on."""
     proofs = tuple(proof(PAGES[(number + place) % len(PAGES)], number) for place in range(n_proofs))
     title = PAGES[number % len(PAGES)].title if titled else None
     return QuestionAnswer(name, (name, f"{name} the Great"), title, f"Q{number + 1}", proofs)
@@ -47,51 +46,59 @@ def question(
     property_ids: tuple[str, ...] = ("P50",),
     entity: str = "Lake Miravel",
 ) -> Question:
-    """Gives a question with answers of those names, every third one without a page."""
+    """A question with answers of those names, every third one without a page."""
     given = list(names)
     answers = tuple(
         answer(name, place, n_proofs=_N_PROOFS.get(subset, 1), titled=place % 3 != 2)
         for place, name in enumerate(given)
     )
     about = QuestionEntity(entity, (entity, f"The {entity}"), entity, "Q900")
-    return Question(
-        subset, key, f"What is by {entity} ({key})?", property_ids, None, (about,), len(given) + 1, len(given), answers
-    )
+    text, counts = f"What is by {entity} ({key})?", (len(given) + 1, len(given))
+    return Question(subset, key, text, None, property_ids, None, (about,), answers, *counts)
 
 
-def drawn(one: Question, n: int, split: Split) -> DrawnQuestion:
-    """Gives a question that was drawn for a split as its number n."""
-    return DrawnQuestion(one, "train" if split == "train" else "test", split, qid_of(n, one.subset, split))
+def drawn(one: Question, n: int, split: str) -> Question:
+    """A question drawn for a split as its number n."""
+    return replace(one, side="train" if split == "train" else "test", split=split, qid=qid_of(n, one.subset, split))
 
 
-def undrawn(one: Question) -> DrawnQuestion:
-    """Gives a question of the test side that was not drawn."""
-    return DrawnQuestion(one, "test", None, None)
+def undrawn(one: Question) -> Question:
+    """A question of the test side that was not drawn."""
+    return replace(one, side="test", split=None, qid=None)
 
 
-def queries_of(questions: Iterable[DrawnQuestion]) -> list[QueryRow]:
-    """Gives the rows of the queries of questions, and one that came to nothing."""
+def made_alone(one: Question) -> Question:
+    """A question without what became of it."""
+    return replace(one, side=None, split=None, qid=None)
+
+
+def undrawn_row(row: dict[str, Any]) -> Question:
+    """The question of a row of the table, without what became of it."""
+    return made_alone(convert(row, Question))
+
+
+def queries_of(questions: Iterable[Question]) -> list[QueryRow]:
+    """The rows of the queries of questions, and one that came to nothing."""
     rows = [
         QueryRow(one.subset, one.key, one.property_ids, ("Q900",), None, 9, 9, 8, len(one.answers), "kept")
-        for one, *_ in questions
+        for one in questions
     ]
     return [*rows, QueryRow(SIMPLE, "P1__Q1", ("P1",), ("Q1",), None, 3, None, None, None, "too_few_answers")]
 
 
 def write_qampari(
-    folder: Path, questions: Iterable[DrawnQuestion], *, form: Form = FORM, facts: dict[str, Any] | None = None
+    folder: Path, questions: Iterable[Question], *, form: Form = FORM, facts: dict[str, Any] | None = None
 ) -> Path:
     """Writes a finished release and gives its folder."""
-    given, storage, output = list(questions), LocalStorage(), str(folder)
-    with ReleaseFolder(output, storage, kind=QAMPARI_RELEASE):
+    given, output = list(questions), str(folder)
+    with ReleaseFolder(output, kind=QAMPARI_RELEASE):
         pass
     files = write_release_files(
         given,
         queries_of(given),
         form=form,
         output=output,
-        storage=storage,
     )
     manifest = QAMPARI_RELEASE.listing(files, {"form": form._asdict(), **(facts or {})})
-    commit(QAMPARI_RELEASE, manifest, output, storage)
+    commit(QAMPARI_RELEASE, manifest, output)
     return folder

@@ -9,26 +9,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kbsource.wikidata.reader import WikidataTables
-from mapping.qampari.facts import classes, joins
-from mapping.qampari.facts import statements as facts
-from mapping.qampari.facts.classes import ClassTypes, Numbers
-from mapping.qampari.facts.item_sets import ItemSet
-from mapping.qampari.facts.joins import ANSWERS, BASES, PAIRS, PairAnswers, SimpleAnswers, ValueAnswers
-from mapping.qampari.facts.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
-from mapping.qampari.questions import FAMILY_BITS
-from mapping.qampari.relations import Relations
+from kbsource.wikidata.kind import WikidataTables
+from mapping.qampari import classes, statements
+from mapping.qampari import statements as facts
+from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
+from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
+from mapping.qampari.questions import FAMILY_BITS, Relations
+from mapping.qampari.statements import ANSWERS, BASES, PAIRS, PairAnswers, SimpleAnswers, ValueAnswers
 
 
 def whole(tables: WikidataTables, table: str, columns: Sequence[str]) -> pa.RecordBatch:
-    """Gives a table of a release as one batch."""
+    """A table of a release as one batch."""
     return pa.concat_batches(list(tables.batches(table, columns)))
 
 
 def find_classes(
     tables: WikidataTables, labels: Sequence[str], *, given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Gives the class that each label means."""
+    """The class that each label means."""
     named: defaultdict[str, set[str]] = defaultdict(set)
     for one, label in classes.labelled_items(whole(tables, "items", ("item_id", "labels")), labels):
         named[label].add(one)
@@ -38,20 +36,20 @@ def find_classes(
 
 
 def class_types(tables: WikidataTables, chosen: Mapping[str, str]) -> ClassTypes:
-    """Gives the types of all classes."""
+    """The types of all classes."""
     closure = tables.batches("classes", ("class_id", "superclass_id"))
     return classes.class_types([classes.pairs_of_classes(batch, chosen) for batch in closure], chosen)
 
 
 def simple_facts(tables: WikidataTables, property_ids: Collection[str], types: ClassTypes) -> list[pa.RecordBatch]:
-    """Gives the facts of some properties."""
+    """The facts of some properties."""
     return [facts.simple_facts(whole(tables, "statements", facts.STATEMENT_COLUMNS), property_ids, types)]
 
 
 def values_of(
     tables: WikidataTables, subjects: Numbers, property_ids: Collection[str], **options: Any
 ) -> list[pa.RecordBatch]:
-    """Gives the values that some subjects have."""
+    """The values that some subjects have."""
     items = ItemSet()
     items.add(subjects)
     return [facts.values_of(whole(tables, "statements", facts.STATEMENT_COLUMNS), items, property_ids, **options)]
@@ -60,13 +58,13 @@ def values_of(
 def simple_answers(
     given: Iterable[pa.RecordBatch], relations: Relations, types: ClassTypes, **options: Any
 ) -> list[SimpleAnswers]:
-    """Gives the simple queries that have enough answers, of facts in any order."""
+    """The simple queries that have enough answers, of facts in any order."""
     rows = _sorted(pa.Table.from_batches(given, facts.FACTS), "value", "property", "subject")
-    return list(joins.simple_answers([rows], relations, types, **options))
+    return list(statements.simple_answers([rows], relations, types, **options))
 
 
 def intersections(queries: Iterable[tuple[int, int, Numbers]], **options: Any) -> Iterator[PairAnswers]:
-    """Gives the pairs of queries that share enough answers.
+    """The pairs of queries that share enough answers.
 
     Args:
         queries: number, family and answers of each; the family is no more than the number, and grows with it.
@@ -78,8 +76,8 @@ def intersections(queries: Iterable[tuple[int, int, Numbers]], **options: Any) -
         for subject in subjects.tolist()
     ]
     answers = _sorted(_table(rows, ANSWERS), "subject", "query")
-    pairs = pa.Table.from_batches(joins.pairs_of_queries([answers], FAMILY_BITS), PAIRS)
-    for one in joins.intersections([_sorted(pairs, "first", "second", "subject")], **options):
+    pairs = pa.Table.from_batches(statements.pairs_of_queries([answers], FAMILY_BITS), PAIRS)
+    for one in statements.intersections([_sorted(pairs, "first", "second", "subject")], **options):
         yield one._replace(first=_number(one.first), second=_number(one.second))
 
 
@@ -90,7 +88,7 @@ def _number(query: int) -> int:
 def compositions(
     queries: Iterable[tuple[int, str, Numbers]], values: Iterable[pa.RecordBatch], **options: Any
 ) -> list[ValueAnswers]:
-    """Gives the queries and properties under which the answers have enough distinct values.
+    """The queries and properties under which the answers have enough distinct values.
 
     Args:
         queries: number, property and answers of each.
@@ -98,12 +96,12 @@ def compositions(
         options: of the kernel.
     """
     rows = [(number, int(name[1:]), subject) for number, name, subjects in queries for subject in subjects.tolist()]
-    paired = joins.values_of_queries(_table(rows, BASES), pa.Table.from_batches(values, facts.VALUES))
-    return list(joins.compositions([_sorted(paired, "query", "property", "subject")], **options))
+    paired = statements.values_of_queries(_table(rows, BASES), pa.Table.from_batches(values, facts.VALUES))
+    return list(statements.compositions([_sorted(paired, "query", "property", "subject")], **options))
 
 
 def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> ItemNames:
-    """Gives what items are called."""
+    """What items are called."""
     needed = ItemSet()
     needed.add(items)
     terms = [item_terms(batch, needed) for batch in tables.batches("items", TERM_COLUMNS)]

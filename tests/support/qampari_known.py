@@ -12,15 +12,9 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Page
 from mapping.entail.signal import Pair
-from mapping.qampari.facts.evidence import (
-    Candidate,
-    Sought,
-    number_names,
-    text_names,
-    year_names,
-)
+from mapping.qampari.evidence import Candidate, Sought, number_names, text_names, year_names
+from mapping.qampari.questions import Relations
 from mapping.qampari.records import ProofText, QuestionEntity
-from mapping.qampari.relations import Relations
 from tests.support.builds import open_release, rows
 from tests.support.qampari_proofs import fact_candidates
 
@@ -124,7 +118,7 @@ class Known:
         return found
 
     def values(self, subject: str, property_id: str) -> list[str]:
-        """Gives what a subject has under a property: items, texts, the first time, the first amount."""
+        """What a subject has under a property: items, texts, the first time, the first amount."""
         found: list[str] = []
         for row in self._by_subject.get(subject, []):
             if row["property_id"] != property_id:
@@ -158,7 +152,7 @@ class Known:
         return Thing(number_names(value) if kind == "quantity" else text_names(value))
 
     def answer(self, fact: Fact) -> str | Decimal:
-        """Gives what the value is told apart by: amounts are numbers."""
+        """What the value is told apart by: amounts are numbers."""
         return Decimal(fact.value) if self._kinds[fact.property_id] == "quantity" else fact.value
 
     def found(self, fact: Fact) -> list[Candidate]:
@@ -170,7 +164,7 @@ class Known:
         return self._candidates[fact]
 
     def proof(self, fact: Fact) -> ProofText | None:
-        """Gives the first candidate that is accepted; each fact is judged once."""
+        """The first candidate that is accepted; each fact is judged once."""
         if fact in self._proved:
             return self._proved[fact]
         subject, value = self.item(fact.subject), self.value(fact.property_id, fact.value)

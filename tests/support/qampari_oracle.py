@@ -8,11 +8,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import convert
+
 from mapping.entail.signal import Pair
-from mapping.qampari.lists.list_tables import list_tables
-from mapping.qampari.lists.table_evidence import table_facts
-from mapping.qampari.lists.table_questions import make_questions
-from mapping.qampari.question_rows import QueryRow
+from mapping.qampari.list_tables import list_tables
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -20,15 +19,19 @@ from mapping.qampari.questions import (
     CompositionQuery,
     IntersectionQuery,
     Query,
+    Relations,
     SimpleQuery,
     composition_question,
     intersection_question,
     order_key,
     simple_question,
 )
-from mapping.qampari.records import Question, QuestionAnswer, QuestionEntity
-from mapping.qampari.relations import Relations
+from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
+from mapping.qampari.table_questions import make_questions, table_facts
+from pipelines.jobs.shared_inputs import MadeRelease
+from tests.support.builds import rows
+from tests.support.qampari import undrawn_row
 from tests.support.qampari_known import Fact, Known, number_of
 from tests.support.qampari_proofs import prove_fact
 
@@ -189,7 +192,8 @@ class Oracle:
         counts: tuple[int, int],
         answers: tuple[QuestionAnswer, ...],
     ) -> Question:
-        return Question(_SUBSETS[type(query)], query.key, text, query.property_ids, label, entities, *counts, answers)
+        of_query = (_SUBSETS[type(query)], query.key, text, None, query.property_ids, label)
+        return Question(*of_query, entities, answers, *counts)
 
     # --- intersections ----------------------------------------------------------------------------------------------
 
@@ -294,3 +298,22 @@ class Oracle:
     def _consider_table(self, subset: str, key: str, n_answers: int, n_validated: int, outcome: str) -> None:
         counts = n_answers, n_answers, n_validated, n_validated
         self.queries[subset, key] = QueryRow(subset, key, (), (), None, *counts, outcome)
+
+
+def considered(output: str | Path) -> dict[tuple[str, str], QueryRow]:
+    """The queries of a release, by subset and key."""
+    return {(row["subset"], row["key"]): convert(row, QueryRow) for row in rows(Path(output), "queries")}
+
+
+def undrawn_questions(output: str | Path) -> list[Question]:
+    """The questions of a release, without what became of them."""
+    return [undrawn_row(row) for row in rows(Path(output), "questions")]
+
+
+def check(made: MadeRelease, expected: Oracle) -> None:
+    """Asserts that a release holds what was worked out."""
+    assert considered(made.output) == expected.queries
+    assert undrawn_questions(made.output) == expected.questions
+    assert made.report["skipped"] == dict(expected.skipped)
+    for kind, counts in expected.facts.items():
+        assert {name: made.report["facts"][kind][name] for name in counts} == counts

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from kbsource.records import Page
-from mapping.qampari.facts.evidence import N_BEFORE, Candidate, PageSentences, Sought
-from mapping.qampari.lists.table_evidence import TableFact, find_words, value_names
+from mapping.qampari.evidence import N_BEFORE, Candidate, PageSentences, Sought
 from mapping.qampari.records import ProofText
+from mapping.qampari.table_questions import TableFact, find_words, value_names
 
 
 def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
-    """Gives the sentences of a page's paragraphs and list items that name a thing or link to its page."""
+    """The sentences of a page's paragraphs and list items that name a thing or link to its page."""
     return PageSentences(page, n_before=n_before).find(sought)
 
 
 def fact_candidates(
     answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
 ) -> list[Candidate]:
-    """Gives the sentences that may say that answer and entity are related, in the order in which they are to be tried.
+    """The sentences that may say that answer and entity are related, in the order in which they are to be tried.
 
     First those of the answer's page that name the entity, then those of the entity's page that name the answer; within
     a page as ``find_candidates`` gives them. Either page may be missing.
@@ -30,7 +30,7 @@ def fact_candidates(
 def prove_fact(
     fact: TableFact, key_page: Page | None, value_page: Page | None = None, *, n_before: int = N_BEFORE
 ) -> ProofText | None:
-    """Gives the proof of a fact, None where there is none.
+    """The proof of a fact, None where there is none.
 
     Of a row's belonging it is the sentence of ``find_words`` in the key's page. Of a value it is the first sentence of
     the key's page that names it, else the first of the value's page that names the key; links do not count.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Anchor, Element, Page
 from pipelines.jobs import qampari as job
-from pipelines.options.qampari import QampariOptions
+from pipelines.options import QampariOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
@@ -168,7 +168,7 @@ def _page(item_id: str, title: str, paragraphs: Sequence[str]) -> Page:
 
 
 def random_maker(seed: int, *, n_works: int = 200, n_awkward: int = 0) -> Maker:
-    """Gives a world of works with authors, directors and languages, where pages say a part of it.
+    """A world of works with authors, directors and languages, where pages say a part of it.
 
     Args:
         seed: of the world.
@@ -244,13 +244,13 @@ def _name(rng: random.Random, n_awkward: int = 0) -> str:
     return " ".join(words)
 
 
-def run_job(options: QampariOptions, *, runner: str = "local", workers: int | None = None) -> job.QampariSummary:
+def run_job(options: QampariOptions, *, runner: str = "local", workers: int | None = None) -> job.MadeRelease:
     """Makes a release as the command does."""
     flags = beam_flags(runner, workers=workers, beam_args=())
     return job.make_qampari(options, flags=flags, progress=Progress(io.StringIO()))
 
 
 def options_for(world: World, output: Path, **options: Any) -> QampariOptions:
-    """Gives the options of a release of a world, without a model unless told otherwise."""
+    """The options of a release of a world, without a model unless told otherwise."""
     given = {"model": None, "relations": str(world.relations), **options}
     return QampariOptions(kb=str(world.kb), wikidata=str(world.wikidata), output=str(output), **given)

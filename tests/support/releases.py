@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from msgspec.structs import replace
 
-from kbsource.files import LocalStorage
 from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
-from kbsource.pages.template_counts import TemplateCounts, TemplateRow
-from kbsource.records import BadRecord, Page
+from kbsource.pages.shards import TemplateCounts
+from kbsource.records import BadRecord, Page, RedirectRow, TemplateRow
 from kbsource.release.layout import shard_path
-from kbsource.release.manifest import Code, InputFile
+from kbsource.release.manifest import InputFile
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, Counts, Dump, PagesManifest
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
-from kbsource.release.pages.locations_build import publish_index, write_locations
+from kbsource.release.pages.writing import publish_index, write_locations
 from kbsource.release.writer import write_small_table
 from kbsource.site import Site
 from tests.support.pages import write_pages
 
-CODE = Code(kbsource="0", python="3", pyarrow="0", mwparserfromhell="0", sha256="0" * 64)
+CODE = {"kbsource": "0", "python": "3", "pyarrow": "0", "mwparserfromhell": "0"}
 
 
 class TitleRow(NamedTuple):
@@ -83,9 +82,8 @@ def write_release(
         titles: rows of the title index: all pages, and redirects.
         wiki: name of its database.
     """
-    storage = LocalStorage()
     output, index_folder = str(folder / "release"), str(folder / "index")
-    with ReleaseFolder(output, storage, kind=PAGES_RELEASE):
+    with ReleaseFolder(output, kind=PAGES_RELEASE):
         pass
     report = build_title_index(title_batches(titles), index_folder, scratch=str(folder / "scratch"))
     index = TitleIndex.open(index_folder)
@@ -98,10 +96,10 @@ def write_release(
         ]
         statuses.update(page.parse_status for page in own)
         for page in own:
-            templates.add(TemplateRow(*use, 1, 0, 0, None, None) for use in page.templates)
-        entries.append(write_pages(own, output, shard_path("pages", shard, n_shards), storage))
+            templates.add(TemplateRow(use.name, use.outcome, use.uses, 1, 0, 0, None, None) for use in page.templates)
+        entries.append(write_pages(own, output, shard_path("pages", shard, n_shards)))
     files = [entry.file for entry in entries]
-    locations = write_locations(output, files, index_folder, storage=storage, scratch=str(folder / "scratch"))
+    locations = write_locations(output, files, index_folder, scratch=str(folder / "scratch"))
     counts = Counts(
         pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
         articles=locations.n_pages,
@@ -117,12 +115,15 @@ def write_release(
         tables={
             "pages": tuple(entries),
             "redirects": write_small_table(
-                redirect_rows(index_folder, scratch=str(folder / "scratch")), output, "redirects", storage=storage
+                redirect_rows(index_folder, scratch=str(folder / "scratch")),
+                RedirectRow,
+                output,
+                "redirects",
             ),
-            "rejected": write_small_table(rejected, output, "rejected", storage=storage),
-            "templates": write_small_table(templates.rows(), output, "templates", storage=storage),
+            "rejected": write_small_table(rejected, BadRecord, output, "rejected"),
+            "templates": write_small_table(templates.rows(), TemplateRow, output, "templates"),
         },
-        files=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output, storage=storage),
+        files=publish_index(index_folder, [TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE], output),
         counts={"dump.xml": counts},
         totals=counts,
         parse_statuses=dict(statuses),
@@ -131,5 +132,5 @@ def write_release(
         findings={"duplicate_titles": report.n_shadowed},
         page_order=locations.page_order,
     )
-    commit(PAGES_RELEASE, manifest, output, storage)
+    commit(PAGES_RELEASE, manifest, output)
     return manifest

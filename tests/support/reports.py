@@ -9,15 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbsource.files import LocalStorage
 from kbsource.release.kind import ListingKind
 from kbsource.release.manifest import InnerRelease
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rows
-from mapping.decide.policy import Decision
+from mapping.decide import Decision
+from mapping.document import Document, to_markdown
+from mapping.inspector.app import report_on
+from mapping.inspector.opened import close_releases, open_releases
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
 from mapping.schema import VERIFICATION
-from mapping.sources.reading.base import Split, Tally
+from mapping.sources.source import Split, Tally
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, report_values, score_bin
 
@@ -35,23 +37,21 @@ def write_listing(
     parts: Sequence[InnerRelease] = (),
 ) -> Path:
     """Writes a finished release of some kind; what a row does not say is null. ``parts`` lie in it."""
-    output, storage = str(folder), LocalStorage()
+    output = str(folder)
     kept = [part.folder for part in parts]
-    with ReleaseFolder(output, storage, kind=kind, kept=kept):
+    with ReleaseFolder(output, kind=kind, kept=kept):
         pass
     files = [
-        write_rows(
-            ([row.get(name) for name in schema.names] for row in rows), table, schema, output=output, storage=storage
-        )
+        write_rows(([row.get(name) for name in schema.names] for row in rows), table, schema, output=output)
         for table, (schema, rows) in tables.items()
     ]
-    files.append(write_report(report, output=output, storage=storage))
-    commit(kind, kind.listing(files, facts), output, storage, kept=kept)
+    files.append(write_report(report, output=output))
+    commit(kind, kind.listing(files, facts), output, kept=kept)
     return folder
 
 
 def span_row(ordinal: int, score: float | None, **values: Any) -> dict[str, Any]:
-    """Gives a row of the table of alignments."""
+    """A row of the table of alignments."""
     return {
         "ordinal": ordinal, "example_id": f"r{ordinal}", "output": 0, "evidence": 0, "file": "f", "line": 1,
         "page_kind": "title", "page_value": "Brack", "evidence_text": "It has 5 isles.", "outcome": "near",
@@ -101,3 +101,17 @@ class Shown(HTMLParser):
     def text(self) -> str:
         """All of it, blanks as one."""
         return " ".join("".join(self.texts).split())
+
+
+def report_of_releases(*paths: Path) -> Document:
+    """What is said of releases."""
+    releases = open_releases([str(path) for path in paths])
+    try:
+        return report_on(releases)
+    finally:
+        close_releases(releases)
+
+
+def report_text(*paths: Path) -> str:
+    """The same as Markdown."""
+    return to_markdown(report_of_releases(*paths))

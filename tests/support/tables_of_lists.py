@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mapping.qampari.lists.list_tables import LinkedText, ListRow, ListTable
-from mapping.qampari.lists.table_evidence import table_facts
-from mapping.qampari.lists.table_questions import Unkept, make_questions
+from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.records import ProofText, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
+from mapping.qampari.table_questions import Unkept, make_questions, table_facts
 
 SEED = "tables"
 
@@ -24,7 +23,7 @@ def made_list(
     number: int = 0,
     links: Sequence[int | None] = (),
 ) -> ListTable:
-    """Gives a list of a lake for each value, the lakes' pages numbered from 1 on."""
+    """A list of a lake for each value, the lakes' pages numbered from 1 on."""
     rows = []
     for place, value in enumerate(values):
         page_id = links[place] if links else place + 1
@@ -34,7 +33,7 @@ def made_list(
 
 
 def made_proofs(*tables: ListTable, without: Sequence[str] = ()) -> dict[str, ProofText]:
-    """Gives a proof, called like the fact, of every fact but some."""
+    """A proof, called like the fact, of every fact but some."""
     keys = [one.key for one in table_facts(tables) if one.key not in without]
     return {key: ProofText(key, 1, "T", 2, 0, len(key), 0) for key in keys}
 
@@ -42,9 +41,9 @@ def made_proofs(*tables: ListTable, without: Sequence[str] = ()) -> dict[str, Pr
 def asked_questions(
     *tables: ListTable, without: Sequence[str] = (), keep: AnswerFilter | None = None
 ) -> tuple[dict[str, list[str]], dict[str, Unkept]]:
-    """Gives the texts of the questions with those of their answers, and what was not made by its key."""
+    """The texts of the questions with those of their answers, and what was not made by its key."""
     questions, unkept = make_questions(tables, made_proofs(*tables, without=without), seed=SEED, keep=keep)
     return (
-        {one.text: [answer.text for answer in one.answers] for one in questions},
+        {one.question_text: [answer.text for answer in one.answers] for one in questions},
         {one.key: one for one in unkept},
     )

@@ -30,7 +30,7 @@ _ROUND, _MOST_ROUNDS = 50, 12
 
 
 def facts() -> list[tuple[Pair, str]]:
-    """Gives every fact, in every context, against itself, another place and other people."""
+    """Every fact, in every context, against itself, another place and other people."""
     pairs = []
     for (who, where), (other, elsewhere), fact, context in product(
         product(PEOPLE, PLACES), product(PEOPLE, PLACES), FACTS, CONTEXT
@@ -57,7 +57,7 @@ def write_tokenizer(folder: Path, *, texts: Iterable[str] = (), max_tokens: int 
 
 
 def config(n_tokens: int, *, labels: Sequence[str] = LABELS, max_tokens: int = 64) -> Any:
-    """Gives the config of a small BERT."""
+    """The config of a small BERT."""
     from transformers import BertConfig
 
     return BertConfig(

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbsource.files import LocalStorage, sha256_of
+from kbsource.files import Folder
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.verify import VerifyReport, verify
 from mapping.kinds import KINDS
 
 
 def verified(
-    folder: Path, *, on_progress: Callable[[int, int], None] | None = None, **sources: Path | None
+    folder: Path, *, on_progress: Callable[[int, int], None] = lambda done, total: None, **sources: Path | None
 ) -> VerifyReport:
     """Gives what the verification of a release finds; ``sources`` as the command's options."""
     given = {name: str(path) for name, path in sources.items() if path is not None}
@@ -37,7 +37,7 @@ def seal(folder: Path, **changed: Any) -> None:
     for entry in values["files"]:
         path = folder / entry["file"]
         if path.exists():
-            entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_of(LocalStorage(), str(path))
+            entry["bytes"], entry["sha256"] = path.stat().st_size, Folder.of(str(path)).sha256()
             if path.suffix == ".jsonl":
                 entry["rows"] = path.read_bytes().count(b"\n")
             elif path.suffix == ".parquet" and "files" not in changed:

@@ -190,10 +190,5 @@ def test_titles_hold_every_kind_of_sign() -> None:
     titles = [page.title for page in DEMO_PAGES if page.namespace == 0]
     for sign in "/,'&+%?():-.":
         assert any(sign in title for title in titles), sign
-    for first, last in (
-        ("\u0370", "\u03ff"),
-        ("\u0600", "\u06ff"),
-        ("\u3040", "\u9fff"),
-        ("\u00c0", "\u00ff"),
-    ):
+    for first, last in (("\u0370", "\u03ff"), ("\u0600", "\u06ff"), ("\u3040", "\u9fff"), ("\u00c0", "\u00ff")):
         assert any(first <= character <= last for title in titles for character in title), first

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import io
 import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
-from kbsource.files import LocalStorage
 from kbsource.index.title_index import Resolution
-from kbsource.kilt import kilt_record, kilt_texts, write_kilt
+from kbsource.kilt import kilt_record, kilt_texts, section_name, write_kilt
 from kbsource.pages.articles import PageParser, resolve_page
 from kbsource.records import Page, RawPage
-from kbsource.release.pages.page_items_reader import ItemTerms
+from kbsource.release.pages.reading import ItemTerms
 from kbsource.site import Site
 from tests.support.real_data import real_path
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ((), "Section::::Abstract."),
+        (("Plot",), "Section::::Plot."),
+        (("Use in writing systems", "English"), "Section::::Use in writing systems.:English."),
+        (("Why?", "Now!", "Inc."), "Section::::Why?:Now!:Inc.."),
+    ],
+)
+def test_section_name(path: tuple[str, ...], name: str) -> None:
+    assert section_name(path) == name
+
 
 SITE = Site(base_url="https://en.wikipedia.org/wiki/Main_Page", dbname="enwiki")
 
@@ -134,7 +147,7 @@ def test_the_record_has_the_released_keys_in_order_and_string_ids() -> None:
     ],
 )
 def test_wikidata_info_has_what_is_known_of_the_item(terms: ItemTerms | None, info: dict[str, Any]) -> None:
-    record = kilt_record(dataclasses.replace(page_of("x"), qid="Q9"), terms)
+    record = kilt_record(structs.replace(page_of("x"), qid="Q9"), terms)
     assert list(record["wikidata_info"].items()) == [("wikidata_id", "Q9"), *info.items()]
     assert list(record)[-2:] == ["wikidata_info", "history"]
     assert "wikidata_info" not in kilt_record(page_of("x"), terms)
@@ -155,12 +168,11 @@ def test_page_a_has_the_sections_of_the_released_record_and_most_of_its_paragrap
     """
     dump = str(real_path("dumps/gensim_enwiki-p10p30302-shortened.xml.bz2"))
     released = json.loads(real_path("kilt/knowledgesource_A.jsonl").read_text("utf-8").splitlines()[0])
-    storage = LocalStorage()
-    site = read_header(dump, storage).site
-    (dump_range,) = plan_ranges([dump], storage, range_bytes=1 << 40)
+    site = read_header(dump).site
+    (dump_range,) = plan_ranges([dump], range_bytes=1 << 40)
     raw = next(
         page
-        for page in read_range(dump_range, storage, site, text_namespaces=frozenset({0}))
+        for page in read_range(dump_range, site, text_namespaces=frozenset({0}))
         if isinstance(page, RawPage) and page.title == "A" and page.namespace == 0
     )
     record = kilt_record(resolve_page(PageParser(site).parse(raw), Titles(), None, site))

@@ -9,15 +9,8 @@ from importlib import resources
 
 import pytest
 
-from kbsource.languages import (
-    edition_code,
-    interwiki_prefixes,
-    language,
-    language_codes,
-    link_trail,
-    own_prefixes,
-)
-from kbsource.wikitext.functions.rulebook import INFOBOX, rule_book
+from kbsource.languages import edition_code, interwiki_prefixes, language, language_codes, link_trail, own_prefixes
+from kbsource.wikitext.templates import INFOBOX, rule_book
 
 CONTENT_LANGUAGES = """
 en simple de fr nl es it pt ru uk be pl cs sk sl hr sr sh bs bg mk ro hu fi et lv lt ltg sv no nn da is ga cy
@@ -251,21 +244,7 @@ def test_all_editions_are_known_closed_ones_and_aliases_too() -> None:
 
 
 def test_sister_projects_are_known_and_beginnings_of_titles_are_not() -> None:
-    assert {
-        "b",
-        "c",
-        "d",
-        "m",
-        "n",
-        "q",
-        "s",
-        "v",
-        "w",
-        "wikt",
-        "commons",
-        "meta",
-        "species",
-    } <= interwiki_prefixes()
+    assert {"b", "c", "d", "m", "n", "q", "s", "v", "w", "wikt", "commons", "meta", "species"} <= interwiki_prefixes()
     for word in ("star trek", "a", "x", "e", "css", "csi", "abstract", "discord", "batman", "alien", "the"):
         assert word not in interwiki_prefixes() | language_codes()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 import unicodedata
+import urllib.parse
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -10,8 +14,10 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.titles import (
+    PageAddress,
     Target,
     TargetParser,
+    UrlParser,
     clean_title,
     is_valid_title,
     normalise_title,
@@ -37,78 +43,46 @@ FRENCH = Site(lang="fr", dbname="frwiki", namespaces={0: "", 4: "Wikipédia", 6:
 GERMAN = Site(lang="de", dbname="dewiki", namespaces={0: "", 2: "Benutzer", 6: "Datei", 14: "Kategorie"})
 CASED = Site(lang="jbo", dbname="jbowiki", case="case-sensitive", namespaces={0: "", 2: "pilno", 14: "klesi"})
 
+SITES = {
+    "en": ENGLISH,
+    "fr": FRENCH,
+    "de": GERMAN,
+    "jbo": CASED,
+    "nb": Site(lang="nb", dbname="nowiki"),
+    "simple": Site(lang="en", dbname="simplewiki"),
+}
+GOLDEN: dict[str, Any] = tomllib.loads((Path(__file__).parents[1] / "golden" / "titles.toml").read_text("utf-8"))
+HOST = "https://en.wikipedia.org"
+ADDRESSES = UrlParser(ENGLISH)
+
 parse = TargetParser(ENGLISH).parse
 
 
-def page(title: str, fragment: str | None = None, *, namespace: int = 0, is_escaped: bool = False) -> Target:
-    return Target("page", namespace, title, fragment, is_escaped)
+def address(url: str) -> str:
+    return HOST + url if url.startswith("/") and not url.startswith("//") else url
 
 
-@pytest.mark.parametrize(
-    ("written", "lang", "expected"),
-    [
-        ("apple", "en", "Apple"),
-        ("élan", "fr", "Élan"),
-        ("iPod", "tr", "İPod"),
-        ("iPod", "az", "İPod"),
-        ("iPod", "en", "IPod"),
-        ("ısı", "tr", "Isı"),
-        ("ß", "de", "ß"),
-        ("ŉ", "af", "ŉ"),
-        ("ﬁx", "en", "ﬁx"),
-        ("თბილისი", "ka", "თბილისი"),
-        ("ǆep", "hr", "ǅep"),
-        ("ӏ", "ce", "Ӏ"),
-        ("9/11", "en", "9/11"),
-        ("москва", "ru", "Москва"),
-        ("𐐨", "en", "𐐀"),
-        ("", "en", ""),
-    ],
-)
+def cases(by_name: dict[str, dict[str, Any]]) -> list[tuple[str, str, Any]]:
+    return [(name, written, expected) for name, own in by_name.items() for written, expected in own.items()]
+
+
+@pytest.mark.parametrize(("lang", "written", "expected"), cases(GOLDEN["capitals"]))
 def test_the_first_letter_becomes_a_capital_by_the_rules_of_the_language(
-    written: str, lang: str, expected: str
+    lang: str, written: str, expected: str
 ) -> None:
     assert upper_first(written, lang) == expected
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("Alan_Turing", "Alan Turing"),
-        ("  Alan __ Turing _", "Alan Turing"),
-        ("Alan\u00a0Turing", "Alan Turing"),
-        ("東京\u3000都", "東京 都"),
-        ("\u200eAlan\u202a Turing\u202c", "Alan Turing"),
-        ("Cafe\u0301", "Café"),
-        ("a\tb", "a\tb"),
-    ],
-)
+@pytest.mark.parametrize(("written", "expected"), GOLDEN["clean"].items())
 def test_cleaning_leaves_single_spaces_no_direction_marks_and_nfc(written: str, expected: str) -> None:
     assert clean_title(written) == expected
 
 
-@pytest.mark.parametrize(
-    ("written", "site", "expected"),
-    [
-        ("alan_Turing", ENGLISH, "Alan Turing"),
-        ("category:foo", ENGLISH, "Category:Foo"),
-        ("image : foo.jpg", ENGLISH, "File:Foo.jpg"),
-        ("WP:nPOV", ENGLISH, "Wikipedia:NPOV"),
-        ("Project:nPOV", ENGLISH, "Wikipedia:NPOV"),
-        (":Category:foo", ENGLISH, "Category:Foo"),
-        ("star Trek: Voyager", ENGLISH, "Star Trek: Voyager"),
-        ("bild:foo.jpg", GERMAN, "Datei:Foo.jpg"),
-        ("image:foo.jpg", GERMAN, "Datei:Foo.jpg"),
-        ("Image:foo.jpg", FRENCH, "Fichier:Foo.jpg"),
-        ("klesi:gerna", CASED, "klesi:gerna"),
-        ("gerna", CASED, "gerna"),
-        ("pilno:foo", CASED, "pilno:Foo"),
-    ],
-)
+@pytest.mark.parametrize(("site", "written", "expected"), cases(GOLDEN["normal"]))
 def test_the_normal_form_has_the_local_prefix_and_the_site_s_first_letter(
-    written: str, site: Site, expected: str
+    site: str, written: str, expected: str
 ) -> None:
-    assert normalise_title(written, site) == expected
+    assert normalise_title(written, SITES[site]) == expected
 
 
 def test_a_prefix_that_is_no_namespace_belongs_to_the_title() -> None:
@@ -117,162 +91,18 @@ def test_a_prefix_that_is_no_namespace_belongs_to_the_title() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("Alan Turing", page("Alan Turing")),
-        ("alan Turing", page("Alan Turing")),
-        (" Alan_Turing ", page("Alan Turing")),
-        ("AC/DC", page("AC/DC")),
-        ("9/11", page("9/11")),
-        ("/foo", page("/foo")),
-        ("U.S.", page("U.S.")),
-        (".hack", page(".hack")),
-        ("...And Justice for All", page("...And Justice for All")),
-        ("AT&T", page("AT&T")),
-        ("AT&amp;T", page("AT&T")),
-        ("R&LT", page("R&LT")),
-        ("Caf&eacute;", page("Café")),
-        ("Caf&#233;", page("Café")),
-        ("Caf&#xE9;", page("Café")),
-        ("Caf%C3%A9", page("Café")),
-        ("100%", page("100%")),
-        ("100%25", page("100%")),
-        ("A+B", page("A+B")),
-        ("Foo~~bar", page("Foo~~bar")),
-        ("Star Trek: Voyager", page("Star Trek: Voyager")),
-        ("C: Y", Target("interwiki", 0, "C: Y", None, False)),
-        ("2001: A Space Odyssey", page("2001: A Space Odyssey")),
-        (":Foo", page("Foo", is_escaped=True)),
-        ("::Foo", page("Foo", is_escaped=True)),
-        ("\u200eFoo\u200e", page("Foo")),
-    ],
+    ("rule", "site", "written", "expected"),
+    [(rule, *case) for rule, by_site in GOLDEN["targets"].items() for case in cases(by_site)],
 )
-def test_a_target_names_a_page(written: str, expected: Target) -> None:
-    assert parse(written) == expected
+def test_targets(rule: str, site: str, written: str, expected: list[Any]) -> None:
+    kind, namespace, title, fragment, is_escaped = [*expected, *["", False][len(expected) - 3 :]]
+    assert TargetParser(SITES[site]).parse(written) == Target(kind, namespace, title, fragment or None, is_escaped)
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("#History", page("", "History")),
-        (":#History", page("", "History", is_escaped=True)),
-        ("Foo#", page("Foo")),
-        ("foo #early_life", page("Foo", "early life")),
-        ("Foo#a#b", page("Foo", "a#b")),
-        ("Foo#caf%C3%A9", page("Foo", "café")),
-        ("Foo%23bar", page("Foo", "bar")),
-        ("Foo#x:y", page("Foo", "x:y")),
-        ("Category:Foo#bar", Target("category", 14, "Category:Foo", "bar", False)),
-    ],
-)
-def test_a_fragment_is_told_from_the_title(written: str, expected: Target) -> None:
-    assert parse(written) == expected
+LONG = ["x" * 256, "é" * 128, "Category:" + "x" * 256]
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("File:foo bar.jpg", Target("file", 6, "File:Foo bar.jpg", None, False)),
-        ("image:foo", Target("file", 6, "File:Foo", None, False)),
-        ("Category : foo", Target("category", 14, "Category:Foo", None, False)),
-        ("category_:_foo", Target("category", 14, "Category:Foo", None, False)),
-        (":File:foo", page("File:Foo", namespace=6, is_escaped=True)),
-        (": Category:foo", page("Category:Foo", namespace=14, is_escaped=True)),
-        ("Media:foo.ogg", page("Media:Foo.ogg", namespace=-2)),
-        ("WP:foo", page("Wikipedia:Foo", namespace=4)),
-        ("project:foo", page("Wikipedia:Foo", namespace=4)),
-        ("Wikipedia:en:foo", page("Wikipedia:En:foo", namespace=4)),
-        ("Template:!", page("Template:!", namespace=10)),
-        ("User:a/b", page("User:A/b", namespace=2)),
-    ],
-)
-def test_prefixes_of_namespaces_decide_the_kind(written: str, expected: Target) -> None:
-    assert parse(written) == expected
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("fr:Foo", Target("interlanguage", 0, "fr:Foo", None, False)),
-        ("ZH-min-nan:foo", Target("interlanguage", 0, "ZH-min-nan:foo", None, False)),
-        (":fr:foo#bar", Target("interwiki", 0, "fr:foo", "bar", True)),
-        ("wikt:foo", Target("interwiki", 0, "wikt:foo", None, False)),
-        ("commons:Category:foo", Target("interwiki", 0, "commons:Category:foo", None, False)),
-        ("c:foo", Target("interwiki", 0, "c:foo", None, False)),
-        ("jp:foo", Target("interwiki", 0, "jp:foo", None, False)),
-        ("w:fr:foo", Target("interwiki", 0, "fr:foo", None, True)),
-    ],
-)
-def test_prefixes_of_other_wikis_lead_away_and_keep_their_letters(written: str, expected: Target) -> None:
-    assert parse(written) == expected
-
-
-@pytest.mark.parametrize(
-    ("written", "site", "expected"),
-    [
-        ("en:foo", ENGLISH, page("Foo", is_escaped=True)),
-        (":en:foo", ENGLISH, page("Foo", is_escaped=True)),
-        ("w:foo", ENGLISH, page("Foo", is_escaped=True)),
-        (":w:foo", ENGLISH, page("Foo", is_escaped=True)),
-        ("w:en:foo#bar", ENGLISH, page("Foo", "bar", is_escaped=True)),
-        ("en:Category:foo", ENGLISH, page("Category:Foo", namespace=14, is_escaped=True)),
-        ("en:", ENGLISH, Target("interwiki", 0, "en:", None, True)),
-        ("w:foo", FRENCH, Target("interwiki", 0, "w:foo", None, False)),
-        ("w:fr:foo", FRENCH, page("Foo", is_escaped=True)),
-        (":w:fr:foo", FRENCH, page("Foo", is_escaped=True)),
-        ("fr:foo", FRENCH, page("Foo", is_escaped=True)),
-        ("en:foo", FRENCH, Target("interlanguage", 0, "en:foo", None, False)),
-        ("nb:foo", Site(lang="nb", dbname="nowiki"), page("Foo", is_escaped=True)),
-        ("en:foo", Site(lang="en", dbname="simplewiki"), Target("interlanguage", 0, "en:foo", None, False)),
-        ("simple:foo", Site(lang="en", dbname="simplewiki"), page("Foo", is_escaped=True)),
-    ],
-)
-def test_a_wiki_s_own_prefix_leads_to_its_own_page(written: str, site: Site, expected: Target) -> None:
-    assert TargetParser(site).parse(written) == expected
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "",
-        " ",
-        ":",
-        "#",
-        ":::Foo",
-        "Category:",
-        "File:#x",
-        "Foo[1]",
-        "Foo{{x}}",
-        "Foo<br>",
-        "a|b",
-        "a\nb",
-        "a%0Ab",
-        "Foo%5B1%5D",
-        "a&lt;b",
-        "a\ufffdb",
-        "Caf%E9",
-        "100%2541",
-        "a&amp;eacute;b",
-        ".",
-        "..",
-        "./foo",
-        "../foo",
-        "foo/./bar",
-        "foo/..",
-        "foo/.",
-        "Foo~~~",
-        "x" * 256,
-        "é" * 128,
-        "Category:" + "x" * 256,
-        "http://example.org",
-        "//example.org",
-        "mailto:someone",
-        "Talk:File:foo",
-        "Talk:fr:foo",
-        "fr:foo[1]",
-        "en::Foo",
-    ],
-)
+@pytest.mark.parametrize("written", [*GOLDEN["invalid"]["targets"], *LONG])
 def test_what_mediawiki_refuses_is_invalid(written: str) -> None:
     assert parse(written).kind == "invalid"
 
@@ -302,15 +132,13 @@ TITLES = st.one_of(
     st.text(max_size=40),
     st.text(alphabet="abIıi .:/_#%&;[]~éßȺ\u0307\u0345\u200e\u3000ა", max_size=20),
     st.builds(
-        "{}:{}".format,
-        st.sampled_from(["Category", "file ", "w", "en", "fr", "talk", ""]),
-        st.text(max_size=20),
+        "{}:{}".format, st.sampled_from(["Category", "file ", "w", "en", "fr", "talk", ""]), st.text(max_size=20)
     ),
 )
-SITES = st.sampled_from([ENGLISH, FRENCH, GERMAN, CASED, Site(lang="tr"), Site(lang="de")])
+WIKIS = st.sampled_from([ENGLISH, FRENCH, GERMAN, CASED, Site(lang="tr"), Site(lang="de")])
 
 
-@given(TITLES, SITES)
+@given(TITLES, WIKIS)
 @example("ı\u0307", ENGLISH)
 @example("::a", ENGLISH)
 def test_the_normal_form_of_a_normal_form_is_itself(written: str, site: Site) -> None:
@@ -319,7 +147,7 @@ def test_the_normal_form_of_a_normal_form_is_itself(written: str, site: Site) ->
     assert unicodedata.is_normalized("NFC", title)
 
 
-@given(TITLES, SITES)
+@given(TITLES, WIKIS)
 def test_a_page_found_by_a_link_is_found_by_its_normal_form(written: str, site: Site) -> None:
     parser = TargetParser(site)
     target = parser.parse(written)
@@ -328,7 +156,7 @@ def test_a_page_found_by_a_link_is_found_by_its_normal_form(written: str, site: 
         assert parser.parse(f":{target.title}")[:3] == ("page", target.namespace, target.title)
 
 
-@given(TITLES, SITES)
+@given(TITLES, WIKIS)
 def test_a_valid_title_linked_to_leads_to_itself(written: str, site: Site) -> None:
     title = normalise_title(written, site)
     target = TargetParser(site).parse(f":{title}")
@@ -339,7 +167,7 @@ def test_a_valid_title_linked_to_leads_to_itself(written: str, site: Site) -> No
             assert is_valid_title(rest, namespace=namespace)
 
 
-@given(st.text(alphabet="abcXYZ 019_'(),.!*;$@+-/&", max_size=30), SITES)
+@given(st.text(alphabet="abcXYZ 019_'(),.!*;$@+-/&", max_size=30), WIKIS)
 def test_the_short_way_for_plain_titles_gives_what_the_long_way_gives(written: str, site: Site) -> None:
     parser = TargetParser(site)
     # An invisible mark, dropped by cleaning, forces the long way.
@@ -350,3 +178,50 @@ def test_the_permanent_address_escapes_the_title() -> None:
     assert permanent_url(ENGLISH, "AC/DC & Co?", 7) == (
         "https://en.wikipedia.org/w/index.php?title=AC/DC_%26_Co%3F&oldid=7"
     )
+
+
+def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
+    found = UrlParser(site).parse(url)
+    return None if found is None or found.title is None else (found.title, found.fragment)
+
+
+@pytest.mark.parametrize(
+    ("url", "title", "fragment"), [(url, *one) for url, one in GOLDEN["addresses"]["titles"].items()]
+)
+def test_an_address_with_a_title_gives_its_normal_form(url: str, title: str, fragment: str) -> None:
+    assert ADDRESSES.parse(address(url)) == PageAddress(title, fragment or None, None, None)
+
+
+@pytest.mark.parametrize(("url", "expected"), GOLDEN["addresses"]["ids"].items())
+def test_an_address_with_an_id_gives_the_id(url: str, expected: list[Any]) -> None:
+    title, page_id, revision_id = expected
+    assert ADDRESSES.parse(address(url)) == PageAddress(title or None, None, page_id or None, revision_id or None)
+
+
+@pytest.mark.parametrize("url", [*GOLDEN["addresses"]["others"]["addresses"], HOST + "/?curid=" + "9" * 5000])
+def test_what_names_no_page_of_the_wiki_gives_none(url: str) -> None:
+    assert ADDRESSES.parse(address(url)) is None
+
+
+def test_an_edition_is_found_by_its_former_host_and_by_paths_of_variants() -> None:
+    assert title_from_url("https://be-x-old.wikipedia.org/wiki/A", Site(lang="be-tarask")) == ("A", None)
+    chinese = Site(lang="zh", dbname="zhwiki")
+    assert title_from_url("https://zh.wikipedia.org/zh-tw/A", chinese) == ("A", None)
+    assert title_from_url("https://en.wikipedia.org/zh-tw/A", ENGLISH) is None
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_every_valid_title_survives_its_address(written: str) -> None:
+    title = normalise_title(written, ENGLISH)
+    if not is_valid_title(title) or ":" in title:
+        return
+    found = ADDRESSES.parse(f"{HOST}/wiki/{urllib.parse.quote(title.replace(' ', '_'))}")
+    assert found == PageAddress(title, None, None, None)
+    assert ADDRESSES.parse(permanent_url(ENGLISH, title, 7)) == PageAddress(title, None, None, 7)
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    for url in (text, f"{HOST}/wiki/{text}", f"{HOST}/?{text}", f"{HOST}/w/index.php?title={text}&oldid={text}"):
+        found = ADDRESSES.parse(url)
+        assert found is None or any(value is not None for value in found[:1] + found[2:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mapping.outcomes import OUTCOMES
+from mapping.records import OUTCOMES
 from mapping.schema import TABLES
 from mapping.write.validate import RULES
 from tests.support.real_data import ROOT

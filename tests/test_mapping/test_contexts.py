@@ -14,20 +14,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import write_rows
-from mapping.contexts.gold import REASONS as UNPLACED
-from mapping.contexts.gold import GoldPassages, GoldText, ProofPlace
-from mapping.contexts.negatives import NameFinder, edits_allowed
-from mapping.contexts.ranked import REASONS, RankedPassage, ranked_for, read_ranked
-from mapping.contexts.records import Positive, contexts_record, fid_record, hard_negatives
-from mapping.contexts.writing import ContextsOptions
-from mapping.metrics.answer_lists import answer_form
+from mapping.contexts.export import (
+    ContextsOptions,
+    NameFinder,
+    Positive,
+    contexts_record,
+    edits_allowed,
+    fid_record,
+    hard_negatives,
+)
+from mapping.contexts.gold import (
+    RANKED_REASONS,
+    GoldPassages,
+    GoldText,
+    ProofPlace,
+    RankedPassage,
+    ranked_for,
+    read_ranked,
+)
+from mapping.contexts.gold import UNPLACED_REASONS as UNPLACED
+from mapping.metrics.answers import answer_form
+from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import PageText, Passage, cut_page
-from mapping.passages.schema import PASSAGES
-from mapping.sources.reading.joined import Joined
+from mapping.sources.scratch import Joined
 
 TEXT = "The Sorn is a river. It rises in Brack. It ends in a lake of the Halvane Isles."
 
@@ -40,14 +52,14 @@ def _corpus(folder: Path, *, split_long: bool = False) -> list[str]:
     for number, group in enumerate((pages, more)):
         rows: list[Passage] = [one for page in group for one in cut_page(page, max_words=5, split_long=split_long)]
         file = shard_path("passages", number, 2)
-        where: dict[str, Any] = {"output": str(folder), "file": file, "storage": LocalStorage()}
+        where: dict[str, Any] = {"output": str(folder), "file": file}
         write_rows(rows, "passages", PASSAGES, group_rows=2, **where)
         paths.append(str(folder / file))
     return paths
 
 
 def _place(pid: str, page_id: int, element: int, start: int, end: int) -> ProofPlace:
-    """Gives a proof in the corpus of ``_corpus`` or beside it."""
+    """A proof in the corpus of ``_corpus`` or beside it."""
     text = {(7, 4): "Its fish are old.", (3, 1): "A town."}.get((page_id, element), TEXT)
     return ProofPlace(pid, "q", page_id, "T", element, start, end, text[start:end])
 
@@ -70,7 +82,7 @@ def test_a_proof_is_in_the_passage_that_holds_its_sentence(tmp_path: Path, gold:
         _place("h", 7, 1, 4, 8),
     ):
         gold.add(place)
-    gold.find(_corpus(tmp_path), LocalStorage())
+    gold.find(_corpus(tmp_path))
 
     first = GoldText("7__0", "Sorn", "The Sorn is a river.")
     assert [gold.of_proof(pid) for pid in "ach"] == [first, GoldText("9__1", "Brack", "It rises in Brack."), first]
@@ -85,7 +97,7 @@ def test_a_proof_is_in_the_passage_that_holds_its_sentence(tmp_path: Path, gold:
 
 def test_a_sentence_that_was_cut_is_in_no_passage(tmp_path: Path, gold: GoldPassages) -> None:
     gold.add(_place("e", 7, 1, 40, len(TEXT)))
-    gold.find(_corpus(tmp_path, split_long=True), LocalStorage())
+    gold.find(_corpus(tmp_path, split_long=True))
     assert gold.of_proof("e") is None
     assert [(place.pid, reason) for place, reason in gold.unplaced()] == [("e", "sentence_cut")]
 
@@ -227,14 +239,14 @@ def _line(**values: Any) -> str:
 def _read(path: Path, gold: GoldPassages, *, most: int = 200) -> tuple[list[RankedPassage] | None, list[BadRecord]]:
     rejected: list[BadRecord] = []
     with Joined() as joined:
-        read_ranked([str(path)], LocalStorage(), joined, gold, most=most, reject=rejected.append)
+        read_ranked([str(path)], joined, gold, most=most, reject=rejected.append)
         return ranked_for("q", joined), rejected
 
 
 def test_scores_are_the_retrievers_or_one_over_the_rank(tmp_path: Path, gold: GoldPassages) -> None:
     given: tuple[dict[str, Any], ...] = ({"score": 3}, {"score": "2.5"}, {}, {"score": None})
     ctxs = [{"id": f"7__{rank}", "title": "T", "text": "x", **one} for rank, one in enumerate(given)]
-    gold.find(_corpus(tmp_path), LocalStorage())
+    gold.find(_corpus(tmp_path))
     path = tmp_path / "ranked.jsonl.gz"
     ctxs.append({"id": "9__2", "title": "T", "text": "x", "score": 0})
     path.write_bytes(gzip.compress(json.dumps({"qid": "q", "ctxs": ctxs}).encode()))
@@ -272,17 +284,17 @@ def test_scores_are_the_retrievers_or_one_over_the_rank(tmp_path: Path, gold: Go
 )
 def test_a_line_that_cannot_be_used_is_rejected(tmp_path: Path, gold: GoldPassages, line: str, reason: str) -> None:
     gold.add(_place("a", 7, 1, 0, 20))
-    gold.find(_corpus(tmp_path), LocalStorage())
+    gold.find(_corpus(tmp_path))
     path = tmp_path / "ranked.jsonl"
     path.write_text(f'{{"qid": "other", "ctxs": []}}\n{line}\n')
     _, rejected = _read(path, gold)
     assert [bad.reason for bad in rejected] == [reason]
-    assert reason in REASONS
+    assert reason in RANKED_REASONS
     assert rejected[0].detail.startswith("line ")
 
 
 def test_pages_of_the_corpus_are_counted_over_row_groups(tmp_path: Path, gold: GoldPassages) -> None:
-    gold.find(_corpus(tmp_path), LocalStorage())
+    gold.find(_corpus(tmp_path))
     passage_ids = [f"{page_id}__{number}" for page_id in range(11) for number in range(6)]
     wanted = ["3__0", "7__0", "7__1", "7__2", "7__3", "9__0", "9__1", "9__2"]
     assert [one for one in passage_ids if gold.is_passage(one)] == wanted
@@ -291,7 +303,7 @@ def test_pages_of_the_corpus_are_counted_over_row_groups(tmp_path: Path, gold: G
 def test_a_proof_whose_passage_says_something_else_is_in_none(tmp_path: Path, gold: GoldPassages) -> None:
     gold.add(_place("a", 7, 1, 0, 20)._replace(sentence="The Sorn is a siver."))
     gold.add(_place("b", 7, 4, 4, 8)._replace(sentence="fish"))
-    gold.find(_corpus(tmp_path), LocalStorage())
+    gold.find(_corpus(tmp_path))
     assert [(place.pid, reason) for place, reason in gold.unplaced()] == [("a", "other_text")]
     assert gold.of_proof("b") == GoldText("7__3", "Sorn", "Its fish are old.")
 
@@ -315,7 +327,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, gold: GoldPassages)
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(SetupError, match="--top is 0; give at least 1"):
+    with pytest.raises(SetupError, match=r"--top is 0. Must be >= 1"):
         ContextsOptions(most_ranked=0)
     with pytest.raises(SetupError, match="--alias-edits is -1"):
         ContextsOptions(most_edits=-1)

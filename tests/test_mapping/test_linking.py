@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import doctest
 import json
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
+from kbsource.columns import batch_of
 from kbsource.records import Anchor, Page
-from kbsource.release.columns import pages_to_batch
 from kbsource.runtime.chunks import rows_batch
-from mapping.entity_linking import aliases, records, sampling
 from mapping.entity_linking.aliases import alias_rows, count_occurrences, mention_rows, prefixes
-from mapping.entity_linking.links import Targets, chosen_lines, scan_links
-from mapping.entity_linking.options import ContextOptions
-from mapping.entity_linking.records import SKIPPED, Context, ContextCutter, cut_context, record_line
-from mapping.entity_linking.sampling import N_BUCKETS, Sampling, distinct_keys, draw
-from mapping.entity_linking.schema import KEYS, MENTIONS
+from mapping.entity_linking.links import N_BUCKETS, Sampling, Targets, chosen_lines, distinct_keys, draw, scan_links
+from mapping.entity_linking.records import (
+    KEYS,
+    MENTIONS,
+    SKIPPED,
+    Context,
+    ContextCutter,
+    ContextOptions,
+    cut_context,
+    record_line,
+)
 from tests.support.passages import page
 
 SAMPLING = Sampling(train=5, dev=5, seed="kilt", context=ContextOptions())
@@ -29,7 +33,7 @@ NONE = np.empty(0, np.int64)
 
 
 def linked(page_id: int, *spans: tuple[int, str, int | None], texts: tuple[str, ...] = (TEXT,), **kinds: Any) -> Page:
-    """Gives a page with links: element, mention and target."""
+    """A page with links: element, mention and target."""
     made = page(page_id, f"Page {page_id}", *texts, **kinds)
     anchors = []
     for element, mention, target in spans:
@@ -43,13 +47,8 @@ def scan(*pages: Page, excluded: tuple[int, ...] = (), disambiguation: tuple[int
     ids = np.arange(1, n)
     codes = Targets.code(ids, np.isin(ids, disambiguation))
     return scan_links(
-        pages_to_batch(pages), 7, sampling=SAMPLING, targets=Targets(codes), excluded=np.array(excluded, np.int64)
+        batch_of(pages, Page), 7, sampling=SAMPLING, targets=Targets(codes), excluded=np.array(excluded, np.int64)
     )
-
-
-@pytest.mark.parametrize("module", [aliases, records, sampling])
-def test_the_examples_of_docstrings_are_right(module: ModuleType) -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_a_record_is_in_the_published_form_with_a_window_of_its_tokens() -> None
 def test_links_that_are_not_taken_are_counted_by_reason() -> None:
     spans = [(1, "Sorn", 2), (1, "river", None), (1, "Brack", 99), (1, "near", 4), (1, "Tey", 3), (2, "Headed", 2)]
     headed = linked(3, *spans, (3, " ", 2), (4, "tag", 2), texts=(TEXT, "Headed", "a b", "a [END_ENT] tag"))
-    elements = tuple(one._replace(kind="heading") if one.text == "Headed" else one for one in headed.elements)
+    elements = tuple(replace(one, kind="heading") if one.text == "Headed" else one for one in headed.elements)
     made = Page(**{name: getattr(headed, name) for name in headed.__slots__} | {"elements": elements})
     scanned = scan(made, linked(5, (1, "Sorn", 2)), disambiguation=(4,), excluded=(5,))
 
@@ -126,7 +125,7 @@ def test_without_links_there_is_nothing() -> None:
 
 
 def test_chosen_links_are_numbered_by_split_in_the_order_of_the_release() -> None:
-    pages = pages_to_batch([linked(3, (1, "Sorn", 2), (1, "Brack", 4)), linked(5, (1, "Tey", 3))])
+    pages = batch_of([linked(3, (1, "Sorn", 2), (1, "Brack", 4)), linked(5, (1, "Tey", 3))], Page)
     chosen = {"train": np.array([0, 2]), "dev": np.array([1])}
     lines = chosen_lines(pages, chosen, {"train": 10, "dev": 0}, ContextOptions()).to_pylist()
     assert [tuple(row.values())[:-1] for row in lines] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import COMMANDS
+from pipelines.commands import COMMANDS
 from pipelines.extras import _WITHIN, EXTRAS
 from tests.support import mini_wiki
 from tests.support.blocked import OTHERS, command_without, run_without
@@ -57,19 +57,18 @@ def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
         OTHERS,
         "from kbsource.lookup import KnowledgeSource\n"
         "from kbsource.release.reader import read_table\n"
-        "from kbsource.files import LocalStorage\n"
         f"with KnowledgeSource.open({str(release)!r}) as kb:\n"
         "    page = kb.by_title('the_Halvanes')\n"
         "    assert kb.by_qid(page.qid) == kb.by_url(page.url) == kb.by_id(page.page_id) == page\n"
         "    print(sum(1 for page in kb))\n"
-        f"print(len(list(read_table({str(release)!r}, 'redirects', LocalStorage()))))\n",
+        f"print(len(list(read_table({str(release)!r}, 'redirects'))))\n",
     )
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["66", "20"]
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_needs_the_base_alone(name: str) -> None:
     done = command_without(OTHERS, [name, "--help"])
 
@@ -80,11 +79,11 @@ def test_help_needs_the_base_alone(name: str) -> None:
     ("arguments", "blocked", "extra"),
     [
         (["verify", "RELEASE"], OTHERS, "verify"),
-        (["build", "--dump", "DUMP", "--output", "OUT"], OTHERS, "build"),
+        (["build", "DUMP", "--output", "OUT"], OTHERS, "build"),
         (["report", "RELEASE", "--output", "OUT"], OTHERS, "inspect"),
         (["publish", "RELEASE", "--output", "OUT"], OTHERS, "publish"),
-        (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], OTHERS, "align"),
-        (["map", "jsonl", "--input", "DUMP", "--kb", "RELEASE", "--output", "OUT"], BEYOND_BUILD, "align"),
+        (["map", "jsonl", "RELEASE", "--input", "DUMP", "--output", "OUT"], OTHERS, "align"),
+        (["map", "jsonl", "RELEASE", "--input", "DUMP", "--output", "OUT"], BEYOND_BUILD, "align"),
         (["locate", "RELEASE", "--title", "Halvane Isles", "--evidence", "They lie in the sea."], OTHERS, "align"),
     ],
 )
@@ -100,7 +99,7 @@ def test_a_command_names_the_extra_that_it_lacks(
 
 
 def test_building_needs_no_more_than_its_extra(tmp_path: Path) -> None:
-    arguments = ["build", "--dump", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--max-rejects", "1"]
+    arguments = ["build", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--max-rejects", "1"]
     done = command_without(BEYOND_BUILD, arguments)
 
     assert done.returncode == 0, done.stderr

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
 
-from pipelines import extras, terminal
 from pipelines.cli import main
 from pipelines.terminal import cut, table_text
 from tests.support.terminals import run_in_terminal
 
 COLOUR = re.compile(r"\x1b\[\d+m")
 ROW = re.compile(r"\S {2,}\S")
-
-
-@pytest.mark.parametrize("module", [terminal, extras])
-def test_the_examples_in_the_documentation(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

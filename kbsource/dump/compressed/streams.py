@@ -51,20 +51,14 @@ _DECLARATION = re.compile(rb"""\A\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some decompressed bytes.
+    """Some decompressed bytes."""
 
-    Attributes:
-        offset: where they come from: for a block the byte of the file in which the block begins, else the number of
-            decompressed bytes before them.
-        data: the bytes, in UTF-8.
-        is_block: every byte of a block has the block's offset; else offsets go up byte by byte.
-        position: bytes of the file used up to the beginning of a block, or to the end of any other piece.
-    """
-
+    #: where they come from: for a block the byte of the file in which the block begins, else the number of
+    #: decompressed bytes before them
     offset: int
-    data: bytes
-    is_block: bool
-    position: int
+    data: bytes  #: the bytes, in UTF-8
+    is_block: bool  #: every byte of a block has the block's offset; else offsets go up byte by byte
+    position: int  #: bytes of the file used up to the beginning of a block, or to the end of any other piece
 
 
 def compression_of(head: bytes, path: str) -> Compression:
@@ -90,7 +84,7 @@ def compression_of(head: bytes, path: str) -> Compression:
 
 
 def encoding_of(head: bytes, path: str) -> str:
-    """Gives the name of the character encoding, from the first decompressed bytes.
+    """The name of the character encoding, from the first decompressed bytes.
 
     Raises:
         SetupError: the XML declaration names an encoding that is not known.
@@ -114,11 +108,8 @@ def iter_pieces(
 ) -> Iterator[Piece | Damage]:
     """Yields the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and every damage.
 
-    Args:
-        file: seekable, as stored.
-        compression: as ``compression_of`` says.
-        encoding: as ``encoding_of`` says; in any but UTF-8, offsets that go up byte by byte count converted bytes.
-        start: where the range begins; 0 for gzip and for any encoding but UTF-8.
+    ``start`` is 0 for gzip and for any encoding but UTF-8; in any other, offsets that go up byte by byte count
+    converted bytes.
     """
     pieces: Iterator[Piece | Damage]
     if compression == "bzip2":
@@ -183,7 +174,7 @@ def _gzip_pieces(file: BinaryIO) -> Iterator[Piece | Damage]:
 
 
 def _decodable(decoder: zlib._Decompress, data: bytes) -> bytes:
-    """Gives what can be decoded of the data before the byte at which it breaks."""
+    """What can be decoded of the data before the byte at which it breaks."""
     parts: list[bytes] = []
     for index in range(len(data)):
         try:
@@ -237,7 +228,7 @@ def read_up_to(file: BinaryIO, count: int) -> bytes:
 
 
 def read_tail(file: BinaryIO, *, compression: Compression, size: int, count: int) -> tuple[bytes, str | None]:
-    """Gives the last ``count`` bytes of a splittable file's content and the reason of a damage at its very end."""
+    """The last ``count`` bytes of a splittable file's content and the reason of a damage at its very end."""
     if compression == "bzip2":
         return bzip2.read_tail(file, size, count)
     file.seek(max(0, size - count))

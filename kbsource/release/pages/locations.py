@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from kbsource.files import Storage, base_name, join
-from kbsource.index.mapped_files import numbers, open_mapped
+from kbsource.columns import numbers
+from kbsource.files import Folder, base_name, join
+from kbsource.index.mapped_files import open_mapped
 from kbsource.release.layout import INDEX
 from kbsource.release.manifest import Manifest
 
@@ -33,20 +34,17 @@ PAGES_SCHEMA = _schema(("page_id", pa.int64()), ("shard", pa.int32()), ("row", p
 QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
-def index_folder(path: str, manifest: Manifest, storage: Storage, *, files: Iterable[str] | None = None) -> str:
-    """Gives a local folder with the index files of a release, see ``Storage.local_copy``.
+def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
+    """A local folder with the index files of a release, see ``Folder.local_copy``.
 
     Args:
-        path: folder of the release.
-        manifest: of the release.
-        storage: of the folder.
         files: paths in the release of those that are needed; None for all.
 
     Raises:
         DataError: a file of a remote release is missing.
     """
     names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
-    return storage.local_copy(join(path, INDEX), names, version=" ".join(entry.sha256 for entry in manifest.files))
+    return Folder.of(join(path, INDEX)).local_copy(names, version=" ".join(entry.sha256 for entry in manifest.files))
 
 
 class _SortedFile:
@@ -80,20 +78,20 @@ class Locations:
         self._qids = _SortedFile(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA)
 
     def page(self, page_id: int) -> tuple[int, int] | None:
-        """Gives shard and row of a page, None when the release has no such page."""
+        """Shard and row of a page, None when the release has no such page."""
         found = self._pages.get(page_id)
         return None if found is None else (found[0], found[1])
 
     def page_of_qid(self, qid: str) -> int | None:
-        """Gives the id of the page that has an item (``Q42``), None when none has."""
+        """The id of the page that has an item (``Q42``), None when none has."""
         number = qid[1:]
         found = self._qids.get(int(number)) if qid[:1] in ("Q", "q") and number.isdecimal() else None
         return None if found is None else found[0]
 
     def pages(self) -> Iterator[pa.RecordBatch]:
-        """Gives the batches of pages.arrow."""
+        """The batches of pages.arrow."""
         return iter(self._pages.batches)
 
     def qids(self) -> Iterator[pa.RecordBatch]:
-        """Gives the batches of qids.arrow."""
+        """The batches of qids.arrow."""
         return iter(self._qids.batches)

@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, Protocol
 
 # An argument with one of these values is as good as absent where a template asks for yes or no.
 # Source: https://en.wikipedia.org/wiki/Module:Yesno
 _FALSE_WORDS = frozenset({"", "no", "n", "false", "f", "off", "0", "none"})
 
 
+def read_rules(name: str) -> dict[str, Any]:
+    """What stands in ``rules/NAME.toml``; nothing where there is no such file."""
+    source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml")
+    return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    """One of the small tables of ``rules/tables.toml``."""
+    return dict(read_rules("tables")[name])
+
+
 class Template(NamedTuple):
-    """One use of a template, a parser function or a variable, its inner templates already rendered.
+    """One use of a template, a parser function or a variable, its inner templates already rendered."""
 
-    Attributes:
-        name: normal form: no namespace prefix, spaces for underscores, first letter upper; ``#if`` for functions.
-        positional: unnamed arguments in order as wikitext, not stripped; numbered ones (``2=``) merged in, those
-            stripped, as MediaWiki does. All arguments of a parser function are positional.
-        named: named arguments, stripped; the last of a repeated name counts.
-    """
-
-    name: str
+    name: str  #: normal form: no namespace prefix, spaces for underscores, first letter upper; ``#if`` for functions
+    #: unnamed arguments in order as wikitext, not stripped; numbered ones (``2=``) merged in, those stripped, as
+    #: MediaWiki does. All arguments of a parser function are positional.
     positional: tuple[str, ...]
-    named: dict[str, str]
+    named: dict[str, str]  #: named arguments, stripped; the last of a repeated name counts
+
+    def argument(self, position: int, *names: str, default: str = "") -> str:
+        """The stripped value of the argument at a position (from 1) or under one of the names, else the default.
+
+        An empty value counts as absent. Position 0 asks for the names only.
+        """
+        if position and position <= len(self.positional):
+            value = self.positional[position - 1].strip()
+            if value:
+                return value
+        if self.named:
+            for name in names:
+                value = self.named.get(name, "")
+                if value:
+                    return value
+        return default
+
+    def stripped(self) -> list[str]:
+        """The positional arguments without the white space around them."""
+        return [value.strip() for value in self.positional]
+
+    def padded(self, n_values: int) -> list[str]:
+        """The positional arguments stripped, with empty ones behind them: so many values are safe to unpack."""
+        return self.stripped() + [""] * n_values
+
+    def filled(self) -> list[str]:
+        """The positional arguments that are not empty, stripped."""
+        return [value for value in self.stripped() if value]
+
+    def shown(self) -> str:
+        """The positional arguments side by side: what is left to say when a template is used wrongly."""
+        return " ".join(self.filled())
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a template may know of the page it stands on.
+    """What a template may know of the page it stands on."""
 
-    Attributes:
-        lang: language code of the wiki.
-        title: page title with spaces.
-        timestamp: ISO time of the revision, ``2016-02-19T12:00:00Z``; empty when unknown. It is "now" for ages.
-    """
-
-    lang: str
-    title: str = ""
+    lang: str  #: language code of the wiki
+    title: str = ""  #: page title with spaces
+    #: ISO time of the revision, ``2016-02-19T12:00:00Z``; empty when unknown. It is "now" for ages.
     timestamp: str = ""
 
     @property
@@ -64,50 +101,13 @@ class Moment(Protocol):
 Function = Callable[..., "str | None"]
 
 
-def argument(template: Template, position: int, *names: str, default: str = "") -> str:
-    """Gives the stripped value of the argument at a position (from 1) or under one of the names, else the default.
-
-    An empty value counts as absent. Position 0 asks for the names only.
-    """
-    if position and position <= len(template.positional):
-        value = template.positional[position - 1].strip()
-        if value:
-            return value
-    if template.named:
-        for name in names:
-            value = template.named.get(name, "")
-            if value:
-                return value
-    return default
-
-
-def stripped(template: Template) -> list[str]:
-    """Gives the positional arguments without the white space around them."""
-    return [value.strip() for value in template.positional]
-
-
-def padded(template: Template, n_values: int) -> list[str]:
-    """Gives the positional arguments stripped, with empty ones behind them: so many values are safe to unpack."""
-    return [value.strip() for value in template.positional] + [""] * n_values
-
-
-def filled(template: Template) -> list[str]:
-    """Gives the positional arguments that are not empty, stripped."""
-    return [value for value in stripped(template) if value]
-
-
 def is_true(value: str) -> bool:
-    """Says whether the value of an option means yes."""
+    """Whether the value of an option means yes."""
     return value.strip().lower() not in _FALSE_WORDS
 
 
-def shown(template: Template) -> str:
-    """Gives the positional arguments side by side: what is left to say when a template is used wrongly."""
-    return " ".join(filled(template))
-
-
 def link(target: str, label: str = "") -> str:
-    """Gives a link in wikitext; a label that holds a link itself stays as it is, as nested links do not exist."""
+    """A link in wikitext; a label that holds a link itself stays as it is, as nested links do not exist."""
     target = target.strip()
     label = label.strip()
     if not target or "[[" in label:

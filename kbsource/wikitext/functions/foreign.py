@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
 
-from kbsource.wikitext.functions.arguments import (
-    PageFacts,
-    Template,
-    argument,
-    filled,
-    is_true,
-    link,
-    padded,
-    shown,
-    stripped,
-)
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link, read_rules, table
+from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
 from kbsource.wikitext.markers import APOSTROPHE
 
 _NON_LATIN = frozenset(
@@ -28,18 +17,17 @@ _NON_LATIN = frozenset(
 
 @cache
 def language_names(lang: str) -> dict[str, str]:
-    """Gives names of languages by code in the given language; none where there are no data."""
-    text = resources.files("kbsource.wikitext").joinpath("rules/language_names.toml").read_text("utf-8")
-    data: dict[str, dict[str, str]] = tomllib.loads(text)
+    """Names of languages by code in the given language; none where there are no data."""
+    data: dict[str, dict[str, str]] = read_rules("language_names")
     return data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
 
 
 def lang(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """Gives the text of ``{{lang|fr|texte}}``, in italics where the script is Latin as the template sets it."""
+    """The text of ``{{lang|fr|texte}}``, in italics where the script is Latin as the template sets it."""
     values = template.positional
-    code = argument(template, 1, "code").lower()
-    text = values[position - 1].strip("\n") if len(values) >= position else argument(template, 0, "text", "texte", "1")
-    text = text if text.strip() else argument(template, 0, "text", "texte")
+    code = template.argument(1, "code").lower()
+    text = values[position - 1].strip("\n") if len(values) >= position else template.argument(0, "text", "texte", "1")
+    text = text if text.strip() else template.argument(0, "text", "texte")
     translit = template.named.get("translit", "")
     meaning = template.named.get("lit", "")
     text = _italic(text, code, template, page) if page.lang == "en" else text
@@ -49,31 +37,26 @@ def lang(template: Template, page: PageFacts, *, position: int = 2) -> str:
 
 
 def _italic(text: str, code: str, template: Template, page: PageFacts) -> str:
-    """Gives Latin-script text in italics, unless it has some already or asks for none."""
+    """Latin-script text in italics, unless it has some already or asks for none."""
     wish = template.named.get("italic", "") or template.named.get("italics", "")
     if wish in ("no", "unset", "off", "invert", "default") or "''" in text or not text.strip():
         return text
     base = code.partition("-")[0]
     if "latn" not in code and (base in _NON_LATIN or not _is_latin(text)):
         return text
-    if (
-        wish != "yes"
-        and template.name not in ("Lang", "Transl", "Transliteration")
-        and not template.name.startswith("Lang-")
-    ):
-        return text
-    return f"''{text}''"
+    is_language = template.name in ("Lang", "Transl", "Transliteration") or template.name.startswith("Lang-")
+    return f"''{text}''" if is_language or wish == "yes" else text
 
 
 def _is_latin(text: str) -> bool:
-    """Says whether the first letter is of the Latin script (with its extensions)."""
+    """Whether the first letter is of the Latin script (with its extensions)."""
     first = next((character for character in text if character.isalpha()), "")
     return bool(first) and (first < "\u0250" or "\u1e00" <= first <= "\u1eff")
 
 
 def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
-    """Gives ``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with sound and gloss."""
-    values = stripped(template)
+    """``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with sound and gloss."""
+    values = template.stripped()
     if not code:
         if template.name.startswith("Lang-"):
             code = template.name[5:]
@@ -81,7 +64,7 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
             code, values = values[0], values[1:]
     name = template.named.get("label", "") or language_names(page.lang).get(code.lower(), "")
     name = name or language_names(page.lang).get(code.lower().partition("-")[0], "")
-    text = values[0] if values else argument(template, 0, "text", "1")
+    text = values[0] if values else template.argument(0, "text", "1")
     if page.lang == "en":
         text = _italic(text, code.lower(), Template("Lang", (), template.named), page)
     translit = (
@@ -104,15 +87,15 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
 
 
 def link_to_language(name: str, lang_code: str) -> str:
-    """Gives the language's name as the templates link it: English ones to ``French language``."""
+    """The language's name as the templates link it: English ones to ``French language``."""
     if lang_code in ("en", "simple"):
         return name if name.endswith("language") else link(f"{name} language", name)
     return name
 
 
 def transliteration(template: Template, page: PageFacts) -> str:
-    """Gives the text of ``{{transl|ar|ALA|text}}``, the last argument, in italics."""
-    values = filled(template)
+    """The text of ``{{transl|ar|ALA|text}}``, the last argument, in italics."""
+    values = template.filled()
     if not values:
         return ""
     text = values[-1]
@@ -120,45 +103,45 @@ def transliteration(template: Template, page: PageFacts) -> str:
 
 
 def native_name(template: Template, page: PageFacts) -> str:
-    """Gives ``Principat d'Andorra (Catalan)`` from ``{{native name|ca|…}}``."""
-    code, text = argument(template, 1), argument(template, 2)
+    """``Principat d'Andorra (Catalan)`` from ``{{native name|ca|…}}``."""
+    code, text = template.argument(1), template.argument(2)
     name = language_names(page.lang).get(code.lower(), "")
     tag = template.named.get("paren", "")
     if not name or tag in ("omit", "off", "no"):
-        return text or shown(template)
+        return text or template.shown()
     return f"{text} ({link_to_language(name, page.lang)})"
 
 
 def language_tag(template: Template, page: PageFacts, *, code: str) -> str:
-    """Gives the name of a language in brackets, as ``{{in lang|fr}}`` and ``{{fr icon}}`` do."""
-    codes = filled(template) if code == "" else [code]
+    """The name of a language in brackets, as ``{{in lang|fr}}`` and ``{{fr icon}}`` do."""
+    codes = template.filled() if code == "" else [code]
     names = [language_names(page.lang).get(one.lower()) or autonym(one) for one in codes]
     return f"(in {' and '.join(names)})" if page.lang in ("en", "simple") else f"({', '.join(names)})"
 
 
 def language_name(template: Template, page: PageFacts) -> str:
-    """Gives the name of a language by its code: ``{{ISO 639 name|fr}}``, in the page's language."""
-    code = argument(template, 1).lower()
+    """The name of a language by its code: ``{{ISO 639 name|fr}}``, in the page's language."""
+    code = template.argument(1).lower()
     return language_names(page.lang).get(code) or autonym(code)
 
 
 def name_in(template: Template, page: PageFacts) -> str:
-    """Gives ``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
-    code = argument(template, 1).lower()
-    return language_names(argument(template, 2).lower()).get(code) or autonym(code)
+    """``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
+    code = template.argument(1).lower()
+    return language_names(template.argument(2).lower()).get(code) or autonym(code)
 
 
 def autonym(code: str) -> str:
-    """Gives the name of a language in itself; its code where that is not known."""
+    """The name of a language in itself; its code where that is not known."""
     return language_names("autonyms").get(code, code)
 
 
 def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> str:
-    """Gives ``Tokyo (東京, ''Tōkyō'')``: English, kanji and kana, rōmaji, extra words.
+    """``Tokyo (東京, ''Tōkyō'')``: English, kanji and kana, rōmaji, extra words.
 
     ``order`` is ``english`` for ``{{nihongo}}``, ``romaji`` for ``{{nihongo3}}``, ``kanji`` for ``{{nihongo2}}``.
     """
-    values = padded(template, 5)
+    values = template.padded(5)
     english, kanji, romaji, extra, extra2 = values[:5]
     extra = template.named.get("extra", "") or extra
     extra2 = template.named.get("extra2", "") or extra2
@@ -175,11 +158,11 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
 
 
 def chinese(template: Template, page: PageFacts) -> str:
-    """Gives ``{{zh|s=…|t=…|p=…|l=…}}``: ``simplified Chinese: 汉语; traditional Chinese: 漢語; pinyin: ''Hànyǔ''``."""
+    """``{{zh|s=…|t=…|p=…|l=…}}``: ``simplified Chinese: 汉语; traditional Chinese: 漢語; pinyin: ''Hànyǔ''``."""
     named = template.named
     labels = is_true(named.get("labels", "yes"))
     pieces: list[str] = []
-    for key, label in _CHINESE_PARTS:
+    for key, label in table("chinese_parts").items():
         value = named.get(key, "")
         if not value:
             continue
@@ -188,48 +171,264 @@ def chinese(template: Template, page: PageFacts) -> str:
         elif key not in ("c", "s", "t", "sc", "tc") and "''" not in value:
             value = f"''{value}''"
         pieces.append(f"{label}: {value}" if labels else value)
-    return "; ".join(pieces) or shown(template)
+    return "; ".join(pieces) or template.shown()
 
 
-_CHINESE_PARTS = (
-    ("c", "Chinese"),
-    ("s", "simplified Chinese"),
-    ("t", "traditional Chinese"),
-    ("hp", "Hanyu Pinyin"),
-    ("p", "pinyin"),
-    ("tp", "Tongyong Pinyin"),
-    ("w", "Wade–Giles"),
-    ("g", "Gwoyeu Romatzyh"),
-    ("mps", "MPS II"),
-    ("j", "Jyutping"),
-    ("cy", "Cantonese Yale"),
-    ("sl", "Sidney Lau"),
-    ("poj", "Pe̍h-ōe-jī"),
-    ("tl", "Tâi-lô"),
-    ("buc", "Bàng-uâ-cê"),
-    ("l", "lit."),
-    ("first", ""),
-)
-
-
-def chinese_link(
-    template: Template,
-    page: PageFacts,
-    *,
-    target: int = 1,
-    foreign: int = 2,
-    label: int = 3,
-) -> str:
-    """Gives the local title of ``{{tsl|en|Foreign|本地}}``, ``{{link-en|本地|Foreign|显示}}`` as a link."""
-    local = argument(template, target) or argument(template, foreign)
-    return link(local, argument(template, label, default=local)) if local else shown(template)
+def chinese_link(template: Template, page: PageFacts, *, target: int = 1, foreign: int = 2, label: int = 3) -> str:
+    """The local title of ``{{tsl|en|Foreign|本地}}``, ``{{link-en|本地|Foreign|显示}}`` as a link."""
+    local = template.argument(target) or template.argument(foreign)
+    return link(local, template.argument(label, default=local)) if local else template.shown()
 
 
 def korean(template: Template, page: PageFacts) -> str:
-    """Gives ``{{korean|hangul=한글|hanja=漢字|rr=…|mr=…}}`` as labelled pieces."""
+    """``{{korean|hangul=한글|hanja=漢字|rr=…|mr=…}}`` as labelled pieces."""
     named = template.named
     labels = (("hangul", "Korean"), ("hanja", "Hanja"), ("rr", "RR"), ("mr", "MR"), ("lit", "lit."))
     pieces = [f"{label}: {named[key]}" for key, label in labels if named.get(key)]
-    values = stripped(template)
+    values = template.stripped()
     pieces.extend(f"{label}: {value}" for value, (_, label) in zip(values, labels, strict=False) if value)
     return "; ".join(pieces)
+
+
+_IPA_LEADS = dict.fromkeys(("lang", "alsouk", "ipa", "uklang", "uslang"), "") | {
+    "pron": "pronounced ", "uk": "UK: ", "us": "US: ", "also": "also ", "local": "locally ",
+}  # fmt: skip
+
+
+@cache
+def _diaphonemes() -> dict[str, str]:
+    """The IPA of every key of {{IPAc-en}}: "sh" -> "ʃ"; keys that are IPA already stand for themselves."""
+    return dict(read_rules("ipa")["keys"])
+
+
+def english_ipa(template: Template, page: PageFacts) -> str:
+    """``/ˌæləˈbæmə/``. Source: https://en.wikipedia.org/wiki/Template:IPAc-en"""
+    keys = _diaphonemes()
+    lead = ""
+    sounds: list[str] = []
+    for value in template.positional:
+        key = value.strip()
+        if not sounds and key.lower() in _IPA_LEADS:
+            lead += _IPA_LEADS[key.lower()]
+            continue
+        sounds.append(" " if key == "_" or (not key and value) else keys.get(key, key))
+    text = "".join(sounds).strip()
+    return f"{lead}/{text}/" if text else lead.strip()
+
+
+def foreign_ipa(template: Template, page: PageFacts, *, code: str = "") -> str:
+    """``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the lead that is asked for."""
+    values = template.stripped()
+    code = code or template.name.partition("-")[2]
+    name = language_names(page.lang).get(code.lower(), "")
+    text = values[0] if values else ""
+    if not text:
+        return ""
+    lead = values[1].lower() if len(values) > 1 else ""
+    words = table("ipa_leads").get(lead)
+    if lead == "" and name and page.lang in ("en", "simple"):
+        words = f"{link_to_language(name, page.lang)} pronunciation: "
+    elif lead == "lang" and name:
+        words = f"{link_to_language(name, page.lang)}: "
+    return f"{words if words is not None else ''}[{text}]"
+
+
+def ipa(template: Template, page: PageFacts) -> str:
+    """The text of ``{{IPA|…}}``; with a language code in front, ``{{IPA|fr|…}}``, in brackets behind the name."""
+    values = template.filled()
+    if len(values) > 1 and values[0].lower() in language_names("en"):
+        return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), {}), page)
+    return values[0] if values else ""
+
+
+def respelling(template: Template, page: PageFacts) -> str:
+    """``ə-GLEE-teez``: syllables joined with hyphens, words unmark_separators by ``_``."""
+    text = ""
+    for value in template.stripped():
+        if value == "_":
+            text = text.rstrip("-") + " "
+        elif value:
+            text += value + "-"
+    return text.rstrip("-").strip()
+
+
+def pronunciation(template: Template, page: PageFacts) -> str:
+    """The shown text of a pronunciation with a sound file, the name of the file left out."""
+    named = template.named
+    text = template.argument(2) or named.get("ipa", "") or named.get("IPA", "")
+    return text if not text.lower().endswith((".ogg", ".oga", ".wav", ".mp3")) else ""
+
+
+def bracketed(template: Template, page: PageFacts, *, opening: str, closing: str) -> str:
+    """All arguments one behind the other between brackets: ``⟨a⟩``, ``[a]``, ``/a/``."""
+    text = "".join(template.stripped())
+    return f"{opening}{text}{closing}" if text else ""
+
+
+def pronounced(template: Template, page: PageFacts) -> str:
+    """``pronounced [x]`` of one argument."""
+    text = template.argument(1)
+    return f"pronounced{NBSP}[{text}]" if text else ""
+
+
+def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:
+    """The name of the template itself, with the arguments behind it: ``{{1er|mai}}``, ``{{XIXe siècle}}``."""
+    name = template.name[:1].lower() + template.name[1:] if lower else template.name
+    values = template.filled()
+    return NBSP.join([name + after, *values])
+
+
+def french_century(template: Template, page: PageFacts, *, word: str = "siècle", before_christ: bool = False) -> str:
+    """``XIXe siècle``, ``XVIIe et XVIIIe siècles``, ``XIe au XIIIe siècle``.
+
+    Source: https://fr.wikipedia.org/wiki/Modèle:S and Modèle:S2-, Modèle:Sp-.
+    """
+    pieces: list[str] = []
+    joints = 0
+    for value in template.filled():
+        if value in ("e", "er", "ère"):
+            continue
+        if value == "s":
+            joints += 1
+            continue
+        if value.isalpha() and value.isupper() and set(value) <= set("IVXLC"):
+            if pieces and pieces[-1] not in ("et", "au", "ou", "-", "à"):
+                pieces.append("et")
+                joints += 1
+            pieces.append(value + ("er" if value == "I" else "e"))
+        else:
+            pieces.append(value)
+    text = " ".join(pieces).replace(" - ", "-")
+    if not word:
+        return text
+    ending = "s" if joints else ""
+    christ = f" av.{NBSP}J.-C." if before_christ else ""
+    return f"{text}{NBSP}{word}{ending}{christ}" if text else ""
+
+
+def century(template: Template, page: PageFacts, *, before: str = "", after: str = "", linked: bool = False) -> str:
+    """``siglo XIX``, ``século XIX``, ``XIX век`` from the number."""
+    value = template.argument(1)
+    text = f"{before}{value}{after}"
+    return link(text) if linked and value else text if value else ""
+
+
+def spanish_century(template: Template, page: PageFacts) -> str:
+    """``siglo V a. C.`` of ``{{siglo|V|a|s}}``, the number alone of ``{{siglo|XX}}``.
+
+    Source: https://es.wikipedia.org/wiki/Plantilla:Siglo
+    """
+    number, side, word = template.padded(3)[:3]
+    word = {"s": "siglo", "ss": "siglos"}.get(word.lower(), "")
+    side = {"a": f"a.{NBSP}C.", "d": f"d.{NBSP}C."}.get(side.lower(), "")
+    return NBSP.join(filter(None, (word, number, side))) if number else ""
+
+
+def hours(template: Template, page: PageFacts) -> str:
+    """``18 h 30``, with seconds ``18 min 30 s``: ``{{heure|18|30}}``, ``{{durée|1|2|3}}``."""
+    values = template.stripped()
+    is_hour_and_minutes = [bool(value) for value in [*values, ""][:3]] == [True, True, False]
+    units = ("h", "" if is_hour_and_minutes else "min", "s")
+    pieces = (f"{value}{NBSP}{unit}".rstrip(NBSP) for value, unit in zip(values, units, strict=False) if value)
+    return NBSP.join(pieces)
+
+
+def inserted(template: Template, page: PageFacts) -> str:
+    """A phrase between dashes, the closing one left out where the sentence ends: ``{{incise|…|stop}}``."""
+    values = template.filled()
+    if not values:
+        return ""
+    text = f"–{NBSP}{values[0]}"
+    return text if len(values) > 1 and values[1].lower() in ("stop", "fin") else f"{text}{NBSP}–"
+
+
+def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
+    """``en allemand : Österreich``, ``englisch water``: the language's name and the text."""
+    values = template.filled()
+    if not code and template.name.startswith("Lang-"):
+        code = template.name[5:]
+    if not code and values:
+        code, values = values[0], values[1:]
+    name = language_names(page.lang).get(code.lower(), "")
+    text = " ".join(values[:1])
+    if not name or not text:
+        return text
+    separator = f"{NBSP}: " if page.lang == "fr" else " "
+    meaning = template.named.get("de", "") if page.lang == "de" else ""
+    shown_text = text if "''" in text else f"''{text}''"
+    return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
+
+
+def language_by_own_name(template: Template, page: PageFacts, *, word: str = "", cut: int = 1) -> str:
+    """A language's name and a text where the template's name is the code with a mark: ``{{enS|water}}``."""
+    return in_language(template, page, code=template.name[: len(template.name) - cut].lower(), word=word)
+
+
+def work(template: Template, page: PageFacts) -> str:
+    """An entry of a list of works: title, year, comment."""
+    named = template.named
+    title = named.get("titre", "") or named.get("title", "") or template.argument(1)
+    year = named.get("année", "") or named.get("year", "")
+    text = f"{year} : {title}" if year and title else title or year
+    comment = named.get("commentaire", "")
+    return f"{text}. {comment}" if comment else text
+
+
+def french_link(template: Template, page: PageFacts) -> str:
+    """``{{lien|langue=en|trad=Foreign|fr=Title|texte=shown}}`` as a link."""
+    title = template.argument(0, "fr") or template.argument(1) or template.argument(0, "trad")
+    label = template.argument(0, "texte") or template.argument(2, default=title)
+    return link(title, label) if title else template.shown()
+
+
+def temperature(template: Template, page: PageFacts) -> str:
+    """``0,85 °C`` of value and unit."""
+    values = template.filled()
+    if not values:
+        return ""
+    unit = values[1] if len(values) > 1 else "°C"
+    return f"{format_number(values[0], page.lang)}{NBSP}{unit}"
+
+
+def elevation(template: Template, page: PageFacts) -> str:
+    """``2962 m ü. NHN`` of a height and the code of the reference level."""
+    values = template.filled()
+    if not values:
+        return ""
+    level = values[1].upper() if len(values) > 1 else ""
+    words = {"DE": " ü. NHN", "DE-NN": " ü. NN", "DE-HN": " ü. HN", "AT": " ü. A.", "CH": " ü. M.", "IT": " s.l.m."}
+    number = parse_number(values[0], page.lang)
+    text = number.shown if number is not None and len(values[0]) > 4 else values[0]
+    return f"{text}{NBSP}m{words.get(level) or words.get(level.partition('-')[0], '')}"
+
+
+def arabic_with_transcription(template: Template, page: PageFacts) -> str:
+    """A word with its transcription and meaning: ``{{arF|كتاب|d=kitāb|b=Buch}}``."""
+    word, reading, meaning = template.argument(1), template.argument(0, "d", "w"), template.argument(0, "b")
+    return ", ".join(filter(None, (word, f"''{reading}''" if reading else "", f"‚{meaning}‘" if meaning else "")))
+
+
+def paragraph_of_law(template: Template, page: PageFacts, *, sign: str = "§") -> str:
+    """``§ 1 BGB``."""
+    values = template.filled()
+    return f"{sign}{NBSP}{' '.join(values[:2])}" if values else sign
+
+
+def invisible(template: Template, page: PageFacts) -> str | None:
+    """Nothing: figures that only align numbers in a column."""
+    return None
+
+
+def russian_link(template: Template, page: PageFacts) -> str:
+    """``{{нп5|Название|текст|en|Foreign}}`` as a link."""
+    title = template.argument(1, "есть")
+    return link(title, template.argument(2, "текст", default=title)) if title else template.shown()
+
+
+def with_words(template: Template, page: PageFacts, *, before: str = "", after: str = "", digits: bool = False) -> str:
+    """The first argument between fixed words: ``nº 82``, ``120 p.``."""
+    values = template.filled()
+    if not values:
+        return (before + after).strip()
+    value = format_number(values[0], page.lang) if digits else values[0]
+    return f"{before}{value}{after}"

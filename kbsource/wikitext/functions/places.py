@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-import tomllib
+from collections.abc import Callable
 from functools import cache
-from importlib import resources
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, argument, filled, link, padded, shown, stripped
-from kbsource.wikitext.functions.measures.numbers import MINUS, plain_minus
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link, read_rules
+from kbsource.wikitext.functions.numbers import MINUS, NBSP, parse_number, plain_minus, raise_text
+from kbsource.wikitext.markers import APOSTROPHE
 
 
 @cache
 def _countries() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Gives English article titles by three-letter code, by two-letter code, and the shorter shown names."""
-    text = resources.files("kbsource.wikitext").joinpath("rules/countries.toml").read_text("utf-8")
-    data: dict[str, dict[str, str]] = tomllib.loads(text)
+    """English article titles by three-letter code, by two-letter code, and the shorter shown names."""
+    data: dict[str, dict[str, str]] = read_rules("countries")
     return {**data["codes"], **data["other"]}, data["short"], data["shown"]
 
 
 @cache
 def _country_names() -> dict[str, dict[str, str]]:
-    """Gives names in other languages by English article title and language."""
-    text = resources.files("kbsource.wikitext").joinpath("rules/country_names.toml").read_text("utf-8")
-    return {_countries()[0][code]: names for code, names in tomllib.loads(text).items()}
+    """Names in other languages by English article title and language."""
+    return {_countries()[0][code]: names for code, names in read_rules("country_names").items()}
 
 
 def country_name(code: str, lang: str) -> str:
-    """Gives the name of a country in a language by its code of ISO, the IOC or FIFA; the code where it is not known."""
+    """The name of a country in a language by its code of ISO, the IOC or FIFA; the code where it is not known."""
     long, short, _ = _countries()
     return _country_names().get(long.get(code) or short.get(code, ""), {}).get(lang, code)
 
 
 def country_codes() -> frozenset[str]:
-    """Gives the three-letter codes that are names of flag templates: ``GBR``; ``EUR`` is the currency more often."""
+    """The three-letter codes that are names of flag templates: ``GBR``; ``EUR`` is the currency more often."""
     return frozenset(code for code in _countries()[0] if len(code) >= 3) - {"EUR"}
 
 
 def _country(code: str) -> tuple[str, str]:
-    """Gives article title and shown name by a code or a name."""
+    """Article title and shown name by a code or a name."""
     long, short, shown_as = _countries()
     title = long.get(code) or short.get(code) or code
     return title, shown_as.get(title, title)
 
 
 def flag(template: Template, page: PageFacts) -> str:
-    """Gives the country of ``{{flag|France}}`` or ``{{flagcountry|FRA}}`` as a link; the picture is not text."""
-    name = argument(template, 1)
+    """The country of ``{{flag|France}}`` or ``{{flagcountry|FRA}}`` as a link; the picture is not text."""
+    name = template.argument(1)
     if not name or "[[" in name:
         return name
     if page.lang not in ("en", "simple"):
@@ -56,46 +54,46 @@ def flag(template: Template, page: PageFacts) -> str:
 
 
 def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """Gives the text beside a flag: ``{{flagu|France}}``, ``{{flagdeco|France}} …`` has none."""
-    return argument(template, position) or _country(argument(template, 1))[1]
+    """The text beside a flag: ``{{flagu|France}}``, ``{{flagdeco|France}} …`` has none."""
+    return template.argument(position) or _country(template.argument(1))[1]
 
 
 def country_by_name(template: Template, page: PageFacts, *, code: str = "") -> str | None:
-    """Gives the country that the template's own name stands for: ``{{GBR}}``, ``{{BE-VLAG}}``.
+    """The country that the template's own name stands for: ``{{GBR}}``, ``{{BE-VLAG}}``.
 
     In other languages than English it is the name alone, without a link; ``{{DEU|#}}`` is the flag alone.
     """
     name = code or template.name
     if page.lang not in ("en", "simple"):
-        label = argument(template, 1)
+        label = template.argument(1)
         return None if label == "#" else label or country_name(name, page.lang)
     title, label = _country(name)
     return link(title, template.named.get("name", "") or label)
 
 
 def region_flag(template: Template, page: PageFacts) -> str:
-    """Gives the place beside the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless it asks for none."""
-    values = filled(template)
+    """The place beside the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless it asks for none."""
+    values = template.filled()
     if not values:
         return ""
     return values[0] if len(values) > 1 else link(values[0])
 
 
 def team(template: Template, page: PageFacts, *, before: str = "", after: str = "") -> str:
-    """Gives a national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
-    title, label = _country(argument(template, 1))
+    """A national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
+    title, label = _country(template.argument(1))
     if page.lang not in ("en", "simple"):
         return title
     return link(f"{before}{title}{after}", label if after.endswith("team") else "") if title else ""
 
 
 def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
-    """Gives a ship as a link, its name in italics: ``{{USS|Arizona|BB-39}}`` -> USS *Arizona* (BB-39).
+    """A ship as a link, its name in italics: ``{{USS|Arizona|BB-39}}`` -> USS *Arizona* (BB-39).
 
     With no fixed prefix the template's first argument is it: ``{{ship|HMS|Victory}}``.
     Source: https://en.wikipedia.org/wiki/Template:Ship
     """
-    values = stripped(template)
+    values = template.stripped()
     if prefix:
         values = [prefix, *values]
     values += ["", "", "", ""]
@@ -117,26 +115,26 @@ def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
 
 
 def ship_class(template: Template, page: PageFacts) -> str:
-    """Gives ``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
-    values = padded(template, 3)
+    """``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
+    values = template.padded(3)
     name, kind = values[0], values[1]
     title = f"{name}-class {kind}".strip()
     return link(title, f"''{name}''-class {kind}".strip()) if name else ""
 
 
 def coordinates(template: Template, page: PageFacts) -> str | None:
-    """Gives ``48°51′N 2°21′E`` of ``{{coord|…}}``; None where they are shown beside the title only.
+    """``48°51′N 2°21′E`` of ``{{coord|…}}``; None where they are shown beside the title only.
 
     Source: https://en.wikipedia.org/wiki/Template:Coord
     """
     display = template.named.get("display", "").lower().replace(" ", "")
     if display in ("title", "t"):
         return None
-    return angles([value for value in stripped(template) if ":" not in value], template.named.get("format", ""))
+    return angles([value for value in template.stripped() if ":" not in value], template.named.get("format", ""))
 
 
 def angles(values: list[str], form: str = "") -> str:
-    """Gives latitude and longitude as text from the values of ``{{coord}}``: decimal, or degrees with letters."""
+    """Latitude and longitude as text from the values of ``{{coord}}``: decimal, or degrees with letters."""
     values = [value for value in values if value]
     letters = [position for position, value in enumerate(values) if value.upper() in ("N", "S", "E", "W", "O")]
     if len(letters) >= 2:
@@ -174,7 +172,7 @@ def _from_decimal(text: str, positive: str, negative: str) -> str:
 
 
 def named_coordinates(template: Template, page: PageFacts) -> str | None:
-    """Gives the coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None unless a text in the line is asked for."""
+    """The coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None unless a text in the line is asked for."""
     named = template.named
     if named.get("text", "") in ("", "-", "0") and "article" not in named:
         return None
@@ -182,9 +180,117 @@ def named_coordinates(template: Template, page: PageFacts) -> str | None:
     if "/" in north:
         parts = [*north.split("/"), *east.split("/")]
         return angles(parts)
-    return angles([north, east]) if north and east else shown(template)
+    return angles([north, east]) if north and east else template.shown()
 
 
 def named_after_country(template: Template, page: PageFacts) -> str:
-    """Gives the country that has the template's own name, as flag templates of many editions do: ``{{France}}``."""
+    """The country that has the template's own name, as flag templates of many editions do: ``{{France}}``."""
     return link(template.name)
+
+
+Value = Callable[..., str]
+_VOWELS = "aeiouàèéìòù"
+_UNO = ("z", "x", "y", "gn", "ps", "pn")
+
+
+def lead_of_biography(template: Template, page: PageFacts) -> str:
+    """The sentence that ``{{Bio}}`` begins an article with.
+
+    ``Dante Alighieri (Firenze, 1265 – Ravenna, 14 settembre 1321) è stato un poeta e scrittore italiano.``
+    """
+
+    def value(*names: str) -> str:
+        return template.argument(0, *names)
+
+    name = " ".join(filter(None, (value("Titolo"), value("Nome"), value("Cognome"))))
+    if value("CognomePrima"):
+        name = " ".join(filter(None, (value("Titolo"), value("Cognome"), value("Nome"))))
+    if value("Pseudonimo"):
+        name += f", noto come {value('Pseudonimo')}"
+    name += value("PostCognome") if value("PostCognome")[:1] in (",", "") else f" {value('PostCognome')}"
+    birth = _place_and_date(value, "Nascita", "LuogoNascita")
+    death = _place_and_date(value, "Morte", "LuogoMorte")
+    life = f"{birth or '…'} – {death}" if death else birth
+    before = value("PreData")
+    inside = "; ".join(filter(None, (before, life)))
+    head = f"'''{name}'''{f' ({inside})' if inside else ''}" if name else ""
+    end = value("FineIncipit")
+    if end:
+        return f"{head}{'' if end[0] in ',;' else ' '}{end}{_stop(value, end)}".strip()
+    is_woman, is_dead = value("Sesso").upper() == "F", bool(death) or bool(value("AnnoMorte"))
+    work = [found for key in ("Attività", "Attività2", "Attività3") if (found := value(key))]
+    others = value("AttivitàAltre")
+    if not head or not work:
+        return f"{head}{others}"
+    verb = ("è stata" if is_woman else "è stato") if is_dead else "è"
+    words = f"{', '.join(work[:-1])} e {work[-1]}" if len(work) > 1 and not others else ", ".join(work)
+    nation = " ".join(filter(None, (value("Nazionalità"), value("NazionalitàNaturalizzato"))))
+    sentence = f"{head} {verb} {_article(work[0], is_woman=is_woman)}{words}{others} {nation}{_after(value)}".rstrip()
+    return sentence + _stop(value, sentence)
+
+
+def _place_and_date(value: Value, what: str, place: str) -> str:
+    day, year = value(f"GiornoMese{what}"), value(f"Anno{what}")
+    date = " ".join(filter(None, (link(day), link(year) if year[:1].isdecimal() else year)))
+    where = link(value(f"{place}Link") or value(place), value(f"{place}Alt") or value(place))
+    return ", ".join(filter(None, (where, date)))
+
+
+def _after(value: Value) -> str:
+    text = value("PostNazionalità")
+    return text if not text or text[0] in ",;" else f" {text}"
+
+
+def _stop(value: Value, sentence: str) -> str:
+    return "" if value("Punto").lower() == "no" or sentence.endswith((".", ":")) else "."
+
+
+def _article(word: str, *, is_woman: bool) -> str:
+    first = word.lstrip("['").rpartition("|")[2].lower()
+    if is_woman:
+        return f"un{APOSTROPHE}" if first[:1] in _VOWELS else "una "
+    is_hard = first.startswith(_UNO) or (first[:1] == "s" and first[1:2] not in _VOWELS)
+    return "uno " if is_hard else "un "
+
+
+def measure(template: Template, page: PageFacts) -> str:
+    """A number with exponent, prefix and unit: ``{{M|1234.5|k|m}}``, ``{{M|3|e=6|ul=Hz}}``."""
+    values = template.padded(3)
+    written = values[0]
+    if "," in written:  # the decimal comma, as people write it there
+        written = written.replace(".", "").replace(",", ".")
+    number = parse_number(written, page.lang)
+    text = number.shown if number is not None else values[0]
+    if exponent := template.named.get("e", ""):
+        text = f"{text}×10{raise_text(exponent.replace('-', '−'))}" if text else f"10{raise_text(exponent)}"
+    unit = template.argument(0, "ul", "u") or values[1] + values[2]
+    if per := template.argument(0, "upl", "up"):
+        unit = f"{unit}/{per}"
+    return f"{text}{NBSP}{unit}" if unit and text else text or unit
+
+
+def power_of_ten(template: Template, page: PageFacts) -> str:
+    """``7,7×10¹⁵`` from ``{{Exp|7,7|15}}``, ``×10⁷`` from ``{{Exp|7}}``."""
+    values = template.filled()
+    exponent = raise_text(values[-1].replace("-", "−")) if values else ""
+    return f"{values[0] if len(values) > 1 else ''}×10{exponent}" if exponent else ""
+
+
+def italian_flag(template: Template, page: PageFacts) -> str | None:
+    """The name beside a flag where ``{{bandiera|ITA|nome}}`` asks for one; a flag alone is a picture."""
+    values = template.padded(2)
+    if not values[1] and not is_true(template.named.get("nome", "")):
+        return None
+    return country_name(values[0], page.lang)
+
+
+def national_team(template: Template, page: PageFacts) -> str:
+    """The country of ``{{Naz|CA|ITA}}``, whose first argument is a code of the sport."""
+    values = template.padded(2)
+    return country_name(values[1] or values[0], page.lang)
+
+
+def twin_town(template: Template, page: PageFacts) -> str:
+    """``Parigi, dal 1956`` from ``{{Gemellaggio|FRA|Parigi|1956}}``; the country is a flag."""
+    _, town, since = template.padded(3)[:3]
+    return ", ".join(filter(None, (town, f"dal {since}" if since[:1].isdecimal() else since)))

@@ -98,6 +98,7 @@ function moveInList(step) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form.submit();
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   const target = event.target, field = document.getElementById("q");
   if (target.matches("input, select, textarea")) return;

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
+from kbsource.diff.kind import TABLES
 from kbsource.diff.making import make_diff
-from kbsource.diff.schema import TABLES
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from tests.support.diff_worlds import Changes, write_world
@@ -28,17 +27,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     changes = Changes(3)
     old = write_world(folder / "old", changes.world)
     changes.change(40)
-    make_diff(str(old), str(write_world(folder / "new", changes.world)), str(folder / "diff"), LocalStorage())
+    make_diff(str(old), str(write_world(folder / "new", changes.world)), str(folder / "diff"))
     return folder
 
 
 def _rules(made: Path, folder: Path, table: str, change: Callable[[Rows], object], *, compared: bool) -> set[str]:
     """Gives the rules that a diff breaks whose table was changed, with a manifest that fits it."""
     shutil.copytree(made / "diff", folder / "diff")
-    rows = list(read_table(str(folder / "diff"), table, LocalStorage()))
+    rows = list(read_table(str(folder / "diff"), table))
     change(rows)
     values = [[row[name] for name in TABLES[table].names] for row in rows]
-    write_rows(values, table, TABLES[table], output=str(folder / "diff"), storage=LocalStorage())
+    write_rows(values, table, TABLES[table], output=str(folder / "diff"))
     counts = json.loads((folder / "diff" / "manifest.json").read_bytes())["counts"]
     counts[table] = {name: sum(row["outcome"] == name for row in rows) for name in counts[table]}
     seal(folder / "diff", counts=counts)
@@ -105,7 +104,7 @@ def test_what_the_pages_say_otherwise_is_found(
 
 
 def test_other_releases_are_refused(made: Path) -> None:
-    with pytest.raises(SetupError, match="another release than the diff was made from"):
+    with pytest.raises(SetupError, match="was made from another release than"):
         verified(made / "diff", old=made / "new" / "release", new=made / "old" / "release")
     with pytest.raises(SetupError, match="--old and --new are for a diff of releases; give both"):
         verified(made / "diff", old=made / "old" / "release")

@@ -11,7 +11,6 @@ import pytest
 from kbsource.diff.crosswalk import MovedSpan, ReleaseDiff
 from kbsource.diff.making import make_diff
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from tests.support.diff_worlds import Changes, World, WorldPage, write_world
 
 LONG = "A paragraph of more than eighty characters, so that it is looked for in every page that has new texts."
@@ -37,7 +36,7 @@ NEW = World(
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     folder = tmp_path_factory.mktemp("diff")
     old, new = write_world(folder / "old", OLD), write_world(folder / "new", NEW)
-    make_diff(str(old), str(new), str(folder / "diff"), LocalStorage())
+    make_diff(str(old), str(new), str(folder / "diff"))
     return folder / "diff", old, new
 
 
@@ -99,7 +98,7 @@ def test_what_is_said_to_be_the_same_is_the_same_in_worlds_that_change_by_chance
     before = changes.world.copy()
     changes.change(40)
     old, new = write_world(tmp_path / "old", before), write_world(tmp_path / "new", changes.world)
-    make_diff(str(old), str(new), str(tmp_path / "diff"), LocalStorage())
+    make_diff(str(old), str(new), str(tmp_path / "diff"))
     rng, found = random.Random(0), set()
     with ReleaseDiff(tmp_path / "diff", old=old, new=new) as diff:
         for _ in range(400):

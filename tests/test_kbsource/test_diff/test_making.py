@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kbsource.diff.making import DiffOptions, DiffSummary, make_diff
-from kbsource.diff.schema import PAGE_OUTCOMES, REDIRECT_OUTCOMES
+from kbsource.diff.kind import PAGE_OUTCOMES, REDIRECT_OUTCOMES, RELEASE_DIFF
+from kbsource.diff.making import make_diff
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.reader import read_table
 from tests.support.builds import contents
 from tests.support.diff_worlds import Changes, World, WorldPage, outcomes, page_rows, redirect_rows, write_world
@@ -20,8 +18,8 @@ from tests.support.verified import verified
 SEEDS = range(12)
 
 
-def _diff(old: Path, new: Path, output: Path, **options: Any) -> DiffSummary:
-    return make_diff(str(old), str(new), str(output), LocalStorage(), options=DiffOptions(**options))
+def _diff(old: Path, new: Path, output: Path, **options: Any) -> dict[str, Any]:
+    return make_diff(str(old), str(new), str(output), **options)
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -37,12 +35,10 @@ def test_of_a_world_that_changed_all_is_as_the_slow_diff_has_it(seed: int, tmp_p
     _diff(old, new, tmp_path / "diff")
 
     wanted = sorted(page_rows(before, changes.world), key=_key)
-    found = list(read_table(str(tmp_path / "diff"), "page_changes", LocalStorage()))
+    found = list(read_table(str(tmp_path / "diff"), "page_changes"))
     assert [{name: row[name] for name in wanted[0]} for row in found] == wanted
     places = {row["old_page_id"]: row["new_page_id"] for row in wanted if row["old_page_id"] is not None}
-    redirects = {
-        row["title"]: row["outcome"] for row in read_table(str(tmp_path / "diff"), "redirect_changes", LocalStorage())
-    }
+    redirects = {row["title"]: row["outcome"] for row in read_table(str(tmp_path / "diff"), "redirect_changes")}
     assert redirects == redirect_rows(before, changes.world, places)
     assert verified(tmp_path / "diff", old=old, new=new).findings == ()
     assert verified(tmp_path / "diff").is_sound
@@ -76,12 +72,13 @@ def test_threads_and_memory_change_no_byte(tmp_path: Path) -> None:
 def test_of_a_release_and_itself_all_is_unchanged(tmp_path: Path) -> None:
     changes = Changes(5)
     release = write_world(tmp_path, changes.world)
-    summary = _diff(release, release, tmp_path / "diff")
-    assert outcomes(summary.manifest) == {"unchanged": len(changes.world.pages)}
-    assert all(outcomes(summary.manifest, table) == {} for table in ("section_changes", "span_changes"))
-    assert outcomes(summary.manifest, "redirect_changes") == {}
-    assert summary.report["text"]["kept_share"] == 1.0
-    assert summary.report["most_changed"] == []
+    report = _diff(release, release, tmp_path / "diff")
+    manifest = RELEASE_DIFF.read(str(tmp_path / "diff"))
+    assert outcomes(manifest) == {"unchanged": len(changes.world.pages)}
+    assert all(outcomes(manifest, table) == {} for table in ("section_changes", "span_changes"))
+    assert outcomes(manifest, "redirect_changes") == {}
+    assert report["text"]["kept_share"] == 1.0
+    assert report["most_changed"] == []
 
 
 LONG = "A paragraph of more than eighty characters, so that it is looked for in every page that has new texts."
@@ -103,25 +100,24 @@ NEW = World(
 
 def test_long_texts_are_found_in_other_pages_and_sections_under_other_heads(tmp_path: Path) -> None:
     old, new = write_world(tmp_path / "old", OLD), write_world(tmp_path / "new", NEW)
-    summary = _diff(old, new, tmp_path / "diff")
+    report = _diff(old, new, tmp_path / "diff")
     pieces = {
-        (row["old_page_id"], row["old_element"]): row
-        for row in read_table(str(tmp_path / "diff"), "span_changes", LocalStorage())
+        (row["old_page_id"], row["old_element"]): row for row in read_table(str(tmp_path / "diff"), "span_changes")
     }
     moved = pieces[1, 2]
     assert (moved["outcome"], moved["new_page_id"], moved["new_element"], moved["score"]) == ("other_page", 2, 2, 1.0)
     assert (moved["new_start"], moved["new_end"]) == (0, len(LONG))
     assert pieces[1, 1]["outcome"] == pieces[1, 4]["outcome"] == "same"
-    sections = list(read_table(str(tmp_path / "diff"), "section_changes", LocalStorage()))
+    sections = list(read_table(str(tmp_path / "diff"), "section_changes"))
     assert [(row["old_page_id"], row["old_section"], row["new_section"], row["outcome"]) for row in sections] == [
         (1, [], [], "changed"),
         (1, ["Old head"], ["New head"], "renamed"),
         (2, [], [], "changed"),
     ]
     assert sections[0]["kept"] == len("Kept.") / (len("Kept.") + len(LONG))
-    [worst] = summary.report["most_changed"]
+    [worst] = report["most_changed"]
     assert (worst["title"], worst["outcome"], worst["old_chars"]) == ("A|B", "changed", 155)
-    assert summary.report["flags"] == {"text_changed": 2, "title_changed": 0, "qid_moved": 1}
+    assert report["flags"] == {"text_changed": 2, "title_changed": 0, "qid_moved": 1}
     assert "| A\\|B | 1 | changed | 155 | " in (tmp_path / "diff" / "report.md").read_text("utf-8")
 
 
@@ -134,14 +130,7 @@ def test_releases_of_two_wikis_have_no_diff(tmp_path: Path) -> None:
 
 def test_a_folder_out_of_reach_of_joins_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="--output s3://bucket/diff: joins need a local disk"):
-        make_diff(str(tmp_path), str(tmp_path), "s3://bucket/diff", LocalStorage())
-
-
-def test_without_duckdb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = write_world(tmp_path, OLD)
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(SetupError, match=r"pip install 'kbsource\[diff\]'"):
-        _diff(release, release, tmp_path / "diff")
+        make_diff(str(tmp_path), str(tmp_path), "s3://bucket/diff")
 
 
 def test_a_release_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:

@@ -9,19 +9,17 @@ import hashlib
 import orjson
 import pytest
 
-from kbsource.dump.check import CheckReport, check_dump
-from kbsource.dump.multistream_index import read_index
-from kbsource.dump.parts import DumpPart, gaps_and_overlaps, index_names, is_content_export, part_of
-from kbsource.files import LocalStorage
-from tests.support.dumps import (
-    FOOTER,
-    MemoryStorage,
-    dump_xml,
-    flip,
-    header_xml,
-    multistream,
-    page_xml,
+from kbsource.dump.check import (
+    CheckReport,
+    DumpPart,
+    check_dump,
+    gaps_and_overlaps,
+    index_names,
+    is_content_export,
+    part_of,
+    read_index,
 )
+from tests.support.dumps import FOOTER, dump_xml, flip, header_xml, multistream, page_xml, stored
 from tests.support.real_data import real_path
 
 TITLES = ["A", "B & C", "Talk:D", "E", "F"]
@@ -36,7 +34,8 @@ XML = dump_xml([xml for _, _, xml in PAGES])
 
 
 def check(files: dict[str, bytes], *, deep: bool = False, paths: list[str] | None = None) -> CheckReport:
-    return check_dump(paths or [name for name in files if ".xml" in name], MemoryStorage(files), deep=deep)
+    stored(files)
+    return check_dump(paths or [name for name in files if ".xml" in name], deep=deep)
 
 
 def codes(report: CheckReport, severity: str = "error") -> list[str]:
@@ -255,19 +254,20 @@ def test_names_tell_index_and_kind() -> None:
 def test_progress_tells_each_byte_once_or_with_the_deep_check_twice() -> None:
     for deep in (False, True):
         steps: list[int] = []
-        check_dump([NAME], MemoryStorage({NAME: DUMP}), deep=deep, on_progress=steps.append)
+        stored({NAME: DUMP})
+        check_dump([NAME], deep=deep, on_progress=steps.append)
         assert sum(steps) == len(DUMP) * (1 + deep)
 
 
 def test_real_index_lines() -> None:
-    entries = list(read_index(str(real_path("dumps/ruwiki_multistream_index_sample.txt")), LocalStorage()))
+    entries = list(read_index(str(real_path("dumps/ruwiki_multistream_index_sample.txt"))))
     assert len(entries) == 91
     assert (entries[0].offset, entries[0].page_id, entries[0].title) == (772, 4, "Базовая статья")
 
 
 def test_a_real_dump() -> None:
     path = str(real_path("dumps/aawiki/aawiki-20260101-pages-meta-current.xml.bz2"))
-    report = check_dump([path], LocalStorage(), deep=True)
+    report = check_dump([path], deep=True)
     assert codes(report) == codes(report, "warning") == []
     (content,) = [finding.message for finding in report.findings if finding.code == "content"]
     assert content.startswith("507 pages")

@@ -9,7 +9,7 @@ import pytest
 
 from kbsource.dump.ranges import expand_inputs, natural_key, plan_ranges
 from kbsource.errors import SetupError
-from tests.support.dumps import MemoryStorage, dump_xml, page_xml
+from tests.support.dumps import dump_xml, page_xml, stored
 
 XML = dump_xml([page_xml(number, f"T{number}", "text " * 50) for number in range(1, 20)])
 
@@ -26,7 +26,8 @@ XML = dump_xml([page_xml(number, f"T{number}", "text " * 50) for number in range
     ],
 )
 def test_ranges_cover_each_file_exactly(name: str, data: bytes, is_split: bool) -> None:
-    ranges = plan_ranges([name], MemoryStorage({name: data}), range_bytes=300)
+    stored({name: data})
+    ranges = plan_ranges([name], range_bytes=300)
     assert (len(ranges) > 1) == is_split
     assert [part.start for part in ranges] == [0, *(part.end for part in ranges[:-1])]
     assert ranges[-1].end == len(data)
@@ -34,14 +35,14 @@ def test_ranges_cover_each_file_exactly(name: str, data: bytes, is_split: bool) 
 
 
 def test_ranges_are_numbered_over_all_files_in_their_order() -> None:
-    storage = MemoryStorage({"b.xml": XML, "a.xml": XML})
-    ranges = plan_ranges(["b.xml", "a.xml"], storage, range_bytes=len(XML) - 1)
+    stored({"b.xml": XML, "a.xml": XML})
+    ranges = plan_ranges(["b.xml", "a.xml"], range_bytes=len(XML) - 1)
     assert [(part.index, part.path) for part in ranges] == [(0, "b.xml"), (1, "b.xml"), (2, "a.xml"), (3, "a.xml")]
 
 
 def test_a_range_has_bytes() -> None:
     with pytest.raises(SetupError, match="0"):
-        plan_ranges([], MemoryStorage(), range_bytes=0)
+        plan_ranges([], range_bytes=0)
 
 
 FOLDER = [
@@ -60,8 +61,8 @@ FOLDER = [
 
 
 def test_a_pattern_gives_the_parts_in_the_order_of_their_numbers() -> None:
-    storage = MemoryStorage(dict.fromkeys(FOLDER, b""))
-    assert [path.split("multistream")[1] for path in expand_inputs(["d/*"], storage)] == [
+    stored(dict.fromkeys(FOLDER, b""))
+    assert [path.split("multistream")[1] for path in expand_inputs(["d/*"])] == [
         "1.xml-p1p41242.bz2",
         "2.xml-p41243p151573.bz2",
         "10.xml-p4045403p5399366.bz2",
@@ -69,13 +70,14 @@ def test_a_pattern_gives_the_parts_in_the_order_of_their_numbers() -> None:
 
 
 def test_a_file_that_several_patterns_name_comes_once() -> None:
-    storage = MemoryStorage({"a1.xml": b"", "a2.xml": b"", "b.xml": b""})
-    assert expand_inputs(["b.xml", "a*.xml", "*.xml"], storage) == ["b.xml", "a1.xml", "a2.xml"]
+    stored({"a1.xml": b"", "a2.xml": b"", "b.xml": b""})
+    assert expand_inputs(["b.xml", "a*.xml", "*.xml"]) == ["b.xml", "a1.xml", "a2.xml"]
 
 
 def test_a_pattern_that_matches_no_dump_is_named() -> None:
+    stored(dict.fromkeys(FOLDER, b""))
     with pytest.raises(SetupError, match=r"'d/\*\.7z'"):
-        expand_inputs(["d/*.7z"], MemoryStorage(dict.fromkeys(FOLDER, b"")))
+        expand_inputs(["d/*.7z"])
 
 
 def test_page_ranges_sort_by_number() -> None:

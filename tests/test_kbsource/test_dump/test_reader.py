@@ -6,27 +6,29 @@ import bz2
 import codecs
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.dump.ranges import DumpRange, plan_ranges
+from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord, RawPage
 from tests.support.dumps import (
     FOOTER,
-    MemoryStorage,
     dump_xml,
     flip,
     header_xml,
+    in_pieces,
     multistream,
     one_stream,
     page_xml,
     revision_xml,
+    stored,
 )
 from tests.support.examples import examples
 
@@ -76,19 +78,16 @@ def read(
     on_damage: Callable[[int], None] | None = None,
 ) -> list[Record]:
     """Reads the data as one file in the ranges that the cuts make."""
-    storage = MemoryStorage({PATH: data}, read_bytes=read_bytes)
-    site = read_header(PATH, storage).site
-    (whole,) = plan_ranges([PATH], storage, range_bytes=1 << 40)
+    stored({PATH: data})
+    site = read_header(PATH).site
+    (whole,) = plan_ranges([PATH], range_bytes=1 << 40)
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     found: list[Record] = []
     for start, end in pairwise(bounds):
-        part = DumpRange(
-            0, PATH, start, end, whole.compression, whole.encoding, whole.n_bytes, whole.has_root, whole.prefix
-        )
         found += read_range(
-            part,
-            storage,
+            replace(whole, start=start, end=end),
             site,
+            files=in_pieces(read_bytes),
             as_of=as_of,
             text_namespaces=text_namespaces,
             on_damage=on_damage,
@@ -139,12 +138,7 @@ def test_every_form_gives_the_same_pages_and_rejects(form: str, read_bytes: int 
 )
 @settings(max_examples=examples(120))
 def test_the_ranges_of_any_split_give_what_one_range_gives(
-    form: str,
-    cuts: list[int],
-    read_bytes: int | None,
-    whole_bytes: int,
-    max_bytes: int,
-    damage: tuple[str, int] | None,
+    form: str, cuts: list[int], read_bytes: int | None, whole_bytes: int, max_bytes: int, damage: tuple[str, int] | None
 ) -> None:
     data = FORMS[form]
     if damage is not None:
@@ -163,21 +157,21 @@ def test_the_ranges_of_any_split_give_what_one_range_gives(
 @pytest.mark.parametrize("range_bytes", [1, 7, 64, 500, 5000])
 @pytest.mark.parametrize("form", FORMS)
 def test_planned_ranges_give_what_one_range_gives(form: str, range_bytes: int) -> None:
-    storage = MemoryStorage({PATH: FORMS[form]})
-    site = read_header(PATH, storage).site
-    planned = plan_ranges([PATH], storage, range_bytes=range_bytes)
+    stored({PATH: FORMS[form]})
+    site = read_header(PATH).site
+    planned = plan_ranges([PATH], range_bytes=range_bytes)
     assert [part.index for part in planned] == list(range(len(planned)))
-    found = [record for part in planned for record in read_range(part, storage, site)]
+    found = [record for part in planned for record in read_range(part, site)]
     assert found == read(FORMS[form])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_range_reports_exactly_its_bytes_as_progress(form: str) -> None:
-    storage = MemoryStorage({PATH: FORMS[form]}, read_bytes=100)
-    site = read_header(PATH, storage).site
-    for part in plan_ranges([PATH], storage, range_bytes=700):
+    stored({PATH: FORMS[form]})
+    site = read_header(PATH).site
+    for part in plan_ranges([PATH], range_bytes=700):
         steps: list[int] = []
-        list(read_range(part, storage, site, on_progress=steps.append))
+        list(read_range(part, site, files=in_pieces(100), on_progress=steps.append))
         assert sum(steps) == part.end - part.start
         assert min(steps) > 0
 

@@ -15,7 +15,6 @@ import pytest
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord, RawPage
 from tests.support.real_data import real_path
 
@@ -57,10 +56,10 @@ def fragments(data: bytes) -> list[bytes]:
 
 
 def read(name: str, *, range_bytes: int) -> list[RawPage | BadRecord]:
-    path, storage = str(real_path(name)), LocalStorage()
-    site = read_header(path, storage).site
-    planned = plan_ranges([path], storage, range_bytes=range_bytes)
-    return list(chain.from_iterable(read_range(part, storage, site) for part in planned))
+    path = str(real_path(name))
+    site = read_header(path).site
+    planned = plan_ranges([path], range_bytes=range_bytes)
+    return list(chain.from_iterable(read_range(part, site) for part in planned))
 
 
 @pytest.mark.parametrize("name", REJECTS)
@@ -96,7 +95,7 @@ def test_ranges_of_a_real_slice_give_what_one_range_gives(name: str) -> None:
     ],
 )
 def test_heads_of_real_slices(name: str, facts: tuple[str | None, str, str, str, int]) -> None:
-    header = read_header(str(real_path(name)), LocalStorage())
+    header = read_header(str(real_path(name)))
     site = header.site
     assert (header.schema_version, header.encoding, site.lang, site.dbname, len(site.namespaces)) == facts
 
@@ -105,9 +104,8 @@ def test_a_real_gzip_file_cut_anywhere_keeps_its_first_pages(tmp_path: Path) -> 
     data = real_path("dumps/anubhavs11_wiki.xml.gz").read_bytes()
     path = tmp_path / "enwiki-20180101-pages-articles.xml.gz"
     path.write_bytes(data[: len(data) // 2])
-    storage = LocalStorage()
-    (part,) = plan_ranges([str(path)], storage, range_bytes=1 << 40)
-    records = list(read_range(part, storage, read_header(str(path), storage).site))
+    (part,) = plan_ranges([str(path)], range_bytes=1 << 40)
+    records = list(read_range(part, read_header(str(path)).site))
     n_whole = zlib.decompressobj(31).decompress(data[: len(data) // 2]).count(b"</page>")
     assert sum(isinstance(record, RawPage) for record in records) == n_whole > 10
     assert [record.reason for record in records if isinstance(record, BadRecord)] == ["page_cut", "truncated_dump"]

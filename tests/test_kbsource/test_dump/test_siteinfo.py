@@ -7,25 +7,19 @@ import gzip
 
 import pytest
 
-from kbsource.dump.siteinfo import (
-    DumpHeader,
-    language_of_dbname,
-    merge_siteinfo_json,
-    read_header,
-    read_siteinfo_json,
-)
+from kbsource.dump.siteinfo import DumpHeader, language_of_dbname, merge_siteinfo_json, read_header, read_siteinfo_json
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.site import Site
 from kbsource.titles import split_namespace
-from tests.support.dumps import NAMESPACES, MemoryStorage, dump_xml, flip, header_xml, page_xml
+from tests.support.dumps import NAMESPACES, dump_xml, flip, header_xml, page_xml, stored
 from tests.support.real_data import real_path
 
 PAGE = page_xml(1, "A", "x")
 
 
 def header(data: bytes, *, path: str = "x.xml", allow_unknown_schema: bool = False) -> DumpHeader:
-    return read_header(path, MemoryStorage({path: data}), allow_unknown_schema=allow_unknown_schema)
+    stored({path: data})
+    return read_header(path, allow_unknown_schema=allow_unknown_schema)
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["none", "bzip2", "gzip"])
@@ -117,8 +111,9 @@ def test_what_is_no_dump_is_refused_with_a_remedy(data: bytes, remedy: str) -> N
 
 
 def test_a_missing_file_is_named() -> None:
+    stored({})
     with pytest.raises(SetupError, match=r"y\.xml"):
-        read_header("y.xml", MemoryStorage())
+        read_header("y.xml")
 
 
 def test_a_damaged_first_block_leaves_the_facts_to_the_file_name() -> None:
@@ -156,11 +151,12 @@ def test_siteinfo_json_adds_names_and_aliases(version: int) -> None:
 
 def test_real_siteinfo_json() -> None:
     path = real_path("sql/qrank_dumps/rmwiki/20240301/rmwiki-20240301-siteinfo-namespaces.json.gz")
-    site = merge_siteinfo_json(Site(lang="rm"), read_siteinfo_json(str(path), LocalStorage()))
+    site = merge_siteinfo_json(Site(lang="rm"), read_siteinfo_json(str(path)))
     assert site.namespaces[2] == "Utilisader"
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"a": 1}', b"\x1f\x8b\x08broken"])
 def test_what_is_no_siteinfo_json_is_refused(data: bytes) -> None:
+    stored({"info": data})
     with pytest.raises(SetupError, match="info"):
-        read_siteinfo_json("info", MemoryStorage({"info": data}))
+        read_siteinfo_json("info")

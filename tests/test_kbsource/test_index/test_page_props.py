@@ -25,13 +25,7 @@ def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
     report = build_page_props(iter(rows), str(tmp_path), scratch=str(tmp_path))
     props = PageProps.open(str(tmp_path))
     assert [props.qid(page_id) for page_id in (3, 5, 7, 9, 10)] == [None, None, "Q42", "Q7", None]
-    assert [props.is_disambiguation(page_id) for page_id in (3, 5, 7, 9, 10)] == [
-        True,
-        False,
-        False,
-        True,
-        False,
-    ]
+    assert [props.is_disambiguation(page_id) for page_id in (3, 5, 7, 9, 10)] == [True, False, False, True, False]
     assert (report.n_rows, report.n_qids, report.n_disambiguations) == (5, 2, 2)
 
 

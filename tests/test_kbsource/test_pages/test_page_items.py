@@ -8,12 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.files import LocalStorage
 from kbsource.index.mapped_files import write_index_file
 from kbsource.index.page_props import CLAIMS
 from kbsource.pages.page_items import write_page_items
 from kbsource.release.pages.locations import PAGES_SCHEMA
-from kbsource.wikidata.reader import WikidataTables
+from kbsource.wikidata.kind import WikidataTables
 from tests.support.entities import array, item, make, terms
 
 
@@ -29,8 +28,7 @@ def page_items(folder: Path, items: list[dict[str, Any]], languages: tuple[str, 
     entries, _ = write_page_items(
         claims,
         pages,
-        WikidataTables.open(str(folder / "wikidata"), LocalStorage()),
-        LocalStorage(),
+        WikidataTables.open(str(folder / "wikidata")),
         output=str(folder / "release"),
         scratch=str(folder / "scratch"),
     )

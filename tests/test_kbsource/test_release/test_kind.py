@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.kind import ListingKind
+from kbsource.release.laws import Law, counts_law
 from kbsource.release.layout import BUILDING, EXTRA, shard_path
-from kbsource.release.manifest import ListingManifest
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.verify import Checking, VerifyReport, verify
+from kbsource.release.verify import VerifyReport, verify
 from kbsource.release.writer import TableFile, write_lines, write_rows
 from kbsource.runtime.chunks import rows_batch
 
-STORAGE = LocalStorage()
 GOATS = pa.schema([pa.field("goat_id", pa.string(), nullable=False), pa.field("name", pa.string())])
 TABLE = shard_path("goats", 0, 1)
-
-
-def check_goats(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    if not checking.has_files([TABLE, "songs.jsonl"], exactly=True):
-        return None
-    n_goats = 0
-    for entry, batch in checking.batches("goats"):
-        n_goats += batch.num_rows
-        for name in batch["name"].to_pylist():
-            if name is None:
-                checking.found.add(entry.file, "nameless", "a goat")
-    return {"goats": n_goats}
 
 
 HERD = ListingKind(
@@ -41,20 +27,31 @@ HERD = ListingKind(
     made_by="a shepherd",
     tables={"goats": GOATS},
     files=("songs.jsonl",),
-    rules={"nameless": "a goat has no name"},
-    check=check_goats,
+    laws=(
+        Law("nameless", "a goat has no name", "case when name is null then [goat_id] end", of="goats"),
+        Law(
+            "twins",
+            "two goats have one id",
+            "select min(_file), goat_id from goats group by goat_id having count(*) > 1",
+        ),
+        counts_law("select '', 'goats', count(*) from goats", "goats", ("goats",)),
+    ),
+    claims=lambda manifest: {"goats": manifest.facts["counts"]["goats"]},
+    counted={"goats": "select count(*) from goats"},
 )
 ROWS = [("g1", "Ada"), ("g2", "Bel"), ("g3", "Cid")]
 
 
-def make(folder: Path, rows: list[tuple[str, str | None]]) -> Path:
+def make(folder: Path, rows: Sequence[tuple[str | None, ...]], schema: pa.Schema = GOATS, mark: str = "") -> Path:
     output = str(folder)
-    with ReleaseFolder(output, STORAGE, kind=HERD):
+    with ReleaseFolder(output, kind=HERD):
         entries = [
-            write_rows(rows, "goats", GOATS, output=output, storage=STORAGE, group_rows=2),
-            write_lines([b"{}\n", b"{}\n"], "songs.jsonl", output=output, storage=STORAGE),
+            write_rows(rows, "goats", schema, output=output, group_rows=2),
+            write_lines([b"{}\n", b"{}\n"], "songs.jsonl", output=output),
         ]
-        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(rows)}}), output, STORAGE)
+        if mark:
+            (folder / mark).touch()
+        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(rows)}}), output)
     return folder
 
 
@@ -70,12 +67,16 @@ def test_a_release_is_sound_and_says_what_was_counted(tmp_path: Path) -> None:
     report = herd(make(tmp_path / "herd", ROWS))
     assert report.is_sound
     assert (report.kind, report.n_files, report.n_rows, report.counts) == ("herd", 2, 5, {"goats": 3})
-    manifest = HERD.read(str(tmp_path / "herd"), STORAGE)
+    manifest = HERD.read(str(tmp_path / "herd"))
     assert (manifest.facts["counts"], manifest.n_rows("goats"), len(manifest.files)) == ({"goats": 3}, 3, 1)
 
 
 def test_the_laws_of_the_kind_are_checked(tmp_path: Path) -> None:
-    assert broken(make(tmp_path / "herd", [*ROWS, ("g4", None)])) == {(TABLE, "nameless")}
+    folder = make(tmp_path / "herd", [*ROWS, ("g4", None), ("g5", None), ("g1", "Dot")])
+    assert [(one.file, one.rule, one.n_cases, one.example, one.meaning) for one in herd(folder).findings] == [
+        (TABLE, "nameless", 2, "g4", "a goat has no name"),
+        (TABLE, "twins", 1, "g1", "two goats have one id"),
+    ]
 
 
 def test_what_people_add_is_named_and_no_finding(tmp_path: Path) -> None:
@@ -97,54 +98,40 @@ def test_another_kind_or_version_is_told(tmp_path: Path) -> None:
     content = manifest.read_text()
     manifest.write_text(content.replace("goats-1", "goats-2"))
     with pytest.raises(SetupError, match="of another version, where 'goats-1' is wanted"):
-        HERD.read(str(folder), STORAGE)
+        HERD.read(str(folder))
     manifest.write_text(content.replace("goats-1", "sheep-1"))
     with pytest.raises(SetupError, match="this is no herd, its format is 'sheep-1'; name the folder that a shepherd"):
-        HERD.read(str(folder), STORAGE)
+        HERD.read(str(folder))
     assert broken(folder) == {("manifest.json", "manifest")}
     manifest.write_text(content.replace('"goats": 3', '"goats": 4'))
     with pytest.raises(DataError, match="changed since it was written"):
-        HERD.read(str(folder), STORAGE)
+        HERD.read(str(folder))
 
 
 def test_statistics_that_would_hide_rows_are_found(tmp_path: Path) -> None:
 
     folder = tmp_path / "herd"
-    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
-        with TableFile(str(folder), TABLE, "goats", STORAGE, schema=GOATS) as target:
+    with ReleaseFolder(str(folder), kind=HERD):
+        with TableFile(str(folder), TABLE, "goats", schema=GOATS) as target:
             target.write(rows_batch(ROWS, GOATS))
         path = folder / TABLE
         content = path.read_bytes()
         footer = content.rindex(b"g3")  # the highest id, in the footer's statistics
         path.write_bytes(content[:footer] + b"g2" + content[footer + 2 :])
         entries = [
-            write_lines([path.read_bytes()], TABLE, output=str(folder), storage=STORAGE, n_rows=3),
-            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
+            write_lines([path.read_bytes()], TABLE, output=str(folder), n_rows=3),
+            write_lines([b"{}\n"], "songs.jsonl", output=str(folder)),
         ]
-        commit(HERD, HERD.listing(entries, {}), str(folder), STORAGE)
+        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(ROWS)}}), str(folder))
     assert broken(folder) == {(TABLE, "statistics")}
 
 
 def test_a_mark_that_is_just_renewed_is_no_obstacle_and_does_not_stay(tmp_path: Path) -> None:
-    folder = tmp_path / "herd"
-    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
-        entries = [
-            write_rows(ROWS, "goats", GOATS, output=str(folder), storage=STORAGE),
-            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
-        ]
-        (folder / f"{BUILDING}.tmp").touch()
-        commit(HERD, HERD.listing(entries, {"counts": {"goats": len(ROWS)}}), str(folder), STORAGE)
+    folder = make(tmp_path / "herd", ROWS, mark=f"{BUILDING}.tmp")
     assert not broken(folder)
     assert not list(folder.glob(f"{BUILDING}*"))
 
 
 def test_a_table_of_another_kind_is_found(tmp_path: Path) -> None:
-    folder = tmp_path / "herd"
-    other = pa.schema([pa.field("sheep_id", pa.string())])
-    with ReleaseFolder(str(folder), STORAGE, kind=HERD):
-        entries = [
-            write_rows([("s",)], "goats", other, output=str(folder), storage=STORAGE),
-            write_lines([b"{}\n"], "songs.jsonl", output=str(folder), storage=STORAGE),
-        ]
-        commit(HERD, HERD.listing(entries, {}), str(folder), STORAGE)
+    folder = make(tmp_path / "herd", [("s",)], pa.schema([pa.field("sheep_id", pa.string())]))
     assert broken(folder) == {(TABLE, "schema")}

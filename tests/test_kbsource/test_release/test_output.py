@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+import uuid
 from pathlib import Path
 
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
+from kbsource.files import Folder
 from kbsource.release import output as outputs
 from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
 
 HOLD = """
 import sys
-from kbsource.files import LocalStorage
+
 from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE
-with ReleaseFolder(sys.argv[1], LocalStorage(), kind=PAGES_RELEASE, job={"a": 1}):
+
+with ReleaseFolder(sys.argv[1], kind=PAGES_RELEASE, job={"a": 1}):
     print("locked", flush=True)
     sys.stdin.read()
 """
 
 
 def output(folder: Path, job: int = 1) -> ReleaseFolder:
-    return ReleaseFolder(str(folder), LocalStorage(), kind=PAGES_RELEASE, job={"a": job})
+    return ReleaseFolder(str(folder), kind=PAGES_RELEASE, job={"a": job})
 
 
 def leave(folder: Path, job: int = 1) -> None:
@@ -84,29 +88,73 @@ def test_what_is_not_ours_stays_and_stops_the_job(tmp_path: Path, name: str) -> 
     assert files(tmp_path) == [name]
 
 
-def test_in_a_bucket_a_mark_that_is_renewed_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "is_local", lambda _: False)
-    monkeypatch.setattr(outputs, "BEAT_S", 0.02)
-    monkeypatch.setattr(outputs, "SILENCE_S", 0.3)
+@pytest.fixture
+def bucket() -> Folder:
+    """An empty folder of a store."""
+    return Folder.of(f"memory://locks/{uuid.uuid4().hex}")
 
-    with output(tmp_path), pytest.raises(SetupError, match="another run is writing it"), output(tmp_path):
+
+def _locked(bucket: Folder, job: int = 1) -> ReleaseFolder:
+    return ReleaseFolder(str(bucket), kind=PAGES_RELEASE, job={"a": job})
+
+
+def _left_by(bucket: Folder, **mark: object) -> None:
+    """Leaves what a run does that dies, which said this of itself."""
+    with _locked(bucket):
+        bucket.write(b"done", "_staging/scan.json")
+        bucket.write(b"whole", "pages/0.parquet")
+        held = bucket.read_json("BUILDING")
+    bucket.write_json({**held, **mark}, "BUILDING")
+
+
+def test_in_a_store_a_second_run_is_refused_and_one_that_ended_is_taken_up(bucket: Folder) -> None:
+    with _locked(bucket), pytest.raises(SetupError, match="another run is writing it"), _locked(bucket):
         pass
-    with output(tmp_path) as out:
+    with _locked(bucket) as out:
         assert out.is_resumed
 
 
-def test_in_a_bucket_a_run_that_died_while_it_renewed_its_mark_is_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_in_a_store_a_run_of_this_machine_that_died_is_taken_up_at_once(
+    bucket: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "is_local", lambda _: False)
-    monkeypatch.setattr(outputs, "SILENCE_S", 0.01)
-    with output(tmp_path):
-        pass
-    (tmp_path / "BUILDING").rename(tmp_path / "BUILDING.tmp")  # a bucket renames by removing the target first
+    monkeypatch.setattr(outputs, "SILENCE_S", 60)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    _left_by(bucket, process=[ended.pid, 7])
 
-    with output(tmp_path) as out:
+    with _locked(bucket) as out:
         assert out.is_resumed
-        assert files(tmp_path) == ["BUILDING"]
+        assert bucket.files() == ["BUILDING", "_staging/scan.json", "pages/0.parquet"]
+    with _locked(bucket, job=2) as out:
+        assert not out.is_resumed
+        assert bucket.files() == ["BUILDING"]
+
+
+def test_in_a_store_a_run_elsewhere_is_dead_once_it_is_silent(bucket: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "SILENCE_S", 0.3)
+    _left_by(bucket, machine="another")
+    renewed = threading.Timer(0.1, lambda: bucket.write(bucket.read("BUILDING"), "BUILDING"))
+    renewed.start()
+
+    with pytest.raises(SetupError, match="another run is writing it"), _locked(bucket):
+        pass
+    renewed.join()
+    with _locked(bucket) as out:
+        assert out.is_resumed
+
+
+def test_in_a_store_a_run_renews_its_mark_and_makes_none_after_the_commit(
+    bucket: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "BEAT_S", 0.01)
+    with _locked(bucket):
+        begun = time.monotonic()
+        while bucket.read_json("BUILDING")["beat"] < 3:
+            assert time.monotonic() - begun < 30
+        bucket.delete("BUILDING")  # as a commit does
+        time.sleep(0.05)
+
+    assert bucket.files() == []
 
 
 def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared_by_path(tmp_path: Path) -> None:
@@ -116,12 +164,7 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
 
     def locked(job: int) -> ReleaseFolder:
         return ReleaseFolder(
-            str(tmp_path),
-            LocalStorage(),
-            kind=PAGES_RELEASE,
-            job={"a": job},
-            further=["nq/test/report.json"],
-            kept=["nq/dev"],
+            str(tmp_path), kind=PAGES_RELEASE, job={"a": job}, further=["nq/test/report.json"], kept=["nq/dev"]
         )
 
     with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):

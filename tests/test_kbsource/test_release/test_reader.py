@@ -5,21 +5,27 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from kbsource.errors import DataError, named_faults
-from kbsource.files import LocalStorage
-from kbsource.release.reader import opened_table, read_table
+from kbsource.errors import DataError, SetupError, named_faults
+from kbsource.files import Folder
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import FileEntry
+from kbsource.release.reader import check_sizes, opened_table, read_table
+from kbsource.release.writer import write_rows
+from kbsource.runtime import chunks
 from tests.support.pages import synthetic_pages, write_pages
 
 FILE = "pages/pages-00000-of-00001.parquet"
 
 
 def test_bits_that_changed_on_the_disk_are_named_and_not_read_as_text(tmp_path: Path) -> None:
-    storage, path, draw = LocalStorage(), tmp_path / FILE, random.Random(1)
-    write_pages(synthetic_pages(30), str(tmp_path), FILE, storage)
+    path, draw = tmp_path / FILE, random.Random(1)
+    write_pages(synthetic_pages(30), str(tmp_path), FILE)
     content = path.read_bytes()
-    pages = list(read_table(str(tmp_path), "pages", storage))
+    pages = list(read_table(str(tmp_path), "pages"))
     end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # the footer has no checksum
     n_named = 0
     for _ in range(60):
@@ -28,7 +34,7 @@ def test_bits_that_changed_on_the_disk_are_named_and_not_read_as_text(tmp_path: 
         path.write_bytes(damaged)
         try:
             with named_faults():
-                assert list(read_table(str(tmp_path), "pages", storage)) == pages
+                assert list(read_table(str(tmp_path), "pages")) == pages
         except DataError:
             n_named += 1
     assert n_named > 40
@@ -36,13 +42,64 @@ def test_bits_that_changed_on_the_disk_are_named_and_not_read_as_text(tmp_path: 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc, which says what is mapped")
 def test_a_table_is_read_alike_whether_it_is_mapped_or_not(tmp_path: Path) -> None:
-    write_pages(synthetic_pages(3), str(tmp_path), FILE, LocalStorage())
+    write_pages(synthetic_pages(3), str(tmp_path), FILE)
     path = str(tmp_path / FILE)
     is_mapped = []
     rows = []
     for maps_tables in (True, False):
-        with opened_table(path, LocalStorage(maps_tables=maps_tables)) as file:
+        with opened_table(Folder(path, is_mapped=maps_tables)) as file:
             rows.append(file.read_row_group(0).to_pylist())
             is_mapped.append(path in Path("/proc/self/maps").read_text())
     assert rows[0] == rows[1]
     assert is_mapped == [True, False]
+
+
+ENTRIES = (FileEntry("pages/a.parquet", 2, 5, "0" * 64), FileEntry("index/b.arrow", None, 3, "1" * 64))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for entry in ENTRIES:
+        (tmp_path / entry.file).parent.mkdir()
+        (tmp_path / entry.file).write_bytes(b"x" * entry.bytes)
+    return tmp_path
+
+
+def test_files_of_the_sizes_that_were_written_are_all_there(folder: Path) -> None:
+    check_sizes(str(folder), ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda one: one.file)
+def test_a_file_that_is_cut_off_or_missing_is_named(folder: Path, entry: FileEntry) -> None:
+    path = folder / entry.file
+    path.write_bytes(b"x")
+    with pytest.raises(SetupError, match=f"{path} has 1 bytes, {entry.bytes} were written; .* kbsource verify"):
+        check_sizes(str(folder), ENTRIES)
+    path.unlink()
+    with pytest.raises(SetupError, match=f"{path} is missing; .* kbsource verify"):
+        check_sizes(str(folder), ENTRIES)
+
+
+SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("texts", pa.list_(pa.string()))])
+
+
+@pytest.mark.parametrize("n_at_once", [1, 7, 1000])
+def test_groups_have_the_rows_that_were_asked_for(
+    n_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(number, [str(number)] * (number % 3) if number % 5 else None) for number in range(100)]
+
+    def written(name: str) -> bytes:
+        path = shard_path("numbers", 0, 1)
+        given = {"output": str(tmp_path / name), "file": path}
+        assert write_rows(iter(rows), "numbers", SCHEMA, group_rows=40, **given).rows == 100
+        return (tmp_path / name / path).read_bytes()
+
+    expected = written("usual")
+    monkeypatch.setattr(chunks, "_ROWS_AT_ONCE", n_at_once)
+    assert written("other") == expected
+
+    file = pq.ParquetFile(tmp_path / "other" / shard_path("numbers", 0, 1))
+    assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [40, 40, 20]
+    found = [tuple(row.values()) for row in read_table(str(tmp_path / "other"), "numbers")]
+    assert found == rows

@@ -1,31 +1,36 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
+from kbsource.columns import batch_of, schema_of, timestamp_seconds, timestamp_text
 from kbsource.errors import DataError, RecordError
-from kbsource.files import LocalStorage, sha256_of
-from kbsource.records import BadRecord, Cell, CellLink, Element, Infobox, InfoboxField, Page, Table, TemplateUse
-from kbsource.release.columns import (
-    batch_to_pages,
-    pages_to_batch,
-    timestamp_seconds,
-    timestamp_text,
+from kbsource.files import Folder
+from kbsource.records import (
+    BadRecord,
+    Cell,
+    CellLink,
+    Element,
+    Infobox,
+    InfoboxField,
+    Page,
+    RedirectRow,
+    Table,
+    TemplateUse,
 )
-from kbsource.release.pages.laws import check_page
-from kbsource.release.pages.row_groups import GROUP_CHARS, PageFaultError, PageGroups
+from kbsource.release.pages.reading import pages_of
+from kbsource.release.pages.writing import GROUP_CHARS, PageFaultError, PageGroups, check_page
 from kbsource.release.writer import TableFile, write_small_table
-from kbsource.schema import PAGES
 from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
-STORAGE = LocalStorage()
 FILE = "pages/pages-00000-of-00001.parquet"
 PAGE = next(synthetic_pages(1))
 
@@ -33,37 +38,25 @@ PAGE = next(synthetic_pages(1))
 @settings(max_examples=examples(40))
 @given(st.lists(pages(), max_size=3))
 def test_pages_come_back_as_they_were(some: list[Page]) -> None:
-    batch = pages_to_batch(some)
+    batch = batch_of(some, Page)
     batch.validate(full=True)
-    assert batch_to_pages(batch) == some
-    assert batch_to_pages(batch.slice(1)) == some[1:]
+    assert pages_of(batch) == some
+    assert pages_of(batch.slice(1)) == some[1:]
 
 
 @pytest.mark.parametrize("name", ["template_categories", "anchors"])
 def test_pages_of_another_version_are_named_for_such(name: str) -> None:
-    batch = pages_to_batch([PAGE]).drop_columns([name])
+    batch = batch_of([PAGE], Page).drop_columns([name])
     with pytest.raises(DataError, match=rf"columns of this version of kbsource \({name}\)"):
-        batch_to_pages(batch)
+        pages_of(batch)
 
 
 @settings(max_examples=examples(40))
 @given(st.lists(pages(), max_size=3))
 def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:
-    rows = [dict(zip(PAGES.names, row, strict=True)) for row in map(_plain, some)]
-    for got, row in zip(pages_to_batch(some).to_pylist(), rows, strict=True):
+    for got, page in zip(batch_of(some, Page).to_pylist(), some, strict=True):
         got["timestamp"] = f"{got['timestamp']:%Y-%m-%dT%H:%M:%SZ}".zfill(20)
-        assert got == row
-
-
-def _plain(page: Page) -> Iterator[object]:
-    for name in PAGES.names:
-        yield _dictionary(getattr(page, name))
-
-
-def _dictionary(value: object) -> object:
-    if hasattr(value, "_asdict"):
-        return {name: _dictionary(one) for name, one in value._asdict().items()}
-    return [_dictionary(one) for one in value] if isinstance(value, tuple) else value
+        assert got == msgspec.json.decode(msgspec.json.encode(page.to_dict()))
 
 
 @settings(max_examples=examples(60))
@@ -73,7 +66,7 @@ def test_pages_that_keep_the_laws_pass(page: Page) -> None:
 
 
 def _anchor(page: Page, **changes: int | str) -> Page:
-    return replace(page, anchors=(page.anchors[0]._replace(**changes), *page.anchors[1:]))
+    return replace(page, anchors=(replace(page.anchors[0], **changes), *page.anchors[1:]))
 
 
 def _text(page: Page, text: str) -> Page:
@@ -106,8 +99,8 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
     ("page_law", lambda page: replace(page, infoboxes=(Infobox(0, "I", (InfoboxField("n\x04", "v", ()),)),))),
     ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("\x06", False, 1, 1, ()),),)),))),
     ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
-    ("page_law", lambda page: replace(page, tables=(page.tables[0]._replace(element=99),))),
-    ("page_law", lambda page: replace(page, infoboxes=(page.infoboxes[0]._replace(element=-1),))),
+    ("page_law", lambda page: replace(page, tables=(replace(page.tables[0], element=99),))),
+    ("page_law", lambda page: replace(page, infoboxes=(replace(page.infoboxes[0], element=-1),))),
     ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("", False, 0, 1, ()),),)),))),
     ("offset_law", lambda page: _cell(page, 0, 5)),
     ("offset_law", lambda page: _cell(page, 3, 2)),
@@ -143,13 +136,13 @@ def _deep(page: Page) -> Page:
 
 
 def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
-    entry = write_pages(synthetic_pages(1100, n_paragraphs=1), str(tmp_path), FILE, STORAGE)
+    entry = write_pages(synthetic_pages(1100, n_paragraphs=1), str(tmp_path), FILE)
     path = tmp_path / FILE
     assert (entry.file, entry.rows, entry.bytes) == (FILE, 1100, path.stat().st_size)
-    assert entry.sha256 == sha256_of(STORAGE, str(path))
+    assert entry.sha256 == Folder.of(str(path)).sha256()
     file = pq.ParquetFile(path)
     assert [file.metadata.row_group(number).num_rows for number in range(3)] == [512, 512, 76]
-    assert [page for batch in file.iter_batches() for page in batch_to_pages(batch)] == list(
+    assert [page for batch in file.iter_batches() for page in pages_of(batch)] == list(
         synthetic_pages(1100, n_paragraphs=1)
     )
     columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
@@ -162,24 +155,24 @@ def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
 
 def test_row_groups_stay_small_when_pages_are_large(tmp_path: Path) -> None:
     large = _text(PAGE, "x" * (GROUP_CHARS // 2))
-    write_pages((replace(large, page_id=page_id) for page_id in range(1, 5)), str(tmp_path), FILE, STORAGE)
+    write_pages((replace(large, page_id=page_id) for page_id in range(1, 5)), str(tmp_path), FILE)
     metadata = pq.ParquetFile(tmp_path / FILE).metadata
     assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [1, 1, 1, 1]
 
 
 def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
-    entries = [write_pages(synthetic_pages(20), str(tmp_path / folder), FILE, STORAGE) for folder in ("a", "b")]
+    entries = [write_pages(synthetic_pages(20), str(tmp_path / folder), FILE) for folder in ("a", "b")]
     assert entries[0] == entries[1]
 
 
 def test_an_empty_shard_is_a_file_with_columns(tmp_path: Path) -> None:
-    assert write_pages([], str(tmp_path), FILE, STORAGE).rows == 0
-    assert pq.read_table(tmp_path / FILE).column_names == PAGES.names
+    assert write_pages([], str(tmp_path), FILE).rows == 0
+    assert pq.read_table(tmp_path / FILE).column_names == schema_of(Page).names
 
 
 def _fail_half_way(folder: Path) -> None:
-    with TableFile(str(folder), FILE, "pages", STORAGE) as target:
-        target.write(pages_to_batch([PAGE]))
+    with TableFile(str(folder), FILE, "pages", schema=schema_of(Page)) as target:
+        target.write(batch_of([PAGE], Page))
         raise ZeroDivisionError
 
 
@@ -194,7 +187,7 @@ BAD = [BadRecord("read", str(number), "broken", "d", "dump.xml", number) for num
 
 @pytest.mark.parametrize(("rows_per_file", "sizes"), [(3, [3, 3, 1]), (7, [7]), (100, [7]), (1, [1] * 7)])
 def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_file: int, sizes: list[int]) -> None:
-    entries = write_small_table(iter(BAD), str(tmp_path), "rejected", storage=STORAGE, rows_per_file=rows_per_file)
+    entries = write_small_table(iter(BAD), BadRecord, str(tmp_path), "rejected", rows_per_file=rows_per_file)
     assert [entry.rows for entry in entries] == sizes
     names = [f"rejected/rejected-{number:05d}-of-{len(sizes):05d}.parquet" for number in range(len(sizes))]
     assert [entry.file for entry in entries] == names
@@ -204,7 +197,7 @@ def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_
 
 
 def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:
-    (entry,) = write_small_table([], str(tmp_path), "redirects", storage=STORAGE)
+    (entry,) = write_small_table([], RedirectRow, str(tmp_path), "redirects")
     assert (entry.file, entry.rows) == ("redirects/redirects-00000-of-00001.parquet", 0)
 
 

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.wikidata.assemble import distinct_edges
-from kbsource.wikidata.classes import class_closure
+from kbsource.wikidata.assemble import class_closure, distinct_edges
 
 Pairs = list[tuple[int, int]]
 

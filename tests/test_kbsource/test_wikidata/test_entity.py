@@ -1,14 +1,55 @@
+"""Snaks of the JSON dump and the columns that they fill: ``tests/golden/wikidata_snaks.jsonl``, a case a line."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from kbsource.columns import schema_of
 from kbsource.errors import RecordError
-from kbsource.wikidata.entity import NEEDED_QUALIFIERS, Entity, EntitySitelinks, Term, entity_key
-from kbsource.wikidata.values import RANKS
+from kbsource.wikidata.entity import (
+    FORMS,
+    NEEDED_QUALIFIERS,
+    OWN_COLUMNS,
+    RANKS,
+    Entity,
+    EntitySitelinks,
+    Term,
+    entity_key,
+    read_snak,
+)
+from kbsource.wikidata.records import Value
 from tests.support.entities import item, item_snak, reader, statement, terms
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "wikidata_snaks.jsonl"
+CASES = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["rule"])
+def test_the_columns_of_a_snak(case: dict[str, Any]) -> None:
+    form, datatype, value, own = read_snak(case["snak"])
+    kind, value_type = FORMS[form]
+    columns = {"snak": kind, "datatype": datatype, "value_type": value_type, "value": value}
+    if own is not None:
+        columns |= zip(OWN_COLUMNS[value_type], own, strict=True)
+    assert columns.keys() <= {*schema_of(Value).names}
+    assert {name: value for name, value in columns.items() if value is not None} == case["columns"]
+    if columns["value_type"] == "other":
+        assert orjson.loads(columns["value"]) == case["snak"]["datavalue"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"snaktype": "maybe"}, {"snaktype": "value"}, {"snaktype": "value", "datavalue": {"type": "string"}}, "text"],
+)
+def test_a_snak_that_lacks_its_parts_is_malformed(broken: Any) -> None:
+    with pytest.raises(RecordError) as caught:
+        read_snak(broken)
+    assert caught.value.reason == "malformed_statement"
+
 
 STATEMENT = b'{"id":"Q1","type":"item","claims":{"P1":[{"rank":"normal","mainsnak":{%s}}]}}'
 

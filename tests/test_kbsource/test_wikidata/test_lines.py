@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.dump.lines import Line, expand_paths
+from kbsource.dump.lines import Line
+from kbsource.dump.ranges import expand_paths
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
 from kbsource.wikidata.lines import plan_lines, read_ahead, read_lines
 from tests.support.entities import array
@@ -24,11 +24,10 @@ LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}
 
 
 def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line | BadRecord]:
-    storage = LocalStorage()
     return [
         one
-        for line_range in plan_lines([str(path)], storage, range_bytes=range_bytes)
-        for one in read_lines(line_range, storage, **options)
+        for line_range in plan_lines([str(path)], range_bytes=range_bytes)
+        for one in read_lines(line_range, **options)
     ]
 
 
@@ -207,7 +206,7 @@ def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
 def test_parts_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for number in (10, 9):
         (tmp_path / f"part-{number}.json.gz").write_bytes(b"")
-    found = expand_paths([str(tmp_path / "*.json.gz"), str(tmp_path / "part-9.json.gz")], LocalStorage())
+    found = expand_paths([str(tmp_path / "*.json.gz"), str(tmp_path / "part-9.json.gz")])
     assert [Path(path).name for path in found] == ["part-9.json.gz", "part-10.json.gz"]
     with pytest.raises(SetupError, match="nothing"):
-        expand_paths([str(tmp_path / "nothing*")], LocalStorage())
+        expand_paths([str(tmp_path / "nothing*")])

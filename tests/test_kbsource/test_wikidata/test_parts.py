@@ -6,39 +6,103 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kbsource.files import LocalStorage
+from kbsource.columns import schema_of
+from kbsource.files import Folder
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import Key, Work, with_numbers
-from kbsource.wikidata import columns, parts
+from kbsource.runtime.chunks import ChunkKey, Work, with_numbers
+from kbsource.wikidata import parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
-from kbsource.wikidata.entity import Entity, EntityReader
+from kbsource.wikidata.entity import FORMS, OWN_COLUMNS, RANKS, Entity, EntityReader, ReadStatement, Snak
 from kbsource.wikidata.lines import plan_lines, read_lines
-from kbsource.wikidata.parts import IDS, ORDINALS, EntityRange, PartFiles, PartReport
+from kbsource.wikidata.parts import (
+    IDS,
+    ORDINALS,
+    EntityRange,
+    PartFiles,
+    PartReport,
+    statement_columns,
+    statements_batch,
+)
+from kbsource.wikidata.records import Statement, Value
 from tests.support.entities import array, item, item_snak, reader
 
-STORAGE = LocalStorage()
+TEXT = st.text(max_size=3)
+OWN_VALUES = {
+    "monolingualtext": st.tuples(TEXT),
+    "quantity": st.tuples(*[st.none() | TEXT] * 3),
+    "time": st.tuples(
+        st.integers(-(1 << 60), 1 << 60),
+        st.none() | st.integers(1, 12),
+        st.none() | st.integers(1, 31),
+        st.integers(0, 14),
+        TEXT,
+    ),
+    "globecoordinate": st.tuples(*[st.floats(-360, 360)] * 2, TEXT),
+}
+
+
+def snaks_of(form: int) -> st.SearchStrategy[Snak]:
+    value_type = FORMS[form][1]
+    value = st.none() if value_type is None else TEXT
+    return st.tuples(st.just(form), st.none() | TEXT, value, OWN_VALUES.get(value_type or "", st.none()))
+
+
+SNAK = st.integers(0, len(FORMS) - 1).flatmap(snaks_of)
+STATEMENT = st.tuples(
+    TEXT, st.integers(0, len(RANKS) - 1), SNAK, st.lists(st.tuples(TEXT, SNAK), max_size=3).map(tuple)
+)
+
+
+def value_row(snak: Snak) -> dict[str, Any]:
+    form, datatype, value, own = snak
+    kind, value_type = FORMS[form]
+    row: dict[str, Any] = {field.name: None for field in schema_of(Value)}
+    row |= {"snak": kind, "datatype": datatype, "value_type": value_type, "value": value}
+    return row | dict(zip(OWN_COLUMNS.get(value_type or "", ()), own or (), strict=True))
+
+
+@given(st.dictionaries(TEXT, st.lists(STATEMENT, min_size=1, max_size=4), min_size=1, max_size=3))
+def test_every_row_is_what_the_statement_says(entities: dict[str, list[ReadStatement]]) -> None:
+    blocks = [statement_columns(entity_id, statements) for entity_id, statements in entities.items()]
+    batch = statements_batch([[value for part in column for value in part] for column in zip(*blocks, strict=True)])
+    assert batch.schema.equals(schema_of(Statement), check_metadata=True)
+    batch.validate(full=True)
+    assert batch.to_pylist() == [
+        {
+            "entity_id": entity_id,
+            "property_id": property_id,
+            "rank": RANKS[rank],
+            **value_row(snak),
+            "qualifiers": [{"property_id": name, **value_row(one)} for name, one in qualifiers],
+        }
+        for entity_id, statements in entities.items()
+        for property_id, rank, snak, qualifiers in statements
+    ]
 
 
 def files_of(folder: Path, entities: list[Any], entity_reader: EntityReader | None = None) -> PartFiles:
     dump = folder / "dump.json"
     dump.write_bytes(array(entities))
-    ranges = plan_lines([str(dump)], STORAGE, range_bytes=1 << 40)
+    ranges = plan_lines([str(dump)], range_bytes=1 << 40)
     staging = str(folder / "staging")
-    return PartFiles(ranges, entity_reader or reader(), source=STORAGE, storage=STORAGE, staging=staging)
+    return PartFiles(ranges, entity_reader or reader(), files=Folder.of, staging=staging)
 
 
 def write(
     folder: Path, entities: list[Any], *, skipped: Iterable[int] = (), **given: Any
 ) -> tuple[PartReport, list[pa.RecordBatch]]:
     """Writes a range and gives its report and its ids."""
-    work = Work(Key(0, 0), given.pop("beat", Beat.unshared()), **given)
+    work = Work(ChunkKey(0, 0), given.pop("beat", Beat.unshared()), **given)
     rows = with_numbers([pa.record_batch({"ordinal": list(skipped)}, schema=ORDINALS)])
     ids = list(files_of(folder, entities)(rows, work))
-    return PartReport.from_json(work.report.facts), ids
+    return msgspec.convert(work.report.facts, PartReport), ids
 
 
 def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> None:
@@ -51,8 +115,8 @@ def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> 
         property_,
     ]
     dump.write_bytes(array(entities))
-    (whole,) = plan_lines([str(dump)], STORAGE, range_bytes=1 << 40)
-    part = EntityRange(read_lines(whole, STORAGE), part=3, file="dump.json", reader=reader())
+    (whole,) = plan_lines([str(dump)], range_bytes=1 << 40)
+    part = EntityRange(read_lines(whole), part=3, file="dump.json", reader=reader())
 
     found = {name: batch.to_pylist() for name, batch in part}
 
@@ -105,20 +169,20 @@ class _Noting(EntityReader):
 def test_an_entity_that_is_tried_alone_is_the_only_one_read_and_leaves_nothing(tmp_path: Path, alone: int) -> None:
     noting, beat = _Noting(), Beat.unshared()
     files = files_of(tmp_path, [item("Q1"), b"{", item("Q3")], noting)
-    assert list(files(iter(()), Work(Key(0, 0), beat, alone=alone))) == []
+    assert list(files(iter(()), Work(ChunkKey(0, 0), beat, alone=alone))) == []
     assert (len(noting.seen), beat.read().serial, beat.read().page) == (1, 1, 0)
     assert [b"Q1" in noting.seen[0], noting.seen[0] == b"{", b"Q3" in noting.seen[0]].index(True) == alone - 1
     assert not (tmp_path / "staging").exists()
 
 
 def test_long_tables_are_cut_into_files_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(columns.GROUP_ROWS, "statements", 2)
+    monkeypatch.setitem(parts.GROUP_ROWS, "statements", 2)
     monkeypatch.setitem(parts.ROWS_PER_FILE, "statements", 4)
     report, _ = write(tmp_path, [item(f"Q{number}", *[item_snak("P1", "Q9")] * 3) for number in (1, 2, 3)])
     assert [entry.rows for entry in report.tables["statements"]] == [4, 4, 1]
     folders = {"output": str(tmp_path / "release"), "staging": str(tmp_path / "staging")}
-    named = name_tables([report], STORAGE, **folders)
-    assert name_tables([report], STORAGE, **folders) == named
+    named = name_tables([report], **folders)
+    assert name_tables([report], **folders) == named
     assert [entry.file for entry in named["statements"]] == [
         f"statements/statements-{number:05d}-of-00003.parquet" for number in range(3)
     ]

@@ -8,20 +8,11 @@ from typing import Any
 
 import pytest
 
-from kbsource.records import Element
 from kbsource.site import Site
 from kbsource.wikitext.parse import WikitextParser
+from tests.support.wikitexts import shown
 
 CASES = tomllib.loads((Path(__file__).parents[2] / "golden" / "wikitext" / "cases.toml").read_text("utf-8"))["case"]
-
-
-def shown(element: Element) -> str:
-    if element.kind == "heading":
-        return f"h{element.level} {element.text}"
-    if element.kind == "list_item":
-        number = "" if element.ordinal is None else str(element.ordinal)
-        return f"{element.marker}{number} {element.text}"
-    return f"p {element.text}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

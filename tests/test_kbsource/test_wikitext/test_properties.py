@@ -10,9 +10,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kbsource.site import Site
-from kbsource.wikitext.markers import ANY_CONTROL
-from kbsource.wikitext.parse import ParsedText, WikitextParser
+from kbsource.wikitext.lines import _EMPTY_BRACKETS, _without_empty_brackets
+from kbsource.wikitext.markers import CUT
+from kbsource.wikitext.parse import WikitextParser
 from tests.support.examples import examples
+from tests.support.wikitexts import check_laws
+
+
+@given(st.text(alphabet='[]"“”«» (a.' + CUT * 3, max_size=14))
+@settings(max_examples=examples(500))
+def test_empty_brackets_go_wherever_the_pattern_finds_them(text: str) -> None:
+    assert _without_empty_brackets(text) == _EMPTY_BRACKETS.sub(CUT, text)
+
 
 MARKUP = """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
     <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
@@ -23,22 +32,6 @@ WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_si
 
 DIRECT = WikitextParser(Site())
 PARSER = WikitextParser(Site(), is_direct=False)
-
-
-def check_laws(parsed: ParsedText) -> None:
-    for anchor in parsed.anchors:
-        assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
-        assert anchor.text == anchor.text.strip() != ""
-    for element in parsed.elements[1:]:
-        assert element.text == element.text.strip() != ""
-        assert "\n" not in element.text
-        assert "  " not in element.text
-        assert not ANY_CONTROL.search(element.text)
-    contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
-    contents += [content for infobox in parsed.infoboxes for _, content in infobox.fields]
-    for content in contents:
-        assert not ANY_CONTROL.search(content.text)
-        assert all(0 <= link.start < link.end <= len(content.text) for link in content.links)
 
 
 @settings(max_examples=examples(600))

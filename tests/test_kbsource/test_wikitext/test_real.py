@@ -10,7 +10,6 @@ import pytest
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
-from kbsource.files import LocalStorage
 from kbsource.records import RawPage
 from kbsource.site import Site
 from kbsource.wikitext.markers import ANY_CONTROL
@@ -34,7 +33,7 @@ SLICES = {
 }
 MARKUP = re.compile(
     r"\{\{|\}\}|\[\[|\]\]|'''|</?(?:ref|br|nowiki)\b|\|[-+}]|\{\||! *style|"
-    r"\b(?:align|colspan|rowspan|bgcolor|style)\s*=\s*[\"\w]",
+    r"\b(?:align|colspan|rowspan|bgcolor|style)\s*=\s*[\"\w]"
 )
 # What a piece that was cut must not leave; what is written so stays.
 GAP = re.compile(
@@ -50,10 +49,9 @@ LITERAL = re.compile(
 
 def articles(relative: str) -> Iterator[tuple[Site, RawPage]]:
     path = str(real_path(relative))
-    storage = LocalStorage()
-    site = read_header(path, storage).site
-    for dump_range in plan_ranges([path], storage, range_bytes=1 << 40):
-        for page in read_range(dump_range, storage, site, text_namespaces=frozenset({0})):
+    site = read_header(path).site
+    for dump_range in plan_ranges([path], range_bytes=1 << 40):
+        for page in read_range(dump_range, site, text_namespaces=frozenset({0})):
             if isinstance(page, RawPage) and page.namespace == 0 and page.redirect_title is None:
                 yield site, page
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kbsource.site import Site
-from kbsource.wikitext.parse import ParsedText, WikitextParser
-from kbsource.wikitext.prepare import ParsedTable
+from kbsource.wikitext.parse import ParsedTable, ParsedText, WikitextParser
 
 
 def parse(wikitext: str) -> ParsedText:

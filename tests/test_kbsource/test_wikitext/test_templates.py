@@ -10,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from kbsource.wikitext.functions import rulebook
-from kbsource.wikitext.functions.arguments import Template
-from kbsource.wikitext.functions.rulebook import magic, rule_book
+from kbsource.wikitext import templates
+from kbsource.wikitext.functions.arguments import Template, read_rules
 from kbsource.wikitext.markers import unliteral
-from kbsource.wikitext.templates import Rendering, TemplateRenderer, normalise_template_name, split_template
+from kbsource.wikitext.templates import (
+    Rendering,
+    TemplateRenderer,
+    magic,
+    normalise_template_name,
+    rule_book,
+    split_template,
+)
 from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
@@ -120,12 +126,12 @@ def test_every_rule_book_loads(lang: str) -> None:
 
 def test_a_rule_without_its_function_is_a_set_up_error() -> None:
     with pytest.raises(SetupError, match="no_such"):
-        rulebook._rule({"name": "X", "function": "inline.no_such"})
+        templates._rule({"name": "X", "function": "inline.no_such"})
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_name_has_one_rule_in_a_file(lang: str) -> None:
-    data = rulebook._read(lang)
+    data = read_rules(lang)
     names = [name for entry in data.get("rule", ()) for name in (entry["name"], *entry.get("aliases", ()))]
     names.extend(name for aliases in data.get("aliases", {}).values() for name in aliases)
     names.extend({*data.get("drop", {}).get("names", ()), *data.get("infobox", {}).get("names", ())})
@@ -146,7 +152,7 @@ _PIECES = st.one_of(
     st.sampled_from(
         """0 1 -1 12 1999 2001-02-30 1,250.5 -3 1/2 1/0 2+1/2 1e999 1e-5 -0 ½ ٣ 31 13 99999999999999999999 km mi ft in
         ftin C F stlb to - by x e6acre mpgus y yes no mdy dmy [[a|b]] ''x'' (7) +0.2 N S E [[ ]] | = January Jan Q V
-        XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split(),
+        XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split()
     ),
     st.text(max_size=6),
     st.sampled_from(["", " ", "\n", "9" * 400, "1" * 45, "January 2, 1990"]),

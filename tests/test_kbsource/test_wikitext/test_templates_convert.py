@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.wikitext.functions.measures.numbers import parse_number, plain_minus, round_digits
-from kbsource.wikitext.functions.measures.units import find_unit, output_units, subunits_in
+from kbsource.wikitext.functions.numbers import parse_number, plain_minus, round_digits
+from kbsource.wikitext.functions.units import find_unit, output_units, subunits_in
 from kbsource.wikitext.templates import Template, TemplateRenderer, split_template
 from tests.support.real_data import real_path
 

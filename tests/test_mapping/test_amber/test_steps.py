@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from mapping.amber.collections import load_collections
-from mapping.amber.documents import N_TOKENS, align_entity
-from mapping.amber.names import Bearer, choose_members
-from mapping.amber.properties import distinguishing, full_values
-from mapping.amber.queries import ValueCounts, answers, false_object, make_queries
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
+    TASKS,
     AmberOptions,
     AmberSet,
     AmberTuple,
@@ -27,17 +28,39 @@ from mapping.amber.records import (
     PageRef,
     SetEntity,
     Value,
+    load_collections,
 )
-from mapping.amber.released import set_of, tuples_record
-from mapping.amber.sets import lacking
-from mapping.amber.statistics import CollectionStatistics
+from mapping.amber.release import (
+    CollectionStatistics,
+    ValueCounts,
+    answers,
+    false_object,
+    make_queries,
+    record_line,
+    set_of,
+    set_queries,
+    set_record,
+    tuples_record,
+)
+from mapping.amber.sets import (
+    N_TOKENS,
+    Bearer,
+    align_entity,
+    choose_members,
+    distinguishing,
+    full_values,
+    lacking,
+    make_set,
+)
+from tests.support import amber_oracle
+from tests.support.amber_random import World
 
 PAGE = PageRef("1", "Page")
-(HUMAN,) = load_collections(None, None, ["human"], "corrected")
+(HUMAN,) = load_collections(None, ["human"], "corrected")
 
 
 def chosen(rows: list[tuple[int, bool]], **options: str) -> object:
-    """Gives the members with their head flags, or the reason, for (views, is of the collection)."""
+    """The members with their head flags, or the reason, for (views, is of the collection)."""
     bearers = [Bearer(number, views, is_member) for number, (views, is_member) in enumerate(rows)]
     found = choose_members(bearers, AmberOptions(**options))  # type: ignore[arg-type]  # literals
     return found.reason or [(one.views, is_head) for one, is_head in found.rows]
@@ -85,14 +108,14 @@ def test_values_are_called_by_names_of_those_who_use_them_and_by_words() -> None
     }
     values = [Value(ITEM, "Q1"), Value(ITEM, "Q3"), Value(ITEM, "Q8"), Value(QUANTITY, "+12", "1")]
     assert full_values(values, known, lang="en") == (
-        FullValue(ITEM, "Q1", None, ("guitar",), ("axeman", "guitarist"), ("Q9",)),
-        FullValue(QUANTITY, "+12", "1", ("12",), ("twelve",), None),
+        FullValue(ITEM, "Q1", None, None, ("guitar",), ("axeman", "guitarist"), ("Q9",)),
+        FullValue(QUANTITY, None, "+12", "1", ("12",), ("twelve",), None),
     )
     assert full_values(values, known, lang="de")[1].additional_aliases == ()
 
 
 def value(qid: str, *aliases: str, is_found: bool = False) -> FullValue:
-    return FullValue(ITEM, qid, None, aliases, (), ("Q476028",), is_found)
+    return FullValue(ITEM, qid, None, None, aliases, (), ("Q476028",), is_found)
 
 
 def of_tuple(*values: FullValue, property_id: str = "P54") -> AmberTuple:
@@ -114,22 +137,22 @@ def of_tuple(*values: FullValue, property_id: str = "P54") -> AmberTuple:
 def test_the_beginning_of_a_page_names_a_value(alias: str, text: str, is_found: bool) -> None:
     entity = SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "nowhere", alias)),))
     aligned = align_entity(entity, [Document(PAGE, text)])
-    assert aligned.pages == (PAGE,)
+    assert aligned.wikipedia == (PAGE,)
     assert [one.provenance for one in aligned.tuples] == ([(PAGE,)] if is_found else [])
-    assert all(one.values[0].is_found for one in aligned.tuples)
+    assert all(one.values[0].found_in_passage for one in aligned.tuples)
 
 
 def test_a_set_needs_a_head_that_is_told_apart() -> None:
     bare = SetEntity("Q1", 1.0, True, (), (), (), ())
-    told = bare._replace(tuples=(of_tuple(value("Q2", "x")),))
-    tail = told._replace(is_head=False)
+    told = structs.replace(bare, tuples=(of_tuple(value("Q2", "x")),))
+    tail = structs.replace(told, is_head=False)
     assert lacking(AmberSet("n", (bare, tail)), "found") == "few_found"
     assert lacking(AmberSet("n", (bare, tail, tail)), "found") == "no_head_found"
     assert lacking(AmberSet("n", (told, tail)), "found") is None
 
 
 def test_false_objects_are_called_like_no_true_value() -> None:
-    one = of_tuple(value("Q1", "Mets", "New York Mets"), FullValue(QUANTITY, "+2", "1", ("2",), ("two",), None))
+    one = of_tuple(value("Q1", "Mets", "New York Mets"), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None))
     assert false_object(one, ["Mets", "New York Mets", "2.0", "Cubs"]) == "Cubs"
     assert false_object(one, ["Mets", "2"]) is None
     assert answers(one) == ("Mets", "New York Mets", "2", "two")
@@ -160,7 +183,7 @@ def test_claims_and_typed_questions() -> None:
 
 
 def test_released_templates_keep_their_slips() -> None:
-    corrected, released = (load_collections(None, None, ["nonhuman"], form)[0] for form in ("corrected", "released"))
+    corrected, released = (load_collections(None, ["nonhuman"], form)[0] for form in ("corrected", "released"))
     assert corrected.fc_templates["P50"][0] == "$object wrote $entity."
     assert released.fc_templates["P50"][0] == "$entity wrote $object."
     assert released.qa_templates["P264"]["all"][0] == "What is the record label of $entity.?"
@@ -187,18 +210,18 @@ def test_a_slip_in_a_file_of_types_is_named(tmp_path: Path, change: dict[str, ob
     file = tmp_path / "types.yaml"
     file.write_text(json.dumps({"own": {**good, **change}}))
     with pytest.raises(SetupError, match=r"types.yaml.*own") as caught:
-        load_collections(str(file), LocalStorage(), (), "corrected")
+        load_collections(str(file), (), "corrected")
     assert said in str(caught.value)
 
 
 def test_an_unknown_collection_is_named() -> None:
     with pytest.raises(SetupError, match=r"--collection cats: .* has human, nonhuman"):
-        load_collections(None, None, ["cats"], "corrected")
+        load_collections(None, ["cats"], "corrected")
 
 
 def test_records_give_their_sets_back_and_are_counted() -> None:
-    one = of_tuple(value("Q2", "x", is_found=True), FullValue(QUANTITY, "+2", "1", ("2",), ("two",), None))
-    head = SetEntity("Q1", 1.5, True, ("N",), ("Q5",), (PAGE,), (one._replace(provenance=(PAGE,)),))
+    one = of_tuple(value("Q2", "x", is_found=True), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None))
+    head = SetEntity("Q1", 1.5, True, ("N",), ("Q5",), (PAGE,), (structs.replace(one, provenance=(PAGE,)),))
     made = AmberSet("N", (head, replace_qid(head, "Q3")))
     assert set_of(json.loads(json.dumps(tuples_record(made)))) == made
     statistics = CollectionStatistics(HUMAN)
@@ -211,4 +234,181 @@ def test_records_give_their_sets_back_and_are_counted() -> None:
 
 
 def replace_qid(entity: SetEntity, qid: str) -> SetEntity:
-    return entity._replace(qid=qid, is_head=False)
+    return structs.replace(entity, qid=qid, is_head=False)
+
+
+def amber_sets(
+    entities: Iterable[Entity], documents: Mapping[str, list[Document]], collection: Collection, options: AmberOptions
+) -> list[AmberSet]:
+    """The sets of a collection, by name: the steps that the pipeline takes for each name, in a loop in memory."""
+    known = {one.qid: one for one in entities}
+    named: dict[str, list[Entity]] = {}
+    for entity in known.values():
+        for alias in dict.fromkeys(entity.aliases):
+            named.setdefault(alias, []).append(entity)
+    found = []
+    for name, of_name in sorted(named.items()):
+        bearers = [
+            Bearer(int(one.qid[1:]), one.views, any(kind in collection.types for kind in one.types)) for one in of_name
+        ]
+        chosen = choose_members(sorted(bearers, key=lambda one: (-one.views, one.item)), options)
+        members = [(known[f"Q{one.item}"], is_head) for one, is_head in chosen.rows]
+        made = make_set(name, members, known, collection, options)
+        aligned = made._replace(
+            entities=tuple(align_entity(one, documents[one.qid]) for one in made.entities if documents.get(one.qid))
+        )
+        if lacking(aligned, "found") is None:
+            found.append(aligned)
+    return found
+
+
+BATTLES = [
+    "Black Hawk War",
+    "American Civil War",
+    "American Civil War",
+    "Civil War",
+    "The Civil War",
+    "U.S. Civil War",
+    "US Civil War",
+    "United States Civil War",
+    "War Between the States",
+    "War of the Rebellion",
+]
+INSTRUMENTS = ["trombone", "slide trombone", "tenor trombone", "valve trombone"]
+LINCOLN = [
+    {"wikipedia_id": "307", "title": "Abraham Lincoln"},
+    {"wikipedia_id": "42390831", "title": "Abraham Lincoln's Life"},
+]
+MUSICIAN = [{"wikipedia_id": "17039796", "title": "Abe Lincoln (musician)"}]
+PUBLISHED = {
+    "name": "Abe Lincoln",
+    "qids": {
+        "Q91": {
+            "is_head": True,
+            "popularity": 5.1942478558575464,
+            "wikipedia": LINCOLN,
+            "queries": [
+                {
+                    "id": "6981ec17f0438a7cc94fff740cc9bb23=f12393b7ba0631871ea7126dd5127772",
+                    "input": "Which battle did Abe Lincoln fight in?",
+                    "output": {
+                        "answer": BATTLES,
+                        "provenance": LINCOLN[:1],
+                        "meta": {"values": BATTLES, "additional_values": []},
+                    },
+                    "meta": {"pid": "P607"},
+                }
+            ],
+        },
+        "Q4666410": {
+            "is_head": False,
+            "popularity": 1.7781512503836436,
+            "wikipedia": MUSICIAN,
+            "queries": [
+                {
+                    "id": "edf1ff070a3cbd5fdee738262db8e740=44a67ee4dd88179d1147102e9753a5fa",
+                    "input": "What musical instrument does Abe Lincoln play?",
+                    "output": {
+                        "answer": INSTRUMENTS,
+                        "provenance": MUSICIAN,
+                        "meta": {"values": INSTRUMENTS, "additional_values": []},
+                    },
+                    "meta": {"pid": "P1303"},
+                }
+            ],
+        },
+    },
+}
+"""Source: data/README.md of https://github.com/anthonywchen/AmbER-Sets, CC0."""
+
+
+def test_example_of_the_published_readme() -> None:
+    options = AmberOptions(templates="released")
+    (collection,) = load_collections(None, ["human"], "released")
+    battles = (Value("wikibase-item", "Q10"), Value("wikibase-item", "Q11"))
+    entities = [
+        Entity("Q91", 156_404, ("Abraham Lincoln", "Abe Lincoln"), ("Q5",), {"P607": battles}),
+        Entity("Q4666410", 60, ("Abe Lincoln",), ("Q5",), {"P1303": (Value("wikibase-item", "Q12"),)}),
+        Entity("Q10", 9, tuple(BATTLES[:1]), (), {}),
+        Entity("Q11", 9, tuple(BATTLES[1:]), (), {}),
+        Entity("Q12", 9, tuple(INSTRUMENTS), (), {}),
+    ]
+    pages = {
+        "Q91": [
+            Document(PageRef(**LINCOLN[0]), "Abraham Lincoln led the Union through the American Civil War."),
+            Document(PageRef(**LINCOLN[1]), "A relief."),
+        ],
+        "Q4666410": [Document(PageRef(**MUSICIAN[0]), "He played the trombone.")],
+    }
+    (found,) = amber_sets(entities, pages, collection, options)
+    record = set_record(found.name, set_queries(found, "qa", collection, options, {}))
+    assert record_line(record) == json.dumps(PUBLISHED).encode() + b"\n"
+
+
+N_WORLDS = 200
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"templates": "released"},
+    {"gap_on": "views"},
+    {"head_scope": "collection"},
+    {"complex_types": True},
+    {"typed_templates": True},
+    {"gap_on": "views", "head_scope": "collection", "complex_types": True, "typed_templates": True},
+]
+
+
+def _collections(options: AmberOptions) -> list[Collection]:
+    return list(load_collections(None, [], options.templates))
+
+
+def _record(one: AmberSet) -> Any:
+    """A set as the file of tuples has it."""
+    return json.loads(json.dumps(tuples_record(one)))
+
+
+def _made(world: World, collection: Collection, options: AmberOptions) -> tuple[list[AmberSet], Any]:
+    sets = amber_sets(world.product_entities(), world.product_documents(), collection, options)
+    counts = ValueCounts()
+    for one in sets:
+        counts.add(one)
+    ranked = counts.ranked()
+    queries: dict[str, list[Any]] = {task: [] for task in TASKS}
+    for one, task in itertools.product(sets, TASKS):
+        for entity in one.entities:
+            for query in make_queries(one.name, entity, task, collection, options, ranked):
+                answer = query.answer if isinstance(query.answer, str) else list(query.answer)
+                key = (one.name, entity.qid, query.tuple.property_id)
+                queries[task].append((*key, query.query_id, query.input, answer))
+    return sets, queries
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", CHOICES, ids=lambda one: "-".join(one) or "default")
+def test_random_worlds_give_the_same_sets_and_queries(chosen: dict[str, Any]) -> None:
+    options, default = AmberOptions(**chosen), asdict(AmberOptions())
+    collections = _collections(options)
+    seen: Counter[str] = Counter()
+    for seed in range(N_WORLDS if not chosen else N_WORLDS // 2):
+        world = World(seed, collections)
+        for plain in collections:
+            collection = replace(plain, labels=world.labels)
+            data = {
+                "types": collection.types,
+                "labels": collection.labels,
+                "qa_templates": collection.qa_templates,
+                "fc_templates": collection.fc_templates,
+            }
+            expected = amber_oracle.make_tuples(world.entities, world.pages, data, asdict(options))
+            sets, queries = _made(world, collection, options)
+            assert [_record(one) for one in sets] == expected, f"seed {seed}"
+            wanted = amber_oracle.make_queries(expected, data, world.entities, asdict(options))
+            assert queries == wanted, f"seed {seed}"
+            usual = amber_oracle.make_tuples(world.entities, world.pages, data, default)
+            seen["other"] += wanted != amber_oracle.make_queries(usual, data, world.entities, default)
+            seen["sets"] += len(sets)
+            seen["claims"] += len(queries["fc"])
+            seen["not refuted"] += 2 * len(queries["qa"]) - len(queries["fc"])
+    # The worlds are no good where nothing comes of them.
+    assert seen["sets"] >= 20
+    assert seen["not refuted"] > 0
+    assert (seen["other"] > 0) == (chosen.keys() - {"templates"} != set())

@@ -14,11 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from mapping.entail.backends import Outputs, compute_at_once, count_threads
-from mapping.entail.encoder import Arrays, PairEncoder
-from mapping.entail.model import CrossEncoder, model_facts, open_model
-from mapping.entail.model_labels import ModelLabels, read_labels
-from mapping.entail.signal import REFUSALS, ModelOptions, Pair, Refused, Verdict
+from mapping.entail.model import (
+    Arrays,
+    CrossEncoder,
+    Outputs,
+    PairEncoder,
+    compute_at_once,
+    count_threads,
+    model_facts,
+    open_model,
+)
+from mapping.entail.signal import REFUSALS, ModelLabels, ModelOptions, Pair, Refused, Verdict, read_labels
 from tests.support.tiny_nli import LABELS, facts, overlap_model, write_config, write_tokenizer
 
 for library in ("onnxruntime", "onnx", "transformers"):
@@ -66,7 +72,6 @@ def test_labels_that_say_nothing_are_refused_with_the_remedy(
 
 def test_given_names_stand_in_for_those_of_the_config() -> None:
     names = dict(enumerate(("LABEL_0", "LABEL_1", "LABEL_2")))
-
     assert read_labels(names, ("neutral", "entailment", "contradiction"), model="m") == ModelLabels(1, 0, 2, 3)
 
 
@@ -88,11 +93,11 @@ def test_the_likeliest_label_is_named(verdict: Verdict, label: str) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"backend": "jax"}, "--backend jax: choose one of torch, onnx"),
-        ({"device": "tpu"}, "--device is 'tpu'; write it like auto, cpu"),
-        ({"device": "cpu:1"}, "--device is 'cpu:1'"),
-        ({"device": "cuda:x"}, "--device is 'cuda:x'"),
-        ({"precision": "float16"}, "--precision float16"),
+        ({"backend": "jax"}, "--backend is jax. Choose one of torch, onnx."),
+        ({"device": "tpu"}, "--device is tpu. Write it like auto, cpu"),
+        ({"device": "cpu:1"}, "--device is cpu:1"),
+        ({"device": "cuda:x"}, "--device is cuda:x"),
+        ({"precision": "float16"}, "--precision is float16. Choose one of float32, bfloat16."),
         ({"precision": "bfloat16", "backend": "onnx"}, "--precision bfloat16 is for --backend torch"),
         ({"max_tokens": 7}, "--max-tokens is 7"),
         ({"batch_pairs": 0}, "--batch-pairs is 0"),
@@ -100,7 +105,7 @@ def test_the_likeliest_label_is_named(verdict: Verdict, label: str) -> None:
 )
 def test_options_are_checked(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SetupError, match=complaint):
-        ModelOptions(**options)
+        ModelOptions("model", **options)
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +124,13 @@ def test_what_is_said_in_the_same_words_is_entailed(model: CrossEncoder) -> None
         Pair("Ada was not born in Arlin.", "Ada was born in Arlin."),
         Pair("The weather was fine.", "Ada was born in Arlin."),
     ]
-
     found = model.judge(pairs)
-
     assert [one.label for one in found if isinstance(one, Verdict)] == ["entailment", "contradiction", "neutral"]
     assert found[0] == Verdict(0.993307, 0.006693, 0.0)
 
 
 def test_answers_do_not_depend_on_their_neighbours(model: CrossEncoder) -> None:
     pairs = [pair for pair, _ in facts()]
-
     assert model.judge(pairs) == [model.judge([pair])[0] for pair in pairs]
     assert model.judge(pairs[::-1]) == model.judge(pairs)[::-1]
     assert model.judge([]) == []
@@ -136,9 +138,7 @@ def test_answers_do_not_depend_on_their_neighbours(model: CrossEncoder) -> None:
 
 def test_pairs_that_cannot_be_judged_are_refused_with_the_reason(model: CrossEncoder) -> None:
     good = Pair("Ada was born in Arlin.", "Ada was born in Arlin.")
-
     found = model.judge([Pair("x", " "), good, Pair("\n", "x"), Pair("x", "Ada " * 61), Pair("x " * 99, "Ada " * 60)])
-
     assert found[0] == Refused("empty_hypothesis", "")
     assert found[2] == Refused("empty_premise", "")
     assert found[3] == Refused("hypothesis_too_long", "61 tokens; 60 fit")
@@ -148,7 +148,7 @@ def test_pairs_that_cannot_be_judged_are_refused_with_the_reason(model: CrossEnc
 
 
 def encoded_text(encoder: PairEncoder, tokenizer: Any, pair: Pair) -> tuple[str, str]:
-    """Gives premise and hypothesis as a model sees them."""
+    """Premise and hypothesis as a model sees them."""
     (batch,), refused = encoder.encode([pair])
     assert not refused
     ids, types = batch.arrays["input_ids"][0].tolist(), batch.arrays["token_type_ids"][0].tolist()
@@ -172,12 +172,10 @@ def test_a_premise_is_cut_farthest_from_its_core(tmp_path: Path, core: str | Non
     tokenizer = write_tokenizer(tmp_path)
     text = "a b c d e f g h i j"
     place = None if core is None else (text.index(core), text.index(core) + len(core))
-
     # four tokens are left beside three marks and five of the hypothesis
     found = encoded_text(
         PairEncoder(tokenizer, max_tokens=12, batch_pairs=8), tokenizer, Pair(text, "v w x y z", place)
     )
-
     assert found == (premise, "v w x y z")
 
 
@@ -190,9 +188,7 @@ def test_a_premise_begins_with_a_whole_word(tmp_path: Path) -> None:
     tokenizer = BertTokenizerFast(vocab=str(tmp_path / "vocab.txt"))
     # Of four tokens that fit, the first would be the later piece of a word, which by itself has eight.
     pair = Pair("a xumbrella b c d e", "v w x y z", (12, 15))
-
     found = encoded_text(PairEncoder(tokenizer, max_tokens=12, batch_pairs=8), tokenizer, pair)
-
     assert found == ("b c d", "v w x y z")
 
 
@@ -232,10 +228,8 @@ def test_the_hypothesis_is_never_cut(tokenizer: Any, data: st.DataObject, texts:
 
 def test_a_batch_is_filled_as_far_as_its_tokens_go(tokenizer: Any) -> None:
     encoder = PairEncoder(tokenizer, max_tokens=64, batch_pairs=5, batch_tokens=30)
-
     # six tokens each, ten of them, and six again: three marks and those of the text
     batches, _ = encoder.encode([*[Pair("a b", "c")] * 4, Pair("a b c d e", "f g"), *[Pair("b a", "c")] * 5])
-
     assert [batch.places for batch in batches] == [(4,), (0, 1, 2, 3, 5), (6, 7, 8, 9)]
 
 
@@ -259,27 +253,23 @@ def test_batches_are_computed_at_once_and_given_in_their_order() -> None:
 @pytest.mark.parametrize(("value", "n_threads"), [("3", 3), ("4,2", 4), (" 1 ", 1)])
 def test_the_environment_says_how_many_threads(monkeypatch: pytest.MonkeyPatch, value: str, n_threads: int) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-
     assert count_threads() == n_threads
 
 
 def test_without_a_word_there_is_a_thread_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-
     assert 1 <= count_threads() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize("value", ["0", "many", "-1"])
 def test_a_senseless_number_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch, folder: Path, value: str) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-
     with pytest.raises(SetupError, match=f"OMP_NUM_THREADS is {value}; give a number"):
         open_model(ModelOptions(str(folder), backend="onnx"))
 
 
 def test_the_manifest_names_a_model_without_its_path(folder: Path) -> None:
     found = model_facts(ModelOptions(str(folder), backend="onnx"))
-
     assert found["model"] == folder.name
     assert found["labels"] == {"entailment": 2, "neutral": 1, "contradiction": 0, "n_outputs": 3}
     assert found["max_tokens"] == 64
@@ -313,7 +303,6 @@ def test_a_model_brings_no_code_of_its_own(folder: Path, tmp_path: Path) -> None
     (tmp_path / "m" / "config.json").write_text(
         '{"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}, "id2label": {"0": "entailment"}}'
     )
-
     with pytest.raises(SetupError, match="no cross-encoder that can be opened"):
         open_model(ModelOptions(str(tmp_path / "m"), backend="onnx"))
 

@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.entail.backends import OnnxComputer, TorchComputer
-from mapping.entail.encoder import PairEncoder
-from mapping.entail.model import CrossEncoder, export_onnx, open_model
-from mapping.entail.shortcuts import FIRST_TOKEN_MODELS, keep_first_token
+from mapping.entail.model import (
+    FIRST_TOKEN_MODELS,
+    CrossEncoder,
+    OnnxComputer,
+    PairEncoder,
+    TorchComputer,
+    export_onnx,
+    keep_first_token,
+    open_model,
+)
 from mapping.entail.signal import Backend, ModelOptions, Pair, Verdict
 from tests.support.tiny_nli import LABELS, config, facts, trained_model, write_tokenizer
 
@@ -62,14 +68,12 @@ def test_entailment_is_told_from_contradiction(model: CrossEncoder) -> None:
 
 def test_both_backends_give_the_same_numbers(model: CrossEncoder, exported: Path) -> None:
     other = open_model(ModelOptions(str(exported), backend="onnx", device="cpu"))
-
     assert apart(verdicts(model, PAIRS), verdicts(other, PAIRS)) <= TOLERANCE
 
 
 @pytest.mark.parametrize("batch_pairs", [1, 7, 64])
 def test_the_size_of_batches_does_not_count(model: CrossEncoder, folder: Path, batch_pairs: int) -> None:
     other = open_model(ModelOptions(str(folder), device="cpu", batch_pairs=batch_pairs))
-
     assert apart(verdicts(model, PAIRS), verdicts(other, PAIRS)) <= TOLERANCE
 
 
@@ -108,7 +112,6 @@ def test_the_pipeline_of_transformers_gives_the_same_numbers(model: CrossEncoder
             for one in classify({"text": pair.premise, "text_pair": pair.hypothesis}, top_k=None)
         }
         found.append(Verdict(**scores))
-
     assert apart(verdicts(model, PAIRS), found) <= TOLERANCE
 
 
@@ -125,7 +128,6 @@ def test_the_order_of_the_outputs_does_not_count(model: CrossEncoder, folder: Pa
     value["id2label"] = {str(place): LABELS[number].upper() for place, number in enumerate(order)}
     value["label2id"] = {name: int(place) for place, name in value["id2label"].items()}
     (tmp_path / "m" / "config.json").write_text(json.dumps(value))
-
     assert apart(verdicts(model, PAIRS), verdicts(open_model(ModelOptions(str(tmp_path / "m"))), PAIRS)) <= TOLERANCE
 
 
@@ -137,16 +139,13 @@ def test_a_model_of_two_labels_knows_no_contradiction(tmp_path: Path) -> None:
     tokenizer = write_tokenizer(tmp_path)
     labels = ("not_entailment", "entailment")
     BertForSequenceClassification(config(len(tokenizer), labels=labels)).save_pretrained(tmp_path)
-
     found = verdicts(open_model(ModelOptions(str(tmp_path))), PAIRS[:3])
-
     assert all((one.neutral, one.contradiction) == (None, None) and 0 <= one.entailment <= 1 for one in found)
 
 
 def test_pickled_weights_are_not_read(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").rename(tmp_path / "m" / "pytorch_model.bin")
-
     with pytest.raises(SetupError, match=r"holds no \*\.safetensors"):
         open_model(ModelOptions(str(tmp_path / "m")))
 
@@ -154,7 +153,6 @@ def test_pickled_weights_are_not_read(folder: Path, tmp_path: Path) -> None:
 def test_broken_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").write_bytes(b"\0" * 99)
-
     with pytest.raises(SetupError, match="no weights that can be opened"):
         open_model(ModelOptions(str(tmp_path / "m")))
 
@@ -179,14 +177,12 @@ def gpu_or_skip() -> None:
 def test_a_gpu_gives_the_same_numbers(model: CrossEncoder, folder: Path) -> None:
     gpu_or_skip()
     other = open_model(ModelOptions(str(folder), device="cuda"))
-
     assert apart(verdicts(model, PAIRS), verdicts(other, PAIRS)) <= 1e-4
 
 
 def test_a_gpu_has_bfloat16_for_all_layers(model: CrossEncoder, folder: Path) -> None:
     gpu_or_skip()
     lower = verdicts(open_model(ModelOptions(str(folder), device="cuda", precision="bfloat16")), PAIRS)
-
     assert [one.label for one in lower] == [label for _, label in facts()]
     assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
 
@@ -311,7 +307,6 @@ def test_the_first_token_alone_gives_the_outputs_of_any_model(kind: str, setting
 
 def test_bfloat16_gives_the_same_labels_and_nearly_the_same_numbers(model: CrossEncoder, folder: Path) -> None:
     lower = verdicts(open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16")), PAIRS)
-
     assert [one.label for one in lower] == [label for _, label in facts()]
     assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
 
@@ -320,7 +315,6 @@ def test_one_layer_is_computed_whole() -> None:
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     settings = {**ENCODER, **OF_DEBERTA_V3, "conv_kernel_size": 3, "num_hidden_layers": 1}
-
     assert not keep_first_token(
         AutoModelForSequenceClassification.from_config(AutoConfig.for_model("deberta-v2", **settings))
     )

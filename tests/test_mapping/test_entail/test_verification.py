@@ -1,37 +1,206 @@
-"""What becomes of two signals: which text stands, what a rule sees, and how a report counts them."""
+"""What a model is asked about an evidence, what of its answers stands, and how a report counts them."""
 
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kbsource.records import Element, Page
-from mapping.entail.hypotheses import Hypothesis
-from mapping.entail.premises import PageSentence, Premise
-from mapping.entail.signal import Verdict
+from mapping.acceptance import read_rule
+from mapping.entail.signal import Refused, Verdict
 from mapping.entail.verification import (
     LISTED,
-    NOT_VERIFIED,
-    EntailmentQuestion,
+    Hypothesis,
     VerificationCounts,
-    Verified,
-    choose,
+    likely_sentences,
+    make_hypothesis,
     questions,
+    signals,
+    span_premise,
+    verdict_kind,
     verification_text,
+    with_verdict,
 )
+from mapping.records import Alignment, Evidence, Example, Output, PageKey, Place, Question, Span
+from mapping.search.page_search import PageSearch, SearchSettings
+from mapping.search.text import sentence_spans
+from mapping.search.tokens import Tokeniser
+from tests.support.aligned import aligned
 
-SAYS = Hypothesis("Ada lives.", "claim")
-REFUTED = Hypothesis("Ada lives.", "claim", "contradiction")
-YES, OPEN, NO = Verdict(0.9, 0.08, 0.02), Verdict(0.1, 0.8, 0.1), Verdict(0.02, 0.08, 0.9)
 
-
-def verified(hypothesis: Hypothesis, verdict: Verdict | None, *, is_rescued: bool = False) -> Verified:
-    return Verified(hypothesis, verdict, None if verdict else "hypothesis_too_long", is_rescued)
+def example(given: str | None, answer: str | None) -> tuple[Example, Evidence]:
+    evidence = Evidence(PageKey("title", "T"), "The  old\ntext.")
+    return Example("1", given, (Output(answer, (evidence,)),), None, "f", 1, (evidence,)), evidence
 
 
 @pytest.mark.parametrize(
-    ("hypothesis", "verdict", "kind", "entailment", "contradiction"),
+    ("kind", "given", "answer", "expected"),
+    [
+        ("claim", "Ada lives.", "SUPPORTS", Hypothesis("Ada lives.", "claim")),
+        ("claim", "Ada lives.", "REFUTES", Hypothesis("Ada lives.", "claim", "contradiction")),
+        ("claim", "Ada lives.", " Refuted ", Hypothesis("Ada lives.", "claim", "contradiction")),
+        ("claim", "Ada lives.", None, Hypothesis("Ada lives.", "claim")),
+        ("answer", "who lives", "Ada", Hypothesis("Ada lives.", "answer")),
+        ("triple", "Ada [SEP] father", "Bo", Hypothesis("Bo is the father of Ada.", "triple")),
+        ("evidence", "who lives", "Ada", Hypothesis("The old text.", "evidence")),
+        # what is missing is made up for by the evidence itself
+        ("claim", None, "SUPPORTS", Hypothesis("The old text.", "evidence")),
+        ("answer", "who lives", None, Hypothesis("The old text.", "evidence")),
+        ("triple", "no separator", "Bo", Hypothesis("The old text.", "evidence")),
+        ("triple", "Ada [SEP] father", " . ", Hypothesis("The old text.", "evidence")),
+        ("answer", "who lives", " .\n", Hypothesis("The old text.", "evidence")),
+        # of what is open the dataset says neither
+        ("claim", "Ada lives.", "NOT ENOUGH INFO", Hypothesis("The old text.", "evidence")),
+    ],
+)
+def test_each_kind_has_its_sentence(kind: str, given: str | None, answer: str | None, expected: Hypothesis) -> None:
+    record, evidence = example(given, answer)
+    assert make_hypothesis(record, (0, 0), evidence, kind) == expected  # type: ignore[arg-type]
+
+
+def test_partial_evidence_has_no_answer_of_its_own() -> None:
+    record, evidence = example("who lives", "Ada")
+    found = make_hypothesis(record, (-1, 0), evidence, "answer")
+    assert found == Hypothesis("The old text.", "evidence")
+
+
+def test_nothing_to_say_gives_no_hypothesis() -> None:
+    record, _ = example(None, None)
+    assert make_hypothesis(record, (0, 0), Evidence(PageKey("title", "T"), " "), "answer") is None
+
+
+def page(title: str, *paragraphs: str) -> Page:
+    """A page of paragraphs."""
+    elements = [
+        Element("title", 1, None, "", (), title),
+        *(Element("paragraph", 0, None, "", (), one) for one in paragraphs),
+    ]
+    empty: tuple[()] = ()
+    return Page(1, title, None, False, 1, None, "", "", tuple(elements), *(empty,) * 8, "ok")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("He said “No.” Then he left.", ["He said “No.”", "Then he left."]),
+        ("Dr. A. B. Smith of the U.S. Navy came at 5 p.m. on Mon. with 3.5 kg.", None),
+        ("It ended in 1945. 1946 was calm.", ["It ended in 1945.", "1946 was calm."]),
+        ("What is 3.14? It is pi… It is.", ["What is 3.14?", "It is pi…", "It is."]),
+        ("yes. but no", None),
+        ("first line\nsecond line", ["first line", "second line"]),
+        ("これは文です。次の文です。", ["これは文です。", "次の文です。"]),
+        ("هل أنت بخير؟ نعم. انتهى", ["هل أنت بخير؟", "نعم.", "انتهى"]),
+        ("यह एक वाक्य है। यह दूसरा है।", ["यह एक वाक्य है।", "यह दूसरा है।"]),
+        ("នេះជាប្រយោគ។នេះទៀត៕", ["នេះជាប្រយោគ។", "នេះទៀត៕"]),
+        ("  spaced .  Out  ", ["spaced .", "Out"]),
+        ("", []),
+        (" \n ", []),
+    ],
+)
+def test_sentences_end_where_they_end(text: str, sentences: list[str] | None) -> None:
+    assert [text[start:end] for start, end in sentence_spans(text)] == ([text] if sentences is None else sentences)
+
+
+@given(st.text(alphabet="aB.!? \n\"'”)。Dr1", max_size=60))
+def test_sentences_hold_all_that_is_no_white_space_once_and_in_order(text: str) -> None:
+    spans = sentence_spans(text)
+    assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+
+
+@pytest.mark.parametrize("piece", [".", ". ", "A. ", "... ", '."'])
+def test_long_rows_of_stops_take_time_as_they_are_long(piece: str) -> None:
+    """A row that is looked at anew from each of its places, or copied at each, would take minutes."""
+    text = piece * 100_000
+    started = time.process_time()
+    sentence_spans(text)
+    assert time.process_time() - started < 10
+
+
+ELEMENTS = ["T", "One aa. Two bb. Three cc. Four dd. Five ee. Six ff.", "Seven gg. Eight hh."]
+
+
+@pytest.mark.parametrize(
+    ("words", "premise"),
+    [
+        ("Three cc", "One aa. Two bb. Three cc. Four dd. Five ee."),
+        ("One", "One aa. Two bb. Three cc."),
+        ("ff.", "Four dd. Five ee. Six ff."),
+        ("cc. Four", "One aa. Two bb. Three cc. Four dd. Five ee. Six ff."),
+        ("One aa. Two bb. Three cc. Four dd. Five ee. Six ff.", "One aa. Two bb. Three cc. Four dd. Five ee. Six ff."),
+    ],
+)
+def test_a_span_comes_with_two_sentences_on_either_side(words: str, premise: str) -> None:
+    start = ELEMENTS[1].index(words)
+    found = span_premise(page(*ELEMENTS), Span(1, start, 1, start + len(words), 1.0, "exact"))
+    assert found.text == premise
+    assert found.text[slice(*found.core)] == words
+
+
+def test_a_span_may_cross_elements() -> None:
+    start = ELEMENTS[1].index("ff.")
+    found = span_premise(page(*ELEMENTS), Span(1, start, 2, 5, 1.0, "exact"))
+    assert found.text == "Four dd. Five ee. Six ff.\nSeven gg. Eight hh."
+    assert found.text[slice(*found.core)] == "ff.\nSeven"
+
+
+def test_context_is_of_the_elements_of_the_span_alone() -> None:
+    one = page("T", "One aa.", "", "Two bb。", "Three cc.", "Four dd.")
+    found = [span_premise(one, Span(first, 0, last, end, 1.0, "exact")) for first, last, end in ((3, 3, 3), (1, 4, 5))]
+    assert [each.text for each in found] == ["Two bb。", "One aa.\n\nTwo bb。\nThree cc."]
+    assert [each.text[slice(*each.core)] for each in found] == ["Two", "One aa.\n\nTwo bb。\nThree"]
+
+
+@given(st.lists(st.text(alphabet="aB.。؟א\U0001f600 \n", max_size=20), min_size=1, max_size=4), st.data())
+def test_the_core_of_a_premise_is_the_span_over_any_elements(texts: list[str], data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, len(texts)))
+    last = data.draw(st.integers(first, len(texts)))
+    start = data.draw(st.integers(0, len(texts[first - 1])))
+    end = data.draw(st.integers(start if first == last else 0, len(texts[last - 1])))
+    pieces = texts[first - 1 : last]
+    pieces[-1] = pieces[-1][:end]
+    pieces[0] = pieces[0][start:]
+    found = span_premise(page("T", *texts), Span(first, start, last, end, 1.0, "exact"))
+    assert found.text[slice(*found.core)] == "\n".join(pieces)
+    assert found.text in "\n".join(texts[first - 1 : last])
+
+
+def test_the_sentences_with_most_of_the_words_are_tried_in_the_order_of_the_page() -> None:
+    one = page("Four dd gg", *ELEMENTS[1:])
+    one = replace(one, elements=(*one.elements, Element("heading", 2, None, "", ("Four",), "Four dd gg hh")))
+    found = likely_sentences(one, "Four dd, Two and gg.", elements=range(len(one.elements)), n_most=2)
+    assert [(sentence.element, sentence.text) for sentence in found] == [(1, "Two bb."), (1, "Four dd.")]
+    assert likely_sentences(page("T", "他出生于北京。他死了。"), "孔子出生于曲阜。", elements=(1,), n_most=1)[
+        0
+    ].text == ("他出生于北京。")
+    assert likely_sentences(one, "zebra", elements=range(3), n_most=9) == []
+    assert [sentence.text for sentence in likely_sentences(one, "Four gg", elements=(2,), n_most=9)] == ["Seven gg."]
+
+
+SAYS, REFUTED = "entailment", "contradiction"
+YES, OPEN, NO = Verdict(0.9, 0.08, 0.02), Verdict(0.1, 0.8, 0.1), Verdict(0.02, 0.08, 0.9)
+LONG = Refused("hypothesis_too_long", "")
+
+
+def judged(expects: str, answer: Verdict | None, score: float | None = 0.4, **further: Any) -> Alignment:
+    """An evidence that a model was asked about; None for a pair that it refused."""
+    said: dict[str, Any] = {"refusal": LONG.reason} if answer is None else answer._asdict()
+    hypothesis = {"hypothesis": "Ada lives.", "hypothesis_kind": "claim", "expects": expects}
+    return aligned("weak", score=score, **hypothesis, **said, **further)
+
+
+@pytest.mark.parametrize(
+    ("expects", "verdict", "kind", "entailment", "contradiction"),
     [
         (SAYS, YES, "supported", 0.9, 0.02),
         (SAYS, OPEN, "neutral", 0.1, 0.1),
@@ -47,23 +216,46 @@ def verified(hypothesis: Hypothesis, verdict: Verdict | None, *, is_rescued: boo
     ],
 )
 def test_signals_say_how_probable_is_what_the_dataset_says(
-    hypothesis: Hypothesis, verdict: Verdict | None, kind: str, entailment: float | None, contradiction: float | None
+    expects: str, verdict: Verdict | None, kind: str, entailment: float | None, contradiction: float | None
 ) -> None:
-    one = verified(hypothesis, verdict)
-
-    signals = one.signals(0.4)
-
-    assert (one.kind, signals["bleu"]) == (kind, 0.4)
-    assert (signals["entailment"], signals["contradiction"]) == (entailment, contradiction)
+    found = judged(expects, verdict)
+    assert (verdict_kind(found), signals(found)["bleu"]) == (kind, 0.4)
+    assert (signals(found)["entailment"], signals(found)["contradiction"]) == (entailment, contradiction)
 
 
-def question(sentence: int | None, hypothesis: Hypothesis = SAYS) -> EntailmentQuestion:
-    place = None if sentence is None else PageSentence(sentence, 0, 4, "Text")
-    return EntailmentQuestion(hypothesis, Premise("Text", (0, 4)), place)
+def chosen(
+    span: Verdict | Refused | None,
+    sentences: list[Verdict | Refused],
+    *,
+    expects: str = SAYS,
+    rule: str | None = None,
+    scores: Sequence[float] = (),
+) -> int | None:
+    """Which text stands for an evidence: 0 for its span, else the number of the sentence; None for neither.
+
+    ``scores`` are those of the span and of the sentences.
+    """
+    scores = scores or [0.4] * (1 + len(sentences))
+    wanted = replace(judged(expects, None, None if span is None else scores[0]), refusal=None)
+    answers: list[tuple[Question, Verdict | Refused]] = []
+    if span is not None:
+        answers.append((Question("Text", 0, 4), span))
+    for number, (answer, score) in enumerate(zip(sentences, scores[1:], strict=True), 1):
+        answers.append((Question("Text", 0, 4, span=Span(number, 0, number, 4, score, "rescued"), text="Text"), answer))
+    found = with_verdict(wanted, answers, None if rule is None else read_rule(rule))
+    if not found.is_rescued:
+        assert found.span == wanted.span
+        return None if found == wanted else 0
+    assert found.span is not None
+    assert (found.text, Verdict(found.entailment or 0, found.neutral, found.contradiction)) == (
+        "Text",
+        sentences[found.span.start_element - 1],
+    )
+    return found.span.start_element
 
 
 @pytest.mark.parametrize(
-    ("span", "sentences", "chosen"),
+    ("span", "sentences", "expected"),
     [
         (OPEN, [OPEN, YES, YES], 2),
         (OPEN, [OPEN, NO], 0),
@@ -71,82 +263,79 @@ def question(sentence: int | None, hypothesis: Hypothesis = SAYS) -> EntailmentQ
         (Verdict(0.6, 0.2, 0.2), [OPEN, Verdict(0.61, 0.2, 0.19)], 2),
         (OPEN, [Verdict(0.49, 0.3, 0.21)], 0),
         (OPEN, [Verdict(0.5, 0.3, 0.2)], 1),
-        (None, [None, YES], 2),
+        (LONG, [LONG, YES], 2),
         (OPEN, [], 0),
     ],
 )
 def test_a_sentence_stands_where_it_says_it_more_surely(
-    span: Verdict | None, sentences: list[Verdict | None], chosen: int
+    span: Verdict | Refused, sentences: list[Verdict | Refused], expected: int
 ) -> None:
-    judged = [(question(None), span), *((question(place), one) for place, one in enumerate(sentences))]
-
-    assert choose(judged) == chosen
+    assert chosen(span, sentences) == expected
 
 
 def test_without_a_span_only_a_sentence_that_says_it_stands() -> None:
-    assert choose([(question(0), OPEN), (question(1), YES)]) == 1
-    assert choose([(question(0), OPEN), (question(1), NO)]) is None
-    assert choose([(question(0, REFUTED), YES), (question(1, REFUTED), NO)]) == 1
-    assert choose([]) is None
+    assert chosen(None, [OPEN, YES]) == 2
+    assert chosen(None, [OPEN, NO]) is None
+    assert chosen(None, [YES, NO], expects=REFUTED) == 2
+    assert chosen(None, []) is None
+
+
+HIGH, LOW = 0.9, 0.1
 
 
 @pytest.mark.parametrize(
-    ("span", "sentences", "taken", "chosen"),
+    ("span", "sentences", "scores", "expected"),
     [
         # what the rule takes does not give way to what it does not
-        (OPEN, [YES], [True, False], 0),
-        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [True, False, True], 2),
-        (OPEN, [YES], [True, True], 1),
-        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [False, False, True], 2),
+        (OPEN, [YES], [HIGH, LOW], 0),
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [HIGH, LOW, HIGH], 2),
+        (OPEN, [YES], [HIGH, HIGH], 1),
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [LOW, LOW, HIGH], 2),
         # where it takes nothing the likeliest stands
-        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [False, False, False], 1),
-        (YES, [Verdict(0.6, 0.2, 0.2)], [False, True], 0),
-        (None, [YES], [True, False], 0),
+        (OPEN, [YES, Verdict(0.6, 0.2, 0.2)], [LOW, LOW, LOW], 1),
+        (YES, [Verdict(0.6, 0.2, 0.2)], [LOW, HIGH], 0),
+        (LONG, [YES], [HIGH, LOW], 0),
     ],
 )
 def test_what_the_rule_takes_goes_first(
-    span: Verdict | None, sentences: list[Verdict], taken: list[bool], chosen: int
+    span: Verdict | Refused, sentences: list[Verdict | Refused], scores: list[float], expected: int
 ) -> None:
-    judged = [(question(None), span), *((question(place), one) for place, one in enumerate(sentences))]
-
-    assert choose(judged, taken) == chosen
+    assert chosen(span, sentences, rule="bleu>=0.5", scores=scores) == expected
 
 
 def test_a_sentence_stands_behind_its_title_which_ends_once() -> None:
     texts = ("It is a city.", "It has two rivers.")
-    elements = tuple(Element("paragraph", 0, None, "", (), one) for one in texts)
-    empty: tuple[()] = ()
-    page = Page(1, "Arlin, A.C.", None, False, 1, None, "", "", elements, *(empty,) * 8, "ok")  # type: ignore[arg-type]
+    city = page("Arlin, A.C.", *texts)
+    search = PageSearch(
+        replace(city, elements=city.elements[1:]), Tokeniser("en"), SearchSettings(numbering="elements")
+    )
+    found = list(questions(aligned("scored", hypothesis="It has rivers."), search, n_sentences=9))
+    assert [one.premise for one in found] == [f"Arlin, A.C. {text}" for text in texts]
+    assert [one.premise[one.core_start : one.core_end] for one in found] == [one.text for one in found] == list(texts)
+    assert [one.place for one in found] == [Place(n, 0, n, len(text)) for n, text in enumerate(texts)]
 
-    found = list(questions(page, None, Hypothesis("It has rivers.", "claim"), elements=(0, 1), n_sentences=9))
 
-    assert [one.premise.text for one in found] == [f"Arlin, A.C. {text}" for text in texts]
-    assert [one.premise.text[slice(*one.premise.core)] for one in found] == list(texts)
-
-
-def counted(rows: list[tuple[Verified, float | None]]) -> VerificationCounts:
+def counted(rows: list[Alignment], first: int = 0) -> VerificationCounts:
     counts = VerificationCounts()
-    for ordinal, (one, score) in enumerate(rows):
-        known = {"ordinal": ordinal, "example_id": f"e{ordinal}", "output": 0, "evidence": 0}
-        counts.add(one, score, threshold=0.5, known=known)
+    for ordinal, one in enumerate(rows, first):
+        counts.add(replace(one, ordinal=ordinal, example_id=f"e{ordinal}"), threshold=0.5)
     return counts
 
 
 ROWS = [
-    (verified(SAYS, YES), 1.0),
-    (verified(SAYS, NO), 0.6),
-    (verified(REFUTED, YES), 0.5),
-    (verified(SAYS, OPEN), 0.5),
-    (verified(SAYS, YES, is_rescued=True), 0.1),
-    (verified(SAYS, NO), 0.1),
-    (verified(SAYS, None), 0.9),
-    (NOT_VERIFIED, None),
+    judged(SAYS, YES, 1.0),
+    judged(SAYS, NO, 0.6),
+    judged(REFUTED, YES, 0.5),
+    judged(SAYS, OPEN, 0.5),
+    judged(SAYS, YES, 0.1, is_rescued=True),
+    judged(SAYS, NO, 0.1),
+    judged(SAYS, None, 0.9),
+    aligned("weak"),
 ]
 
 
 def test_the_two_signals_are_crossed() -> None:
     value = counted(ROWS).to_json()
-
     assert value["bleu_by_verdict"] == {
         "1.00": {"supported": 1},
         "0.75": {"not_judged": 1},
@@ -162,7 +351,6 @@ def test_the_two_signals_are_crossed() -> None:
 
 def test_contradictions_come_first() -> None:
     found = counted(ROWS).to_json()["disagreements"]
-
     assert [(one["example_id"], one["disagreement"]) for one in found] == [
         ("e1", "contradicted"),
         ("e2", "contradicted"),
@@ -174,29 +362,22 @@ def test_contradictions_come_first() -> None:
 def test_the_strongest_disagreements_come_first_in_each_kind() -> None:
     surer, less = Verdict(0.99, 0.01, 0.0), Verdict(0.6, 0.1, 0.3)
     denied, doubted = Verdict(0.3, 0.1, 0.6), Verdict(0.0, 0.01, 0.99)
-    rows = [(verified(SAYS, less), 0.1), (verified(SAYS, surer), 0.1)]
-    rows += [(verified(SAYS, denied), 0.9), (verified(SAYS, doubted), 0.9), (verified(SAYS, OPEN), 0.9)]
-
+    rows = [judged(SAYS, less, 0.1), judged(SAYS, surer, 0.1)]
+    rows += [judged(SAYS, answer, 0.9) for answer in (denied, doubted, OPEN)]
     found = counted(rows).to_json()["disagreements"]
-
     assert [one["example_id"] for one in found] == ["e3", "e2", "e4", "e1", "e0"]
 
 
 def test_counts_of_chunks_add_up_to_those_of_the_whole() -> None:
     rng = random.Random(1)
     rows = [
-        (verified(SAYS, Verdict(share, 0.0, round(1 - share, 2))), rng.choice((0.2, 0.6, 1.0)))
+        judged(SAYS, Verdict(share, 0.0, round(1 - share, 2)), rng.choice((0.2, 0.6, 1.0)))
         for share in (rng.randrange(100) / 100 for _ in range(3 * LISTED))
     ]
     whole, parts = counted(rows), VerificationCounts()
-
     for start in range(0, len(rows), 40):
-        part = VerificationCounts()
-        for ordinal, (one, score) in enumerate(rows[start : start + 40], start=start):
-            known = {"ordinal": ordinal, "example_id": f"e{ordinal}", "output": 0, "evidence": 0}
-            part.add(one, score, threshold=0.5, known=known)
+        part = counted(rows[start : start + 40], start)
         parts.merge(VerificationCounts.from_json(part.to_json()))
-
     assert parts.to_json() == whole.to_json()
     assert len(whole.to_json()["disagreements"]) == LISTED
 

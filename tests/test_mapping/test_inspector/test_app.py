@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from kbsource.files import LocalStorage
 from mapping.inspector.app import make_app
-from mapping.inspector.guarded_answers import HEADERS
+from mapping.inspector.frame import HEADERS
 from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
 from tests.support.inspected import client_of
 
@@ -46,10 +45,10 @@ def test_a_given_host_is_answered_too(opened: Opened) -> None:
 def test_no_view_has_scripts_or_styles_of_its_own(client: TestClient) -> None:
     for path in ("/", "/r/release/", "/r/release/page/1", "/r/release/search?q=art&all", "/r/release/tables/pages"):
         text = client.get(path).text
-        assert text.count("<script") == text.count('<script src="/static/') == 1
+        assert text.count("<script") == text.count('<script src="/static/') >= 1
         assert "<style" not in text
         assert " style=" not in text
-        assert "http://" not in text.replace("http://www.w3.org", "")
+        assert "http://" not in text
 
 
 def test_an_unknown_address_is_told_in_the_frame(client: TestClient) -> None:
@@ -59,7 +58,7 @@ def test_an_unknown_address_is_told_in_the_frame(client: TestClient) -> None:
 
 
 def test_releases_of_one_name_have_their_own_addresses(pages_path: str) -> None:
-    releases = open_releases([(pages_path, LocalStorage())] * 2)
+    releases = open_releases([pages_path] * 2)
     try:
         assert [opened.slug for opened in every_release(releases)] == ["release", "release-2"]
         assert client_of(*releases).get("/r/release-2/page/1").status_code == 200

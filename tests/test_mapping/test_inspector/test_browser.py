@@ -13,6 +13,8 @@ from tests.support.hostile_pages import FIRST_ID, LONG_TABLE_ROWS, TITLES, hosti
 from tests.support.inspected import inspected_pages, opened_release, write_inspected
 from tests.support.pages import title_of
 
+pytestmark = pytest.mark.slow
+
 VIEWS = (
     "/",
     "/r/release/",
@@ -22,6 +24,8 @@ VIEWS = (
     "/r/release/page/1/table/0",
     "/r/release/search?q=article",
     "/r/release/search",
+    "/r/release/measures",
+    "/r/release/sql",
     "/r/release/tables/pages?from=80",
     "/r/release/tables/redirects/0",
     f"/r/release/page/{FIRST_ID}",

@@ -1,13 +1,26 @@
-"""Text as HTML: the same text, with links and marks, and nothing that a browser would run."""
+"""Text as HTML: the same text, with links and marks, and nothing that a browser would run; words that changed."""
 
 from __future__ import annotations
 
+import time
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapping.inspector.marking import Link, Marked, Span, mark_text, read_spans, shown, spans_query
+from mapping.inspector.marking import (
+    MOST_WORDS,
+    Mark,
+    Span,
+    TextLink,
+    changed_words,
+    mark_text,
+    marked_pieces,
+    read_spans,
+    shown,
+    spans_query,
+)
 
 
 class _Text(HTMLParser):
@@ -25,15 +38,15 @@ class _Text(HTMLParser):
 
 
 def test_links_and_marks_stand_where_they_should() -> None:
-    links = [Link(4, 8, "/r/x/page/1?a=1&b", 'a "note"'), Link(9, 10, None, "dead")]
-    assert mark_text("The <b>; I", links, [Marked(6, 10, "gold")]) == (
+    links = [TextLink(4, 8, "/r/x/page/1?a=1&b", 'a "note"'), TextLink(9, 10, None, "dead")]
+    assert mark_text("The <b>; I", links, [Mark(6, 10, "gold")]) == (
         'The <a href="/r/x/page/1?a=1&amp;b" title="a &#34;note&#34;">&lt;b<mark title="gold">&gt;;</mark></a>'
         '<mark title="gold"> </mark><span class="dead" title="dead"><mark title="gold">I</mark></span>'
     )
 
 
 def test_overlapping_marks_say_all_that_they_are() -> None:
-    found = mark_text("abcdef", marked=[Marked(0, 4, "one"), Marked(2, 6, "two")])
+    found = mark_text("abcdef", marked=[Mark(0, 4, "one"), Mark(2, 6, "two")])
     assert found == '<mark title="one">ab</mark><mark title="one; two">cd</mark><mark title="two">ef</mark>'
 
 
@@ -48,11 +61,11 @@ def test_the_text_stays_the_same_code_point_for_code_point(
 ) -> None:
     html = mark_text(
         text,
-        [Link(start, end, "/", "<script>") for start, end in sorted(links)],
-        [Marked(start, end, label) for (start, end), label in marks],
+        [TextLink(start, end, "/", "<script>") for start, end in sorted(links)],
+        [Mark(start, end, label) for (start, end), label in marks],
     )
     parser = _Text()
-    parser.feed(html)
+    parser.feed(str(html))
     parser.close()
     assert parser.text == shown(text)
     assert len(parser.text) == len(text)
@@ -69,3 +82,59 @@ def test_a_span_has_its_part_of_each_element() -> None:
     span = Span(2, 5, 4, 3)
     assert [span.inside(number, 10) for number in range(1, 6)] == [None, (5, 10), (0, 10), (0, 3), None]
     assert Span(2, 5, 2, 99).inside(2, 4) is None
+
+
+def marks(old: str, new: str) -> tuple[list[str], list[str]]:
+    before, after = changed_words(old, new)
+    return [piece.text for piece in before if piece.is_marked], [piece.text for piece in after if piece.is_marked]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gone", "come"),
+    [
+        pytest.param("the big lake", "the lake", ["big"], [], id="a word gone"),
+        pytest.param("the lake", "the big lake", [], ["big"], id="a word come"),
+        pytest.param("27 m high", "89 ft high", ["27 m"], ["89 ft"], id="words beside each other are one mark"),
+        pytest.param("The sea , and Rain .", "the sea, and rain", [], [], id="case and punctuation do not count"),
+        pytest.param("in (1901).", "in (1902).", ["1901"], ["1902"], id="punctuation around a word is not marked"),
+        pytest.param("北京是城市", "北京是大城市", [], ["大"], id="scripts without blanks by the letter"),
+        pytest.param("war—peace", "war — love", ["peace"], ["love"], id="dashes part words"),
+        pytest.param("नमस्ते दुनिया", "नमस्ते भारत", ["दुनिया"], ["भारत"], id="marks stay with their letters"),
+        pytest.param("", "a b", [], ["a b"], id="an empty text"),
+        pytest.param("a x b", "a y b", ["x"], ["y"], id="replaced"),
+    ],
+)
+def test_changed_words(old: str, new: str, gone: list[str], come: list[str]) -> None:
+    assert marks(old, new) == (gone, come)
+
+
+_TEXTS = st.text("ab ,.—(北É\u200b\n", max_size=30)
+
+
+@given(_TEXTS, _TEXTS)
+def test_pieces_are_the_texts_and_what_is_not_marked_is_the_same(old: str, new: str) -> None:
+    before, after = changed_words(old, new)
+    assert "".join(piece.text for piece in before) == old
+    assert "".join(piece.text for piece in after) == new
+    kept = [" ".join(piece.text for piece in side if not piece.is_marked) for side in (before, after)]
+    assert marks(*kept) == ([], [])
+
+
+def test_long_texts_take_a_bounded_time() -> None:
+    old = [f"w{number % 997}" for number in range(3 * MOST_WORDS)]
+    new = [f"w{number % 991}" for number in range(3 * MOST_WORDS)]
+    start = time.process_time()
+    changed_words(" ".join(old), " ".join(new))
+    assert time.process_time() - start < 5
+    # Where only little in the middle differs, length does not matter.
+    assert marks(" ".join(old), " ".join([*old[:20_000], "new", *old[20_000:]])) == ([], ["new"])
+
+
+def test_marked_pieces_leave_out_what_overlaps_or_lies_outside() -> None:
+    pieces = marked_pieces("abcdef", [(4, 99), (1, 3), (2, 4), (9, 12)])
+    assert [(piece.text, piece.is_marked) for piece in pieces] == [
+        ("a", False),
+        ("bc", True),
+        ("d", True),
+        ("ef", True),
+    ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbsource.errors import RecordError
-from mapping.metrics.amber import gap_bin, parse_prediction, parse_set, token_f1
+from mapping.metrics.amber import answer_f1, gap_bin, parse_prediction, parse_set
 from pipelines.cli import main
 
 Record = dict[str, Any]
@@ -65,7 +65,7 @@ def _write(path: Path, records: list[Record]) -> str:
 def evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(gold: list[Record], predicted: list[Record], *flags: str, code: int = 0) -> Any:
         paths = _write(tmp_path / "gold.jsonl", gold), _write(tmp_path / "predicted.jsonl", predicted)
-        argv = ["evaluate", "amber", "--gold", paths[0], "--predictions", paths[1], *flags]
+        argv = ["evaluate", "amber", paths[0], paths[1], *flags]
         assert main([*argv, "--json"]) == code
         return json.loads(capsys.readouterr().out)
 
@@ -145,7 +145,7 @@ def test_answers_have_the_f1_of_the_best_name(evaluate: Any) -> None:
     output = {"answer": "the Vietnam-war of 1955", "provenance": _pages(307)}
     said = evaluate(GOLD, [{"id": "h1", "output": output}, {"id": "t2", "output": [{"answer": "Vietnam War"}]}])
     assert said["answer_f1"] == {"all": 33.3333, "head": 22.2222, "tail": 50.0}
-    assert token_f1("...", "!!!") == 0
+    assert answer_f1("...", "!!!") == 0
 
 
 def test_labels_have_an_accuracy(evaluate: Any) -> None:
@@ -166,12 +166,14 @@ def test_lines_that_cannot_be_used_are_named(evaluate: Any, tmp_path: Path) -> N
 
 
 def test_the_files_of_the_released_tool_and_a_plot_are_written(evaluate: Any, tmp_path: Path) -> None:
-    said = evaluate(GOLD, PREDICTED, "--k", "1,20", "--metrics", str(tmp_path / "m"), "--plot", str(tmp_path / "p.svg"))
+    said = evaluate(
+        GOLD, PREDICTED, "--k", "1,20", "--metrics", str(tmp_path / "m"), "--plot", str(tmp_path / "p.html")
+    )
     assert json.loads((tmp_path / "m" / "metrics@20.json").read_text()) == said["metrics@20"]
     raw = json.loads((tmp_path / "m" / "raw_metrics@1.json").read_text())
     assert raw == {"accuracy": {"h1": 1, "h2": 0, "t1": 0, "h3": 1, "t2": 0}}
-    bars = ET.parse(tmp_path / "p.svg").getroot().findall("{http://www.w3.org/2000/svg}rect")
-    assert len(bars) == 1 + 1  # the ground, and the only bin with queries
+    plot = json.loads(re.findall("data-plot='(.*?)'", (tmp_path / "p.html").read_text())[0])
+    assert [value for _, value in plot["rows"] if value is not None] == [said["popularity_gap"]["all"]]
 
 
 def test_the_first_form_of_the_release_is_read() -> None:
@@ -208,6 +210,6 @@ def test_a_set_of_another_form_is_rejected() -> None:
 
 
 def test_the_scores_are_printed_for_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["--gold", _write(tmp_path / "g", GOLD), "--predictions", _write(tmp_path / "p", PREDICTED)]
+    argv = [_write(tmp_path / "g", GOLD), _write(tmp_path / "p", PREDICTED)]
     assert main(["evaluate", "amber", *argv]) == 0
     assert "metrics@1 accuracy" in capsys.readouterr().out

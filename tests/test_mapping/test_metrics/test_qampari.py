@@ -12,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from mapping.metrics.evaluation_options import QUIRKS, QampariEvaluation, QampariFiles
-from mapping.metrics.qampari import evaluate_qampari, share_within
-from mapping.metrics.qampari_files import REASONS
-from mapping.metrics.scores import QampariScores, scores_text
+from mapping.metrics.evaluation import QAMPARI_QUIRKS, QampariEvaluation, QampariFiles
+from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, scores_text, share_within
 from tests.support.real_data import ROOT
 
 URL = "https://en.wikipedia.org/wiki/"
@@ -79,11 +76,11 @@ def _evaluate(
 ) -> tuple[QampariScores, list[BadRecord]]:
     files = QampariFiles(
         _write(folder / "gold.jsonl", gold),
-        None if predictions is None else _write(folder / "predictions.jsonl", predictions),
-        None if retrieved is None else _write(folder / "retrieved.jsonl", retrieved),
+        predictions=None if predictions is None else _write(folder / "predictions.jsonl", predictions),
+        retrieved=None if retrieved is None else _write(folder / "retrieved.jsonl", retrieved),
     )
     rejected: list[BadRecord] = []
-    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(**options), reject=rejected.append)
+    scores = evaluate_qampari(files, QampariEvaluation(**options), reject=rejected.append)
     return scores, rejected
 
 
@@ -107,7 +104,6 @@ def test_scores_of_a_reader_by_hand(tmp_path: Path) -> None:
 
 def test_scores_of_a_retriever_by_hand(tmp_path: Path) -> None:
     scores, rejected = _evaluate(tmp_path, GOLD, retrieved=RETRIEVED, ks=(1, 2, 3))
-
     assert rejected == []
     assert scores.to_json() == {
         "questions": 2,
@@ -123,7 +119,6 @@ def test_scores_of_a_retriever_by_hand(tmp_path: Path) -> None:
 
 def test_as_released_evidence_counts_by_question(tmp_path: Path) -> None:
     scores, _ = _evaluate(tmp_path, GOLD, retrieved=RETRIEVED, ks=(2, 3), quirks=frozenset({"evidence_mean"}))
-
     # Four pieces: the passage that two answers share is given twice, and found once.
     assert scores.to_json()["erecall"] == {"2": 0.25, "3": 0.5}
 
@@ -136,7 +131,6 @@ def test_evidence_that_was_aligned_is_found_by_id(tmp_path: Path) -> None:
     ]
     gold = [GOLD[0] | {"positive_ctxs": contexts}]
     scores, rejected = _evaluate(tmp_path, gold, retrieved=RETRIEVED, ks=(1, 2), evidence_match="id")
-
     assert rejected == []
     assert scores.to_json()["erecall"] == {"1": 0.0, "2": 0.75}
 
@@ -145,7 +139,6 @@ def test_an_empty_list_of_contexts_is_no_evidence_with_ids_and_leaves_the_proofs
     gold = [GOLD[0] | {"positive_ctxs": []}]
     by_id, rejected = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,), evidence_match="id")
     by_text, _ = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,))
-
     assert rejected == []
     assert (by_id.without_evidence, by_id.to_json()["erecall"]) == (1, {"3": None})
     assert (by_text.without_evidence, by_text.to_json()["erecall"]) == (0, {"3": 0.666667})
@@ -185,7 +178,6 @@ def test_questions_with_a_single_answer_are_answered_exactly_or_not(tmp_path: Pa
 def test_single_answers_are_no_part_of_the_means_of_lists(tmp_path: Path) -> None:
     lists, _ = _evaluate(tmp_path, GOLD, PREDICTIONS)
     both, rejected = _evaluate(tmp_path, [*SINGLE, *GOLD], [*PREDICTIONS, *SINGLE_PREDICTED])
-
     assert rejected == []
     assert both.to_json()["reader"] == lists.to_json()["reader"]
     assert both.to_json()["single_answer"] == {"questions": 4, "em": 0.5}
@@ -194,7 +186,6 @@ def test_single_answers_are_no_part_of_the_means_of_lists(tmp_path: Path) -> Non
 def test_a_single_answer_is_retrieved_by_any_of_its_names_and_has_no_evidence(tmp_path: Path) -> None:
     retrieved = [{"id": "nq_0", "ctxs": [{"title": "Brack", "text": "No."}, {"title": "Ullane", "text": "Yes."}]}]
     scores, rejected = _evaluate(tmp_path, SINGLE, retrieved=retrieved, ks=(1, 2))
-
     assert rejected == []
     assert scores.to_json() == {
         "questions": 4,
@@ -209,7 +200,6 @@ def test_a_single_answer_is_retrieved_by_any_of_its_names_and_has_no_evidence(tm
 def test_names_of_many_answers_are_not_taken_for_one_answer(tmp_path: Path) -> None:
     as_read = {"id": "x", "answers": ["Ullane", "Brack"], "ans_mappings": {"Ullane": ["Ullane"], "Brack": ["Brack"]}}
     _, rejected = _evaluate(tmp_path, [*GOLD, as_read], PREDICTIONS)
-
     assert [(one.key, one.reason) for one in rejected] == [("x", "missing_field")]
 
 
@@ -217,7 +207,6 @@ def test_a_file_may_be_one_array(tmp_path: Path) -> None:
     arrays = [json.dumps(one, indent=1) for one in (GOLD, PREDICTIONS, RETRIEVED)]
     as_lines, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, RETRIEVED)
     as_arrays, rejected = _evaluate(tmp_path, *([one] for one in arrays))
-
     assert rejected == []
     assert as_arrays.to_json() == as_lines.to_json()
 
@@ -227,16 +216,14 @@ def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path
     path = tmp_path / "both.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, both)).encode()))
     rejected: list[BadRecord] = []
-    files = QampariFiles(str(path), str(path))
-    scores = evaluate_qampari(files, LocalStorage(), QampariEvaluation(), reject=rejected.append)
-
+    files = QampariFiles(str(path), predictions=str(path))
+    scores = evaluate_qampari(files, QampariEvaluation(), reject=rejected.append)
     assert rejected == []
     assert set(scores.to_json()["reader"].values()) == {1.0}
 
 
 def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
     scores, _ = _evaluate(tmp_path, GOLD, PREDICTIONS[:1])
-
     assert (scores.without_predictions, scores.to_json()["reader"]["recall"]) == (1, 0.25)
 
 
@@ -273,7 +260,6 @@ def test_a_bad_line_is_named_and_the_others_count(tmp_path: Path, role: str, lin
     good, _ = _evaluate(tmp_path, *given.values())
     given[role].append(line)
     scores, (bad,) = _evaluate(tmp_path, *given.values())
-
     assert (bad.stage, bad.file, bad.reason) == (role, f"{role}.jsonl", reason)
     assert bad.detail.startswith(f"line {len(given[role])}: ")
     assert reason in REASONS
@@ -282,15 +268,13 @@ def test_a_bad_line_is_named_and_the_others_count(tmp_path: Path, role: str, lin
 
 def test_every_reason_and_quirk_is_documented() -> None:
     manual, commands = ((ROOT / "docs" / name).read_text("utf-8") for name in ("manual.md", "commands.md"))
-
-    assert [name for name in QUIRKS if f"{name}: " not in commands] == []
+    assert [name for name in QAMPARI_QUIRKS if f"{name}: " not in commands] == []
     assert [name for name in REASONS if f"`{name}`" not in manual] == []
 
 
 def test_ids_are_needed_where_evidence_is_found_by_id(tmp_path: Path) -> None:
     unnamed = {"qid": SIMPLE, "ctxs": [{"title": "T", "text": "t"}]}
     _, bad = _evaluate(tmp_path, GOLD, retrieved=[unnamed], evidence_match="id")
-
     assert [(one.stage, one.reason) for one in bad] == [("retrieved", "missing_field"), ("gold", "missing_field")]
 
 
@@ -302,10 +286,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
         _evaluate(tmp_path, [{"qid": 1}], PREDICTIONS)
     with pytest.raises(SetupError, match=r"nowhere\.jsonl: no such file"):
         evaluate_qampari(
-            QampariFiles(str(tmp_path / "gold.jsonl"), "nowhere.jsonl"),
-            LocalStorage(),
-            QampariEvaluation(),
-            reject=print,
+            QampariFiles(str(tmp_path / "gold.jsonl"), predictions="nowhere.jsonl"), QampariEvaluation(), reject=print
         )
     with pytest.raises(SetupError, match="--predictions, --retrieved, or both"):
         _evaluate(tmp_path, GOLD)
@@ -315,10 +296,10 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"ks": ()}, "--k is "),
-        ({"ks": (0, 5)}, "--k is 0;"),
+        ({"ks": (0, 5)}, "--k is 0,5"),
         ({"ks": (5, 5)}, "--k is 5,5"),
-        ({"evidence_match": "url"}, "--evidence-match url: choose one of text, id"),
-        ({"matching": "best"}, "--matching best"),
+        ({"evidence_match": "url"}, "--evidence-match is url. Choose one of text, id"),
+        ({"matching": "best"}, "--matching is best"),
         ({"quirks": frozenset({"odd"})}, "--quirk odd"),
         ({"quirks": frozenset({"last_owner"}), "matching": "maximum"}, "leave one out"),
     ],
@@ -355,8 +336,7 @@ def test_every_quirk_changes_a_score(tmp_path: Path) -> None:
     retrieved = [*RETRIEVED, {"qid": "m", "ctxs": [{"id": "1", "title": "Teys", "text": "none"}]}]
     retrieved.append({"qid": "r", "ctxs": [{"id": "2", "title": "Sorn", "text": "abcdefghij"}]})
     plain, _ = _evaluate(tmp_path, gold, predictions, retrieved, ks=(2,))
-
-    for quirk in QUIRKS:
+    for quirk in QAMPARI_QUIRKS:
         quirky, _ = _evaluate(tmp_path, gold, predictions, retrieved, ks=(2,), quirks=frozenset({quirk}))
         assert quirky.to_json() != plain.to_json(), quirk
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.files import LocalStorage
 from kbsource.release.manifest import FileEntry
-from mapping.publish import lines_parquet
-from mapping.publish.lines_parquet import records, write_as_parquet
+from mapping.publish import configs
+from mapping.publish.configs import records, write_as_parquet
 
 
 def _written(folder: Path, **splits: list[Any]) -> tuple[pa.Schema, dict[str, list[dict[str, Any]]]]:
@@ -22,7 +21,7 @@ def _written(folder: Path, **splits: list[Any]) -> tuple[pa.Schema, dict[str, li
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
         files[split] = [FileEntry(f"{split}.jsonl", len(rows), 1, "")]
     out = folder / "out"
-    schema, written = write_as_parquet(files, "own", folder=str(folder), output=str(out), storage=LocalStorage())
+    schema, written = write_as_parquet(files, "own", folder=str(folder), output=str(out))
     return schema, {split: pq.read_table(out / entries[0].file).to_pylist() for split, entries in written.items()}
 
 
@@ -59,7 +58,7 @@ def test_what_is_always_null_or_empty_can_be_loaded(tmp_path: Path) -> None:
 
 
 def test_many_records_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines_parquet, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(configs, "_BATCH_ROWS", 2)
     _, rows = _written(tmp_path, train=[{"n": n} for n in range(5)])
     assert rows["train"] == [{"n": n} for n in range(5)]
     assert pq.ParquetFile(tmp_path / "out" / "hub" / "own" / "train.parquet").metadata.num_row_groups == 3
@@ -68,5 +67,5 @@ def test_many_records_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.
 def test_tables_of_text_have_their_head_as_names(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text('query-id\tscore\na\t1\n"b\n"\t2\n', "utf-8")
     (tmp_path / "q.csv").write_text("x,y\n1,\n", "utf-8")
-    found = [*records([str(tmp_path / "q.tsv"), str(tmp_path / "q.csv")], LocalStorage())]
+    found = [*records([str(tmp_path / "q.tsv"), str(tmp_path / "q.csv")])]
     assert found == [{"query-id": "a", "score": "1"}, {"query-id": "b\n", "score": "2"}, {"x": "1", "y": ""}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,29 +11,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.records import Anchor, Element, Page
-from mapping.qampari.facts.evidence import (
+from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.qampari.evidence import (
+    Candidate,
+    Fact,
+    Proof,
     Sought,
     item_names,
     number_names,
+    prove_facts,
     released_case,
     text_names,
     year_names,
 )
-from mapping.search.sentences import sentence_spans
+from mapping.qampari.table_questions import value_names
+from mapping.search.text import sentence_spans
 from tests.support.qampari_proofs import fact_candidates, find_candidates
 
 
 def _page(
     page_id: int, *paragraphs: str, links: tuple[tuple[int, str, int], ...] = (), kind: str = "paragraph"
 ) -> Page:
-    """Gives a page; links are (element, text, page id) at the text's first occurrence."""
+    """A page; links are (element, text, page id) at the text's first occurrence."""
     elements = [Element("title", 1, None, "", (), f"Page {page_id}"), Element("heading", 2, None, "", (), "Ullane")]
     elements += [Element(kind, 0, None, "", (), one) for one in paragraphs]
     anchors = []
     for number, text, target in links:
         start = elements[number].text.index(text)
         anchors.append(Anchor(number, start, start + len(text), text, "T", None, target, "T"))
-    values: dict[str, Any] = dict.fromkeys((one.name for one in fields(Page)), ())
+    values: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, ())
     return Page(**values | {"page_id": page_id, "elements": tuple(elements), "anchors": tuple(anchors)})
 
 
@@ -111,6 +117,68 @@ def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
     assert fact_candidates(None, halvane, None, ULLANE) == []
 
 
+def _texts(name: str, *paragraphs: str) -> list[str]:
+    return [text for text, _ in _found(_page(1, *paragraphs), Sought((name,)))]
+
+
+def test_the_sentences_before_are_of_the_same_paragraph() -> None:
+    assert _texts("Ullane", "One. Two.", "It is the Ullane. It is long.", "Three. The Ullane ends.") == [
+        "It is the Ullane.",
+        "Three. The Ullane ends.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_found"),
+    [
+        ("(500) Days", "They saw (500) Days.", True),
+        ("Yahoo!", "He left Yahoo! then.", True),
+        ("Yahoo!", "He left (Yahoo!).", True),
+        ("Yahoo!", "It is Yahoo!s own.", False),
+        (".hack", "The series .hack began.", True),
+        (".hack", "The file a.hack is gone.", False),
+        ("Guns N' Roses", "He heard GUNS N' ROSES.", True),
+        ("AC/DC", "An AC/DC song.", True),
+        ("C++", "It is in C++.", True),
+        ("北京", "It is called 北京 there.", True),
+        # Scripts without blanks: where letters stand on both sides nothing tells words apart.
+        ("北京", "它位于北京市。", False),
+    ],
+)
+def test_names_with_marks_at_their_edges_and_in_other_scripts(name: str, text: str, is_found: bool) -> None:
+    assert bool(_texts(name, text)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "is_found"),
+    [
+        ("250", "It has 250 steps.", True),
+        ("250", "It has 1,250 steps.", False),
+        ("250", "1,250 steps.", False),
+        ("250", "It has 250,000 steps.", False),
+        ("250", "It is 250.5 long.", False),
+        ("250", "It has 250, 300 or more.", True),
+        ("250", "It has 250. 3 are new.", True),
+        ("1954", "On 12.5.1954 it rained.", True),
+        ("250", "1,250, or 250?", True),
+    ],
+)
+def test_a_number_is_not_found_in_a_longer_one(number: str, text: str, is_found: bool) -> None:
+    assert bool(_texts(number, text)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("amount", "names"), [("10.0", ("10.0",)), ("0.10", ("0.10",)), ("0.1", ()), ("1.50", ("1.50",))]
+)
+def test_no_form_of_a_number_has_less_than_three_digits(amount: str, names: tuple[str, ...]) -> None:
+    assert number_names(amount) == value_names(amount) == names
+
+
+def test_a_page_names_things_by_letters_and_not_by_their_case() -> None:
+    assert item_names("IBM", [("en", "Big"), ("en", "Blue")]) == ("IBM", "Blue")
+    assert _texts("IBM", "The ibm works.") == ["The ibm works."]
+
+
 def test_names_of_an_item() -> None:
     aliases = [("en", "Ullane"), ("en", "U2"), ("en-gb", "the Ull"), ("eng", "Ulla"), ("de", "Ullan"), ("en", "Her")]
 
@@ -162,3 +230,76 @@ def test_every_candidate_slices_to_its_name(text: str, n_before: int) -> None:
         assert len(before) <= n_before
     assert bool(found) == bool(re.search(r"(?i)\b(Ull|X)\b", text))
     assert len({(one.element, one.sentence_char, one.end_char) for one in found}) == len(found)
+
+
+class Reader:
+    """Takes the probability out of the premise; cannot judge a premise without one."""
+
+    def __init__(self) -> None:
+        self.judged: list[Pair] = []
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+        self.judged += pairs
+        return [
+            Verdict(float(one.premise), None, None) if one.premise else Refused("empty_premise", "") for one in pairs
+        ]
+
+
+def _fact(*premises: str, answer: str = "Q1") -> Fact:
+    candidates = tuple(
+        Candidate(1, number, 10, 10, 10 + len(one), one, "", False) for number, one in enumerate(premises)
+    )
+    return Fact("P57__Q9", answer, "A was directed by X.", candidates)
+
+
+@pytest.mark.parametrize(
+    ("premises", "place", "entailment", "n_judged", "n_refused"),
+    [
+        (("0.9", "0.95"), 0, 0.9, 1, 0),
+        (("0.1", "0.6", "0.9"), 1, 0.6, 2, 0),
+        (("0.5",), None, None, 1, 0),
+        (("", "0.6"), 1, 0.6, 2, 1),
+        (("",), None, None, 1, 1),
+        ((), None, None, 0, 0),
+    ],
+)
+def test_candidates_are_tried_in_order_until_one_is_above_the_threshold(
+    premises: tuple[str, ...], place: int | None, entailment: float | None, n_judged: int, n_refused: int
+) -> None:
+    fact = _fact(*premises)
+    (proof,) = prove_facts([fact], Reader(), least=0.5)
+
+    expected = None if place is None else fact.candidates[place]
+    assert proof == Proof(fact, expected, entailment, n_judged, n_refused)
+
+
+def test_the_threshold_of_the_released_code_is_the_default() -> None:
+    proofs = prove_facts([_fact("0.0019540872"), _fact("0.0019541")], Reader())
+
+    assert [one.candidate is not None for one in proofs] == [False, True]
+
+
+def test_answers_of_one_name_are_two() -> None:
+    first, second = _fact("0.9"), _fact("0.1", answer="Q2")
+
+    assert [one.candidate is not None for one in prove_facts([first, second], Reader(), least=0.5)] == [True, False]
+
+
+def test_the_sentence_that_names_it_is_cut_last() -> None:
+    reader = Reader()
+    candidate = Candidate(1, 0, 5, 7, 9, "0.25", "", False)
+    list(prove_facts([_fact()._replace(candidates=(candidate,))], reader))
+
+    assert reader.judged == [Pair("0.25", "A was directed by X.", (2, 4))]
+
+
+@given(st.lists(st.lists(st.sampled_from(["", "0.1", "0.6", "0.9"]), max_size=4)), st.integers(1, 5))
+def test_how_many_are_worked_on_together_changes_nothing(facts: list[list[str]], n_at_once: int) -> None:
+    made = [_fact(*premises, answer=f"Q{number}") for number, premises in enumerate(facts)]
+    together, apart = Reader(), Reader()
+
+    proofs = list(prove_facts(made, together, least=0.5))
+    assert list(prove_facts(made, apart, least=0.5, n_at_once=n_at_once)) == proofs
+    assert sorted(apart.judged) == sorted(together.judged)
+    assert [one.fact for one in proofs] == made
+    assert sum(one.n_judged for one in proofs) == len(together.judged)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
+from mapping.entail.signal import DEFAULT_MODEL, MAX_TOKENS
+from mapping.metrics.evaluation import QAMPARI_KS
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     AnswerFilter,
+    Drawn,
     PoolQuestion,
     SampleSizes,
     draw_key,
     draw_pool,
+    draw_questions,
     draw_train,
     halve_pool,
     side_of,
@@ -63,10 +68,10 @@ def test_the_share_is_compared_without_rounding(fifth: int) -> None:
     [
         (lambda: AnswerFilter(least=0), "From 0 to 200 answers"),
         (lambda: AnswerFilter(least=9, most=8), "From 9 to 8 answers: for --least-answers and --most-answers"),
-        (lambda: AnswerFilter(share=80), "--least-share is 80; give a share of the answers between 0 and 1"),
+        (lambda: AnswerFilter(share=80), "--least-share is 80. Must be <= 1"),
         (lambda: SampleSizes(pool={SIMPLE: 1}), "there are wikidata_simple"),
         (lambda: SampleSizes(pool=dict.fromkeys(SUBSETS, -1)), "The pool has .* --pool-… give a number from 0 on"),
-        (lambda: SampleSizes(train_per_relation=-1), "--train-per-relation is -1; give at least 0"),
+        (lambda: SampleSizes(train_per_relation=-1), "--train-per-relation is -1. Must be >= 0"),
     ],
 )
 def test_wrong_parameters_are_named(make: Any, message: str) -> None:
@@ -74,9 +79,34 @@ def test_wrong_parameters_are_named(make: Any, message: str) -> None:
         make()
 
 
-def test_the_sizes_are_those_of_the_paper() -> None:
-    assert sum(SampleSizes().pool.values()) == 2000
+def test_the_model_and_the_sizes_are_the_published_ones() -> None:
+    assert (DEFAULT_MODEL, MAX_TOKENS) == ("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli", 256)
+    assert SampleSizes().pool == {
+        SIMPLE: 830,
+        COMPOSITION: 400,
+        INTERSECTION: 400,
+        TABLE_SIMPLE: 170,
+        TABLE_COMPOSITION: 200,
+    }
     assert SampleSizes().train_per_relation == 1000
+    assert QAMPARI_KS == (10, 25, 50, 100, 200)
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_right", "n_pairs", "outcome"),
+    [
+        (5, 300, 300, "kept"),
+        (5, 8, 10, "kept"),
+        (5, 7, 10, "share_too_low"),
+        (4, 90, 90, "too_few_validated"),
+        (200, 900, 900, "kept"),
+        (201, 201, 201, "too_many_validated"),
+    ],
+)
+def test_bounds_of_a_composition_are_of_values_and_the_share_is_of_pairs(
+    n_values: int, n_right: int, n_pairs: int, outcome: str
+) -> None:
+    assert AnswerFilter().outcome(n_values, n_values, n_pairs=(n_right, n_pairs)) == outcome
 
 
 @given(st.sets(st.sampled_from(RELATIONS)), st.text(max_size=3))
@@ -191,3 +221,104 @@ def test_training_questions_about_tables_are_all_taken() -> None:
     tables = [PoolQuestion(str(i), TABLE_COMPOSITION) for i in range(9)]
 
     assert list(draw_train(tables, _sizes(train=1))) == tables
+
+
+EIGHT_RELATIONS = [f"P{number}" for number in range(1, 9)]
+TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
+Mixed = Literal["train", "drop"]
+
+
+def _candidates(n: int) -> list[PoolQuestion]:
+    """So many candidates of each subset, with every pair of relations."""
+    found = []
+    for number in range(n):
+        one, other = EIGHT_RELATIONS[number % 8], EIGHT_RELATIONS[(number // 8 + number + 1) % 8]
+        key = f"Q{number}"
+        found += [PoolQuestion(key, SIMPLE, (one,)), PoolQuestion(key, INTERSECTION, (one, other))]
+        found += [PoolQuestion(key, COMPOSITION, (one, "P569" if number % 2 else other))]
+        found += [PoolQuestion(key, subset) for subset in TABLES]
+    return found
+
+
+def _draw(
+    candidates: list[PoolQuestion], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
+) -> dict[tuple[str, str], Drawn]:
+    sizes = SampleSizes(dict.fromkeys(SUBSETS, n), train)
+    with tempfile.TemporaryDirectory() as scratch:
+        draws = draw_questions(iter(candidates), EIGHT_RELATIONS, sizes=sizes, seed=seed, mixed=mixed, scratch=scratch)
+    assert len(draws) == len(candidates)
+    return {(one.subset, one.key): drawn for one, drawn in zip(candidates, draws, strict=True)}
+
+
+@given(
+    st.permutations(_candidates(24)),
+    st.integers(0, 40),
+    st.integers(0, 12),
+    st.sampled_from(("a", "b")),
+    st.sampled_from(("train", "drop")),
+)
+def test_laws_of_the_draw(candidates: list[PoolQuestion], n: int, train: int, seed: str, mixed: Mixed) -> None:
+    drawn = _draw(candidates, n=n, train=train, seed=seed, mixed=mixed)
+
+    assert drawn == _draw(sorted(candidates), n=n, train=train, seed=seed, mixed=mixed)
+    sides = split_relations(EIGHT_RELATIONS, seed)
+    of_split: Counter[str | None] = Counter()
+    pool: Counter[str] = Counter()
+    n_test_side: Counter[str] = Counter()
+    of_relation: Counter[str] = Counter()
+    for one in candidates:
+        side, split = drawn[one.subset, one.key]
+        of_split[split] += 1
+        own = side_of(one, sides, mixed=mixed)
+        n_test_side[one.subset] += own == "test"
+        if one.subset in TABLES:
+            # Those that the pool has no room for are for training, which has no limit for them.
+            assert (side, split) in (("test", "dev"), ("test", "test"), ("train", "train"))
+        else:
+            assert side == own
+            assert split in {"test": ("dev", "test", None), "train": ("train", None), None: (None,)}[own]
+        pool[one.subset] += split in ("dev", "test")
+        if split == "train":
+            of_relation.update(set(one.property_ids))
+    assert len(drawn) == len(candidates)
+    for subset in SUBSETS:
+        assert pool[subset] == min(n, n_test_side[subset])
+    assert of_split["test"] - of_split["dev"] in (0, 1)
+    assert max(of_relation.values(), default=0) <= train
+    for one in candidates:
+        if drawn[one.subset, one.key] == ("train", None):  # no room for it
+            assert any(of_relation[name] == train for name in one.property_ids)
+
+
+def test_another_seed_draws_others_and_a_larger_pool_has_the_smaller_one() -> None:
+    candidates = _candidates(64)
+
+    def pool(n: int, seed: str) -> set[tuple[str, str]]:
+        drawn = _draw(candidates, n=n, seed=seed)
+        return {key for key, one in drawn.items() if one.split in ("dev", "test")}
+
+    assert pool(6, "s") != pool(6, "t")
+    assert pool(6, "s") < pool(9, "s")
+
+
+def test_mixed_intersections_are_for_training_or_left_out() -> None:
+    candidates = _candidates(64)
+    kept, dropped = (_draw(candidates, train=1000, mixed=mixed) for mixed in ("train", "drop"))
+    sides = split_relations(EIGHT_RELATIONS, "s")
+
+    mixed = {
+        (one.subset, one.key)
+        for one in candidates
+        if one.subset == INTERSECTION and len({sides[name] for name in one.property_ids}) == 2
+    }
+    assert mixed
+    for key in kept:
+        assert dropped[key] == ((None, None) if key in mixed else kept[key])
+        assert key not in mixed or kept[key] == ("train", "train")
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_nothing_and_almost_nothing_to_draw(n: int) -> None:
+    assert _draw([]) == {}
+    table = PoolQuestion("Q1", TABLE_SIMPLE)
+    assert _draw([table], n=n) == {(TABLE_SIMPLE, "Q1"): Drawn("test", "test") if n else Drawn("train", "train")}

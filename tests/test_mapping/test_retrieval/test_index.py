@@ -6,7 +6,7 @@ import math
 import random
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,16 +15,33 @@ import pytest
 pytest.importorskip("tantivy")
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from mapping.passages.cut import Passage
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_rows
+from mapping.passages.corpus import PASSAGES
+from mapping.passages.cut import Passage, PassageSpan, passage_id
+from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, analyser, in_order, make_index
-from tests.support.corpora import passage, write_corpus
 from tests.support.verified import verified
 
 N_PASSAGES, N_WORDS = 2_000, 3_000
 K1, B = 1.2, 0.75
 TIE = 1e-5
 _WEIGHTS = list(accumulate(1 / rank for rank in range(1, N_WORDS + 1)))
+
+
+def passage(page_id: int, number: int, title: str, text: str) -> Passage:
+    """A passage that is the whole of an element."""
+    spans = (PassageSpan(number + 1, 0, len(text)),)
+    return Passage(passage_id(page_id, number), page_id, title, number, len(text.split()), text, spans)
+
+
+def write_corpus(folder: Path, passages: Iterable[Passage], *, lang: str = "en") -> Path:
+    """Writes a corpus of passages of nobody's pages and gives its folder."""
+    facts = {"options": {}, "counts": {}, "lang": lang, "release": {"manifest_sha256": "0" * 64}}
+    with ReleaseFolder(str(folder), kind=PASSAGES_CORPUS):
+        entry = write_rows(passages, "passages", PASSAGES, output=str(folder), group_rows=512)
+        commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder))
+    return folder
 
 
 def _text(seeded: random.Random, n_words: int) -> str:
@@ -48,12 +65,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, passages: list[Passage]) ->
 
 @pytest.fixture(scope="module")
 def index(corpus: Path) -> Path:
-    assert make_index(str(corpus), str(corpus.parent / "index"), LocalStorage()) == N_PASSAGES
+    assert make_index(str(corpus), str(corpus.parent / "index")) == N_PASSAGES
     return corpus.parent / "index"
 
 
 def _stored_length(n_words: int) -> int:
-    """Gives the length that one byte keeps: four leading bits of what is above 24. Source: Lucene's SmallFloat."""
+    """The length that one byte keeps: four leading bits of what is above 24. Source: Lucene's SmallFloat."""
     above = n_words - 24
     shift = max(above.bit_length() - 4, 0) if above > 0 else 0
     return n_words if above <= 0 else 24 + (above >> shift << shift)
@@ -94,8 +111,9 @@ class _SlowBm25:
         return math.log(1 + (len(self._counts) - n_with + 0.5) / (n_with + 0.5))
 
 
+@pytest.mark.slow
 def test_the_ranking_is_that_of_brute_force(passages: list[Passage], corpus: Path, index: Path) -> None:
-    slow, searched = _SlowBm25(passages), PassageIndex(str(corpus), str(index), LocalStorage())
+    slow, searched = _SlowBm25(passages), PassageIndex(str(corpus), str(index))
     seeded = random.Random("queries")
     n_tied = 0
     for _ in range(200):
@@ -110,13 +128,13 @@ def test_the_ranking_is_that_of_brute_force(passages: list[Passage], corpus: Pat
 
 def test_a_hit_is_its_passage(passages: list[Passage], corpus: Path, index: Path) -> None:
     by_id = {one.passage_id: one for one in passages}
-    for hit in PassageIndex(str(corpus), str(index), LocalStorage()).search("w1 w2 w3", 20):
+    for hit in PassageIndex(str(corpus), str(index)).search("w1 w2 w3", 20):
         one = by_id[hit.passage_id]
         assert (hit.page_id, hit.title, hit.text) == (one.page_id, one.title, one.text)
 
 
 def test_the_ranking_is_the_same_without_texts(corpus: Path, index: Path) -> None:
-    searched = PassageIndex(str(corpus), str(index), LocalStorage())
+    searched = PassageIndex(str(corpus), str(index))
     bare = [one._replace(title="", text="") for one in searched.search("w1 w2 w3", 20)]
     assert searched.search("w1 w2 w3", 20, with_texts=False) == bare
 
@@ -124,16 +142,16 @@ def test_the_ranking_is_the_same_without_texts(corpus: Path, index: Path) -> Non
 def test_passages_of_one_score_stand_in_the_order_of_the_corpus_wherever_the_cut_is(tmp_path: Path) -> None:
     same = [passage(9 - row, 0, "Same", "river") for row in range(9)] * 1 + [passage(100, 0, "Other", "river brook")]
     corpus = write_corpus(tmp_path / "corpus", same)
-    make_index(str(corpus), str(tmp_path / "index"), LocalStorage())
-    index = PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
+    make_index(str(corpus), str(tmp_path / "index"))
+    index = PassageIndex(str(corpus), str(tmp_path / "index"))
     for top in (1, 3, 9):
         assert [one.page_id for one in index.search("rivers", top)] == list(range(9, 9 - top, -1))
 
 
 def test_more_passages_of_one_score_than_are_asked_for_at_first(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", [passage(500 - row, 0, "Same", "river") for row in range(300)])
-    make_index(str(corpus), str(tmp_path / "index"), LocalStorage())
-    index = PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
+    make_index(str(corpus), str(tmp_path / "index"))
+    index = PassageIndex(str(corpus), str(tmp_path / "index"))
     assert [one.page_id for one in index.search("river", 2)] == [500, 499]
 
 
@@ -160,14 +178,14 @@ def test_words_are_those_of_the_language(lang: str, text: str, words: list[str])
 
 
 def test_nothing_is_found_for_words_that_are_nowhere(corpus: Path, index: Path) -> None:
-    searched = PassageIndex(str(corpus), str(index), LocalStorage())
+    searched = PassageIndex(str(corpus), str(index))
     assert searched.search("unheard-of", 5) == searched.search("the of", 5) == searched.search("", 5) == []
 
 
 def test_an_index_is_of_one_corpus(tmp_path: Path, index: Path) -> None:
     other = write_corpus(tmp_path / "other", [passage(1, 0, "A", "b")])
     with pytest.raises(SetupError, match="is the index of other passages"):
-        PassageIndex(str(other), str(index), LocalStorage())
+        PassageIndex(str(other), str(index))
 
 
 def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
@@ -177,7 +195,7 @@ def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
     largest.write_bytes(largest.read_bytes()[:-1])
     assert {one.rule for one in verified(tmp_path / "index").findings} == {"size"}
     with pytest.raises(SetupError, match="bytes"):
-        PassageIndex(str(corpus), str(tmp_path / "index"), LocalStorage())
+        PassageIndex(str(corpus), str(tmp_path / "index"))
 
 
 def test_passages_that_are_not_as_they_were_written_are_not_indexed(tmp_path: Path, corpus: Path) -> None:
@@ -185,6 +203,6 @@ def test_passages_that_are_not_as_they_were_written_are_not_indexed(tmp_path: Pa
     table = next((tmp_path / "corpus" / "passages").iterdir())
     table.write_bytes(table.read_bytes()[:-1] + b"x")
     with pytest.raises(SetupError, match="not as it was written"):
-        make_index(str(tmp_path / "corpus"), str(tmp_path / "index"), LocalStorage())
+        make_index(str(tmp_path / "corpus"), str(tmp_path / "index"))
     with pytest.raises(SetupError, match="local disk"):
-        make_index(str(corpus), "gs://bucket/index", LocalStorage())
+        make_index(str(corpus), "gs://bucket/index")

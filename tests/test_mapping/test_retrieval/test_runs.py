@@ -23,7 +23,7 @@ from mapping.retrieval.runs import (
     training_line,
     trec_lines,
 )
-from mapping.sources.reading.files_in import RawRecord
+from mapping.sources.raw_records import RawRecord
 
 HITS = [
     Hit("7__0", 7, "Sorn", "The Sorn rises in Brack.", 3.5),

@@ -7,17 +7,19 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple, replace
 from sacrebleu.metrics import BLEU
 
 from kbsource.errors import RecordError
 from kbsource.records import Element
-from mapping.records import Span
-from mapping.search import best_span as align
-from mapping.search.best_span import align_evidence, matched_text, outcome, section_of
+from mapping.records import SCORED, Alignment, PageKey, Place, Span
+from mapping.search import page_search as align
 from mapping.search.bleu import TokenSpan
+from mapping.search.page_search import PageSearch, SearchSettings, align_evidence, matched_text
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 from tests.support.examples import examples
+from tests.support.pages import synthetic_pages
 
 LINCOLN = [
     ("title", (), "Abraham Lincoln"),
@@ -41,19 +43,19 @@ def make_page(rows: list[tuple[str, tuple[str, ...], str]]) -> TokenisedPage:
 
 
 def cited_bleu(evidence: str, text: str) -> float:
-    """Gives sacrebleu's own score of the two texts, tokenised beforehand."""
+    """Sacrebleu's own score of the two texts, tokenised beforehand."""
     hypothesis, reference = tokeniser().forms(evidence), tokeniser().forms(text)
     metric = BLEU(tokenize="none", smooth_method="none", max_ngram_order=min(4, len(hypothesis)))
     return round(metric.sentence_score(" ".join(hypothesis), [" ".join(reference)]).score / 100, 12)
 
 
 def align_lincoln(evidence: str, *, max_elements: int = 1) -> tuple[str, str, int] | None:
-    """Gives (match, matched text, element), after checking score and offsets."""
+    """(Match, matched text, element), after checking score and offsets."""
     page = make_page(LINCOLN)
     span = align_evidence(evidence, page, max_elements=max_elements)
     if span is None:
         return None
-    text = matched_text(span, page)
+    text = matched_text(span, page.elements)
     assert span.score == cited_bleu(evidence, text)
     if span.start_element == span.end_element:
         assert text == page.elements[span.start_element].text[span.start_char : span.end_char]
@@ -150,34 +152,30 @@ def test_substrings_that_cut_a_word_at_either_end_are_passed_over(text: str, sta
 
 
 @pytest.mark.parametrize(
-    ("evidence", "section"),
+    ("evidence", "outcome", "section"),
     [
-        ("16th president", "Section::::Abstract."),
-        ("log cabin", "Section::::Early life."),
-        ("well-known", "Section::::Early life.:Why law?"),
-        ("Why law?", "Section::::Early life.:Why law?"),
+        ("16th president", "exact", "Section::::Abstract."),
+        ("log cabin", "exact", "Section::::Early life."),
+        ("WELL-known,", "exact", "Section::::Early life.:Why law?"),
+        ("Why law?", "exact", "Section::::Early life.:Why law?"),
+        ("log of a cabin", SCORED, "Section::::Early life."),
+        ("zebra", SCORED, None),
+        (" — ", "empty_evidence", None),
+        (None, "page_only", None),
     ],
 )
-def test_section(evidence: str, section: str) -> None:
-    page = make_page(LINCOLN)
-    span = align_evidence(evidence, page)
-    assert span is not None
-    assert section_of(span, page) == section
-
-
-@pytest.mark.parametrize(
-    ("span", "expected"),
-    [
-        (Span(1, 0, 1, 2, 1.0, "exact"), "exact"),
-        (Span(1, 0, 1, 2, 1.0, "normalised"), "exact"),
-        (Span(1, 0, 1, 2, 0.5, "bleu"), "near"),
-        (Span(1, 0, 1, 2, 0.4999999, "bleu"), "weak"),
-        (Span(1, 0, 1, 2, 0.0, "bleu"), "weak"),
-        (None, "weak"),
-    ],
-)
-def test_outcome(span: Span | None, expected: str) -> None:
-    assert outcome(span) == expected
+def test_an_evidence_comes_with_its_place_and_no_threshold(
+    evidence: str | None, outcome: str, section: str | None
+) -> None:
+    page = replace(next(synthetic_pages(1)), elements=tuple(make_page(LINCOLN).elements), is_disambiguation=False)
+    search = PageSearch(page, tokeniser(), SearchSettings(numbering="elements"))
+    found = search.locate(Alignment(PageKey("title", "T"), evidence))
+    assert (found.outcome, found.section) == (outcome, section)
+    if found.span is None:
+        assert (found.text, found.place) == (None, None)
+    else:
+        assert found.text == matched_text(found.span, page.elements)
+        assert found.place == Place(*astuple(found.span)[:4])
 
 
 def test_a_wrong_score_never_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,32 +185,9 @@ def test_a_wrong_score_never_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.reason == "self_check"
 
 
-PIECES = [
-    "He",
-    "was",
-    "born",
-    "U.S.",
-    "a.m.",
-    "don't",
-    "well-known",
-    "北京",
-    "ไทย",
-    "Cafe\u0301",
-    "🚀",
-    "1,000",
-    "—",
-    ",",
-    "(",
-    "10km",
-    "e.g.",
-    "ﬁ",
-    "ß",
-    "İ",
-    "\u200d",
-    "'",
-    "ΟΔΟΣ",
-    "-",
-]
+PIECES = (
+    "He was born U.S. a.m. don't well-known 北京 ไทย Cafe\u0301 🚀 1,000 — , ( 10km e.g. ﬁ ß İ \u200d ' ΟΔΟΣ -".split()
+)
 texts = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", " ", "\u00a0"])), max_size=14).map(
     lambda pairs: "".join(piece + space for piece, space in pairs)
 )
@@ -227,7 +202,7 @@ def test_every_span_has_the_score_that_is_stored(body: list[str], evidence: str,
     if span is None:
         assert not set(forms) & set(page.vocabulary)
         return
-    text = matched_text(span, page)
+    text = matched_text(span, page.elements)
     assert span.score == cited_bleu(evidence, text)
     assert 0 <= span.end_element - span.start_element < max_elements
     if span.match == "exact":

@@ -34,13 +34,13 @@ def tokeniser() -> Tokeniser:
 
 
 def make_page(*texts: str | tuple[str, str]) -> TokenisedPage:
-    """Gives a page of (kind, text); a bare text is a paragraph."""
+    """A page of (kind, text); a bare text is a paragraph."""
     pairs = [("paragraph", one) if isinstance(one, str) else one for one in texts]
     return TokenisedPage([Element(kind, 0, None, "", (), text) for kind, text in pairs], tokeniser())
 
 
 def plain_bleu(evidence: Sequence[str], span: Sequence[str], *, order: int) -> float:
-    """Gives BLEU by its formula; spans of one length with the same n-grams have the very same score."""
+    """BLEU by its formula; spans of one length with the same n-grams have the very same score."""
     product = Fraction(1)
     for length in range(1, order + 1):
         grams = [

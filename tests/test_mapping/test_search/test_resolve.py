@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rapidfuzz import fuzz, utils
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.index.title_index import TitleIndex
 from kbsource.index.title_index_build import build_title_index
-from mapping.records import PageKey
-from mapping.search import suggest
-from mapping.search.resolve import Resolved, Resolver, read_moves
-from mapping.search.suggest import N_SUGGESTIONS, suggest_titles
+from mapping.records import PageKey, Suggestion
+from mapping.search import resolve
+from mapping.search.resolve import N_SUGGESTIONS, Resolved, Resolver, read_moves, suggest_titles
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
 
@@ -25,7 +23,7 @@ PAGES = [
         page,
         title=name,
         qid=f"Q{900 + page.page_id}",
-        elements=(page.elements[0]._replace(text=name), *page.elements[1:]),
+        elements=(replace(page.elements[0], text=name), *page.elements[1:]),
     )
     for page, name in zip(synthetic_pages(len(NAMES), n_paragraphs=1), NAMES, strict=True)
 ]
@@ -42,7 +40,7 @@ MOVES = {"Harp of tides": "Tidal harp", "Old president": str(IDS["Abraham Lincol
 
 
 def similarity(one: str, other: str) -> float:
-    """Gives how alike two titles are, 0 to 100: by characters or by their words in order of the alphabet.
+    """How alike two titles are, 0 to 100: by characters or by their words in order of the alphabet.
 
     Letter case and punctuation do not count.
     """
@@ -100,19 +98,16 @@ def test_a_key_leads_to_its_page(
     resolver: Resolver, kind: str, value: str, title: str | None, found_by: str | None, hops: int
 ) -> None:
     found = resolver.resolve(PageKey(kind, value))
-
     assert found[:4] == (IDS[title] if title else None, title, found_by, hops)
 
 
 def test_a_page_that_was_merged_is_found_by_its_title(resolver: Resolver) -> None:
     found = resolver.resolve(PageKey("page_id", "999"), fallback=PageKey("title", "Abe Lincoln"))
-
     assert found == Resolved(IDS["Abraham Lincoln"], "Abraham Lincoln", "redirect", 1, "Abe Lincoln")
 
 
 def test_the_id_wins_over_the_title(resolver: Resolver) -> None:
     found = resolver.resolve(PageKey("page_id", str(IDS["AC/DC"])), fallback=PageKey("title", "IPod"))
-
     assert found.title == "AC/DC"
 
 
@@ -134,23 +129,16 @@ def test_missing_pages_say_what_similar_titles_are_looked_up_for(resolver: Resol
 def test_a_bad_table_of_moves_stops_at_once(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "moves.tsv"
     path.write_text(content, "utf-8")
-
     with pytest.raises(SetupError, match=message):
-        read_moves(str(path), LocalStorage())
+        read_moves(str(path))
 
 
 def test_a_table_of_moves_is_read(tmp_path: Path) -> None:
     path = tmp_path / "moves.tsv"
     path.write_text("\ufeffOld name\tNew name\n\nOther\t12\n", "utf-8")
-
-    assert read_moves(str(path), LocalStorage()) == {"Old name": "New name", "Other": "12"}
+    assert read_moves(str(path)) == {"Old name": "New name", "Other": "12"}
     with pytest.raises(SetupError, match="--title-map"):
-        read_moves(str(path) + ".not", LocalStorage())
-
-
-def test_a_release_elsewhere_needs_a_storage() -> None:
-    with pytest.raises(SetupError, match="gs://bucket/release: a remote path, and no storage was given"):
-        Resolver.open("gs://bucket/release")
+        read_moves(str(path) + ".not")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +153,7 @@ def test_a_release_elsewhere_needs_a_storage() -> None:
 )
 def test_similar_titles_are_suggested_best_first(resolver: Resolver, missing: str, best: str) -> None:
     found = suggest_titles([missing], resolver.index)
-
-    assert found[missing][0] == (best, round(similarity(missing, best), 1))
+    assert found[missing][0] == Suggestion(best, round(similarity(missing, best), 1))
 
 
 def test_nothing_is_suggested_where_nothing_is_similar(resolver: Resolver) -> None:
@@ -175,21 +162,19 @@ def test_nothing_is_suggested_where_nothing_is_similar(resolver: Resolver) -> No
 
 
 def test_redirects_that_lead_nowhere_are_not_suggested(resolver: Resolver) -> None:
-    assert all(title not in ("Loop", "Pool") for title, _ in suggest_titles(["Loops"], resolver.index).get("Loops", ()))
+    assert all(one.title not in ("Loop", "Pool") for one in suggest_titles(["Loops"], resolver.index).get("Loops", ()))
 
 
 def test_blocks_of_any_size_give_the_same_suggestions(resolver: Resolver, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ["Abe Lincolm", "Harp, tidal", "Honest Abes", *(f"Tidal harp {number}" for number in range(6))]
     whole = suggest_titles(missing, resolver.index)
-    monkeypatch.setattr(suggest, "BLOCK", (2, 1))
-
+    monkeypatch.setattr(resolve, "BLOCK", (2, 1))
     assert whole
     assert suggest_titles(missing, resolver.index) == whole
 
 
 def test_an_article_is_suggested_once(resolver: Resolver) -> None:
-    titles = [title for title, _ in suggest_titles(["Abe Lincolm"], resolver.index)["Abe Lincolm"]]
-
+    titles = [one.title for one in suggest_titles(["Abe Lincolm"], resolver.index)["Abe Lincolm"]]
     assert titles[0] == "Abe Lincoln"
     assert "Abraham Lincoln" not in titles
 
@@ -201,9 +186,7 @@ def test_suggestions_agree_with_a_comparison_of_all_titles(tmp_path: Path) -> No
     build_title_index(title_batches(rows), str(tmp_path / "index"), scratch=str(tmp_path / "scratch"))
     index = TitleIndex.open(str(tmp_path / "index"))
     missing = [title.replace("r", "", 1) + "x" for title in titles[::17]]
-
     found = suggest_titles(missing, index)
-
     for wanted in missing:
         ranked = sorted((-similarity(wanted, title), title) for title in titles)[:N_SUGGESTIONS]
-        assert found[wanted] == tuple((title, round(-score, 1)) for score, title in ranked)
+        assert found[wanted] == tuple(Suggestion(title, round(-score, 1)) for score, title in ranked)

@@ -14,15 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from mapping.records import Evidence, PageKey
-from mapping.sources.forms.campaign import CampaignFindings, check_campaign, findings, keep_campaign
-from mapping.sources.reading.base import Tally
-from mapping.sources.reading.scratch import Scratch
+from mapping.sources.campaign import CampaignFindings, check_campaign, findings, keep_campaign
+from mapping.sources.scratch import Scratch
+from mapping.sources.source import Tally
 from tests.support.dataset_sources import write_lines
 from tests.support.real_data import real_path
 
-STORAGE = LocalStorage()
 PASSAGES: list[dict[str, Any]] = [
     {"passage_id": "p1", "wikipedia_title": "River Ullane", "text": "It rises in Lake Miravel."},
     {"passage_id": 2, "wikipedia_id": 33, "text": "A lake."},
@@ -36,12 +34,12 @@ def _judgement(worker: str, label: str, highlight: str | None = "", **fields: An
 
 
 def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[CampaignFindings | None], list[str], Tally]:
-    """Gives findings by question, the reasons of rejections and the counts."""
+    """Findings by question, the reasons of rejections and the counts."""
     names = [str(path) for path in paths]
-    check_campaign(names, STORAGE)
+    check_campaign(names)
     tally = Tally()
     with Scratch(None) as scratch:
-        bad = list(keep_campaign(names, storage=STORAGE, scratch=scratch, tally=tally))
+        bad = list(keep_campaign(names, scratch=scratch, tally=tally))
         found = [findings(scratch, question) for question in questions]
     assert {one.stage for one in bad} <= {"reference"}
     assert Counter(one.reason for one in bad) == tally.rejected_references
@@ -49,7 +47,7 @@ def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[Campa
 
 
 def _judged(folder: Path, *rows: Any) -> tuple[CampaignFindings | None, list[str]]:
-    """Gives what judgements lead to, with a good one of another question in front."""
+    """What judgements lead to, with a good one of another question in front."""
     first = _judgement("w", "no", question_id="other")
     judgements = write_lines(folder / "judgements.jsonl", [first, *rows])
     found, reasons, _ = _read(judgements, write_lines(folder / "passages.jsonl", PASSAGES))
@@ -226,15 +224,15 @@ def test_real_campaign_spans_of_natural_questions() -> None:
 def test_the_wrong_files_altogether_stop_at_once(tmp_path: Path) -> None:
     judgements = write_lines(tmp_path / "j.jsonl", [_judgement("w", "yes")])
     with pytest.raises(SetupError, match="give the file with the passages too"):
-        check_campaign([str(judgements)], STORAGE)
+        check_campaign([str(judgements)])
     with pytest.raises(SetupError, match="judgements of an annotation campaign"):
-        check_campaign([str(write_lines(tmp_path / "x.jsonl", [{"id": 1}]))], STORAGE)
+        check_campaign([str(write_lines(tmp_path / "x.jsonl", [{"id": 1}]))])
     no_highlights = [{"id": "a", "output": [{"provenance": [{"wikipedia_id": "1", "start_paragraph_id": 1}]}]}]
     with pytest.raises(SetupError, match="KILT file whose spans have"):
-        check_campaign([str(write_lines(tmp_path / "nq.jsonl", no_highlights))], STORAGE)
+        check_campaign([str(write_lines(tmp_path / "nq.jsonl", no_highlights))])
     (tmp_path / "latin.csv").write_bytes(",".join(HEAD).encode() + b"\nq,p1,w1,yes,caf\xe9,\n")
     with pytest.raises(SetupError, match="Give a CSV in UTF-8"):
-        check_campaign([str(tmp_path / "latin.csv")], STORAGE)
+        check_campaign([str(tmp_path / "latin.csv")])
 
 
 _ROWS = st.lists(

@@ -14,95 +14,26 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kbsource.errors import SetupError
-from mapping.decide.policy import POLICIES, decide
-from mapping.records import PARTIAL, Evidence, Example, Output, PageKey, ReleasedExample
-from mapping.search.numbering import Place, Placed
-from mapping.sources.reading.base import Split
-from mapping.write.kilt import WriteOptions, kilt_example
-from tests.support.dataset_sources import Reading, read_source, write_lines
+from mapping.decide import decide
+from mapping.records import PARTIAL, Evidence, Example, Output, PageKey, Place, ReleasedExample
+from mapping.sources import all_sources
+from mapping.sources.source import Split
+from mapping.write.kilt import kilt_example
+from tests.support.aligned import aligned
+from tests.support.dataset_sources import read_source, write_lines
 from tests.support.real_data import ROOT, real_path
 
 DEMO = ROOT / "kbsource" / "demo" / "datasets" / "eli5"
 CAMPAIGN = (DEMO / "campaign_judgements.csv", DEMO / "campaign_passages.jsonl")
 
 
-@pytest.fixture(scope="module")
-def dev() -> Reading:
-    return read_source("eli5", DEMO / "eli5_dev.jsonl", *CAMPAIGN)
-
-
 def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
     texts = texts or ("Because.",)
     answers = {"a_id": [str(number) for number in range(len(texts))], "text": list(texts), "score": [2] * len(texts)}
     return {"q_id": q_id, "title": "Why?", "selftext": "", "answers": answers} | fields
-
-
-def _outputs(example: Example) -> list[tuple[str | None, dict[str, Any] | None]]:
-    return [(output.answer, output.meta) for output in example.outputs]
-
-
-def test_train_has_an_output_for_each_answer_with_its_score_and_no_provenance() -> None:
-    reading = read_source("eli5", DEMO / "eli5_train.jsonl", split="train")
-    first, second, third, last = reading.examples
-    assert first.input == "Why does a lake in the mountains freeze less often than a pond in the town?"
-    assert [meta for _, meta in _outputs(first)] == [{"score": 41}, {"score": 7}]
-    assert _outputs(second)[0][0] == (
-        "Peat. The rain runs through the moor like hot water through tea, and the colour comes with it (_URL_0_)."
-    )
-    assert _outputs(second)[0][1] is None, "the score is absent"
-    assert len(third.outputs) == 1, "an answer of blanks is none"
-    assert len(last.outputs) == 2, "equal answers are kept, as the forum has them"
-    assert not any(output.evidence for one in reading.examples for output in one.outputs)
-    assert all((one.meta, one.partial) == (None, ()) for one in reading.examples)
-
-
-def test_what_is_left_out_of_train_is_counted_by_reason() -> None:
-    reading = read_source("eli5", DEMO / "eli5_train.jsonl", split="train")
-    assert reading.tally.excluded == {"no_answer": 1}
-    assert reading.reasons == [
-        ("source", "h1aa05", "uneven_lists"),
-        ("source", "line 6", "malformed_json"),
-        ("source", "h1aa01", "duplicate_id"),
-    ]
-
-
-def test_dev_has_the_questions_that_annotators_found_a_passage_for(dev: Reading) -> None:
-    assert dev.tally.excluded == {"no_accepted_passage": 2, "not_annotated": 1}
-    assert [one.example_id for one in dev.examples] == [
-        *(f"h2bb0{number}" for number in range(1, 9)),
-        "h2bb11",
-        "h2bb13",
-    ]
-
-
-def test_passages_stand_behind_the_answers_in_outputs_without_answer(dev: Reading) -> None:
-    fifth = dev.examples[4]
-    assert [(output.answer is None, [one.page.value for one in output.evidence]) for output in fifth.outputs] == [
-        (False, []),
-        (False, []),
-        (True, ["Pell & Daughters"]),
-        (True, ["Port Sellick"]),
-    ]
-
-
-def test_partial_evidence_belongs_to_the_record(dev: Reading) -> None:
-    assert [one.page.value for one in dev.examples[0].partial] == ["The monster of Miravel", "Port Sellick"]
-
-
-def test_titles_with_slash_accent_and_underscore_stay_as_the_campaign_has_them(dev: Reading) -> None:
-    titles = [one.outputs[-1].evidence[0].page for one in dev.examples[1:4]]
-    assert titles == [PageKey("title", one) for one in ("Tin/Salt", "Élodie Vauquelin-Marr", "Kelp_weaving")]
-
-
-def test_rows_of_the_campaign_that_cannot_be_used_are_reported(dev: Reading) -> None:
-    assert [reason for stage, _, reason in dev.reasons if stage == "reference"] == [
-        "duplicate_id",
-        "unknown_passage",
-        "unknown_label",
-        "conflicting_label",
-    ]
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
@@ -155,27 +86,6 @@ def test_parquet_that_breaks_off_or_is_of_something_else_stops_at_once(tmp_path:
         read_source("eli5", table)
     with pytest.raises(SetupError, match="no such file"):
         read_source("eli5", tmp_path / "nowhere.parquet")
-
-
-@pytest.mark.parametrize(
-    ("bad", "key", "reason"),
-    [
-        pytest.param("{", "line 2", "malformed_json", id="no JSON"),
-        pytest.param("[]", "line 2", "wrong_type", id="a list"),
-        pytest.param({"title": "Why?"}, "line 2", "missing_field", id="no id"),
-        pytest.param({"q_id": "b", "answers": {"text": ["x"]}}, "b", "missing_field", id="no title"),
-        pytest.param(_thread("b", answers={"score": []}), "b", "missing_field", id="no texts"),
-        pytest.param(_thread("b", answers=["x"]), "b", "wrong_type", id="answers are a list"),
-        pytest.param(_thread("b", answers={"text": [1]}), "b", "wrong_type", id="an answer is a number"),
-        pytest.param(_thread("b", answers={"text": ["x"], "score": ["2"]}), "b", "wrong_type", id="score is text"),
-        pytest.param(_thread("b", answers={"text": ["x"], "score": []}), "b", "uneven_lists", id="no score for one"),
-        pytest.param(_thread("a"), "a", "duplicate_id", id="id again"),
-    ],
-)
-def test_a_bad_thread_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: Any, key: str, reason: str) -> None:
-    reading = read_source("eli5", write_lines(tmp_path / "dev.jsonl", [_thread("a"), bad, _thread("c")]))
-    assert [one.example_id for one in reading.examples] == ["a", "c"]
-    assert reading.reasons == [("source", key, reason)]
 
 
 def test_a_campaign_is_not_for_train() -> None:
@@ -236,30 +146,25 @@ def test_no_thread_is_lost_without_a_reason(
 def _decided(
     score: float | None, *, dataset: str = "eli5", is_partial: bool = False, is_accepted: bool | None = None
 ) -> dict[str, Any]:
-    """Gives the record of a question with one answer and one highlight that was found with a score."""
+    """The record of a question with one answer and one highlight that was found with a score."""
     evidence = Evidence(PageKey("title", "T"), "text", {"evidence_span": ["text"]})
     outputs = (Output("a"), *(() if is_partial else (Output(None, (evidence,)),)))
     partial = (evidence,) if is_partial else ()
     example = Example("q", "?", outputs, None, file="f", line=1, partial=partial)
-    place = Placed("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score) if score is not None else Placed("weak", 1, "T")
-    placed = {(PARTIAL, 0) if is_partial else (1, 0): place._replace(is_accepted=is_accepted)}
-    policy = POLICIES[dataset]["dev"]
+    place = (
+        aligned("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score) if score is not None else aligned("weak", 1, "T")
+    )
+    placed = {(PARTIAL, 0) if is_partial else (1, 0): replace(place, is_accepted=is_accepted)}
+    policy = all_sources()[dataset].policies["dev"]
     decision = decide(example, placed, policy)
     assert decision.reason is None or not decision.partial
-    return {"reason": decision.reason, **kilt_example(example, placed, decision, policy, options=WriteOptions())}
+    return {"reason": decision.reason, **kilt_example(example, placed, decision, policy)}
 
 
-_CHARACTERS = [
-    "wikipedia_id",
-    "title",
-    "section",
-    "start_paragraph_id",
-    "start_character",
-    "end_paragraph_id",
-    "end_character",
-    "bleu_score",
-]
-_PARAGRAPHS = ["wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id", "meta"]
+_CHARACTERS = (
+    "wikipedia_id title section start_paragraph_id start_character end_paragraph_id end_character bleu_score".split()
+)
+_PARAGRAPHS = "wikipedia_id title section start_paragraph_id end_paragraph_id meta".split()
 
 
 @pytest.mark.parametrize(
@@ -339,10 +244,10 @@ def test_a_published_record_keeps_its_keys_and_a_weak_highlight_loses_its_charac
     evidence = Evidence(PageKey("page_id", "9"), "text", span["meta"])  # type: ignore[arg-type]
     outputs, meta = (Output(None, (evidence,)),), {"partial_evidence": [span]}
     example = ReleasedExample("q", "?", outputs, meta, file="f", line=1, partial=(evidence,), released=released)
-    place = Placed("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score)
+    place = aligned("weak", 1, "T", "S", Place(1, 0, 1, 4), score=score)
     placed = {(0, 0): place, (PARTIAL, 0): place}
-    policy = POLICIES["eli5"]["dev"]
-    record = kilt_example(example, placed, decide(example, placed, policy), policy, options=WriteOptions())
+    policy = all_sources()["eli5"].policies["dev"]
+    record = kilt_example(example, placed, decide(example, placed, policy), policy)
     for written in (record["output"][0]["provenance"], record["meta"]["partial_evidence"]):
         assert [list(one) for one in written] == [keys]
         assert (written[0]["wikipedia_id"], written[0]["end_paragraph_id"]) == ("1", 1)

@@ -4,118 +4,29 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.records import PageKey
-from mapping.sources.fever import FeverOptions, sentences, undo_escapes
-from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
+from mapping.sources.fever import sentences, undo_escapes
+from tests.support.dataset_sources import DATA, read_source, texts_of, write_lines
 from tests.support.real_data import real_path
 
 FOLDER = DATA / "fever"
 WIKI = FOLDER / "wiki-pages"
 
 
-@pytest.fixture(scope="module")
-def reading() -> Reading:
-    return read_source("fever", [FOLDER / "dev.jsonl", FOLDER / "fever2.jsonl"], WIKI)
-
-
 def _claim(**fields: object) -> dict[str, object]:
     return {"id": 1, "label": "SUPPORTS", "claim": "c", "evidence": [[[1, 2, "River_Ullane", 0]]]} | fields
 
 
-def _by_id(reading: Reading, example_id: str) -> list[list[str | None]]:
-    return texts_of(next(one for one in reading.examples if one.example_id == example_id))
-
-
-def test_both_versions_are_read_together_and_only_a_colliding_id_of_2_0_gets_a_prefix(reading: Reading) -> None:
-    ids = [example.example_id for example in reading.examples]
-    assert ids == ["101", "103", "104", "105", "fever2-101", "500003"]
-
-
-def test_claims_without_enough_info_are_left_out_and_counted(reading: Reading) -> None:
-    assert reading.tally.excluded == Counter(not_enough_info=1)
-
-
-def test_one_record_a_claim_and_one_output_for_each_distinct_set(reading: Reading) -> None:
-    example = reading.examples[0]
-    assert [output.answer for output in example.outputs] == ["SUPPORTS", "SUPPORTS"]
-    assert [[one.page.value for one in output.evidence] for output in example.outputs] == [
-        ["River Ullane"],
-        ["River Ullane", "Port Sellick"],
-    ]
-    assert example.outputs[0].evidence[0].meta == {"fever_page_id": "River_Ullane", "fever_sentence_id": 1}
-    assert example.meta is None
-
-
-def test_escapes_are_undone_in_title_and_sentence_and_kept_in_meta(reading: Reading) -> None:
-    (evidence,) = reading.examples[1].outputs[0].evidence
-    assert evidence.page == PageKey("title", "Lantern (ferry)")
-    assert evidence.text == "The Lantern was a ferry ( a side-wheeler ) of 1902 ."
-    assert evidence.meta == {"fever_page_id": "Lantern_-LRB-ferry-RRB-", "fever_sentence_id": 0}
-
-
-def test_escapes_stay_in_the_sentence_only_where_asked_for() -> None:
-    options = FeverOptions(sentence_escapes="kept")
-    kept = read_source("fever", FOLDER / "dev.jsonl", WIKI, options=options)
-    assert texts_of(kept.examples[1]) == [["The Lantern was a ferry -LRB- a side-wheeler -RRB- of 1902 ."]]
-    assert kept.examples[1].outputs[0].evidence[0].page.value == "Lantern (ferry)"
-
-
-def test_page_ids_are_compared_in_nfc_on_both_sides(reading: Reading) -> None:
-    assert _by_id(reading, "104") == [["Élodie Vauquelin-Marr was a composer from Port Sellick ."]]
-
-
-def test_evidence_that_does_not_exist_is_reported_and_stays_with_empty_text(reading: Reading) -> None:
-    assert _by_id(reading, "105") == [[""], ["Its water is brown with peat ."], [""], [""]]
-    assert reading.reasons == [("evidence", "105", "unknown_sentence"), ("evidence", "105", "unknown_page")]
-    assert reading.rejected[0].file == "dev.jsonl"
-    assert reading.rejected[0].detail.startswith("line 5: ")
-
-
-def test_test_claims_need_neither_label_nor_pages() -> None:
-    reading = read_source("fever", FOLDER / "test.jsonl", split="test")
-    assert [(one.example_id, one.input, one.outputs) for one in reading.examples] == [
-        ("201", "Halvanium is a metal.", ()),
-        ("202", "The tide clock is right.", ()),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("bad", "key", "reason"),
-    [
-        pytest.param('{"id": 7, "claim"', "line 2", "malformed_json", id="cut line"),
-        pytest.param('{"id": 7, "x": NaN}', "line 2", "malformed_json", id="NaN"),
-        pytest.param("[1]", "line 2", "wrong_type", id="no object"),
-        pytest.param("[" * 100_000, "line 2", "malformed_json", id="nested too deeply"),
-        pytest.param('{"id": ' + "9" * 5000 + "}", "line 2", "malformed_json", id="a number without end"),
-        pytest.param(json.dumps(_claim(id=7, claim="\ud800")), "line 2", "bad_encoding", id="half a surrogate"),
-        pytest.param(_claim(id="7"), "line 2", "wrong_type", id="id is text"),
-        pytest.param(_claim(id=True), "line 2", "wrong_type", id="id is true"),
-        pytest.param({"id": 7, "label": "SUPPORTS", "evidence": []}, "7", "missing_field", id="no claim"),
-        pytest.param(_claim(id=7, claim=None), "7", "wrong_type", id="claim is null"),
-        pytest.param(_claim(id=7, label="MAYBE"), "7", "unknown_label", id="unknown label"),
-        pytest.param(_claim(id=7, evidence={}), "7", "wrong_type", id="evidence is no list"),
-        pytest.param(_claim(id=7, evidence=[["x"]]), "7", "wrong_type", id="evidence item is no list"),
-        pytest.param(_claim(id=7, evidence=[[[1, 2, "P", "0"]]]), "7", "wrong_type", id="sentence is text"),
-        pytest.param(_claim(id=1), "1", "duplicate_id", id="id again"),
-    ],
-)
-def test_a_bad_line_is_rejected_with_its_place_and_the_rest_goes_on(
-    tmp_path: Path, bad: object, key: str, reason: str
-) -> None:
-    path = write_lines(tmp_path / "dev.jsonl", [_claim(), bad, _claim(id=3)])
-    reading = read_source("fever", path, WIKI)
+@pytest.mark.parametrize("bad", ["[" * 100_000, '{"id": ' + "9" * 5000 + "}"], ids=["too deep", "a number without end"])
+def test_a_line_that_json_cannot_hold_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: str) -> None:
+    reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim(), bad, _claim(id=3)]), WIKI)
     assert [one.example_id for one in reading.examples] == ["1", "3"]
-    assert reading.reasons == [("source", key, reason)]
-    (rejected,) = reading.rejected
-    assert (rejected.file, rejected.offset) == ("dev.jsonl", len(json.dumps(_claim())) + 1)
-    assert rejected.detail.startswith("line 2: ")
+    assert reading.reasons == [("source", "line 2", "malformed_json")]
 
 
 def test_bytes_that_are_not_utf8_are_rejected(tmp_path: Path) -> None:
@@ -140,14 +51,6 @@ def test_a_set_that_names_no_page_is_dropped_and_reported(tmp_path: Path) -> Non
 def test_a_claim_with_no_set_at_all_is_left_out_and_counted(tmp_path: Path) -> None:
     reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim(evidence=[])]), WIKI)
     assert reading.tally.excluded == Counter(no_evidence=1)
-
-
-def test_compressed_claims_and_pages_are_read_as_they_are(tmp_path: Path, reading: Reading) -> None:
-    (tmp_path / "dev.jsonl.gz").write_bytes(gzip.compress((FOLDER / "dev.jsonl").read_bytes()))
-    for name in ("wiki-001.jsonl", "wiki-002.jsonl"):
-        (tmp_path / f"{name}.bz2").write_bytes(bz2.compress((WIKI / name).read_bytes()))
-    packed = read_source("fever", tmp_path / "dev.jsonl.gz", tmp_path)
-    assert [texts_of(one) for one in packed.examples] == [texts_of(one) for one in reading.examples[:4]]
 
 
 def test_a_malformed_page_is_reported_and_the_others_are_read(tmp_path: Path) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
 import json
 from pathlib import Path
 
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.sources.hotpotqa import HotpotOptions
-from tests.support.dataset_sources import DATA, Reading, read_source, texts_of
+from tests.support.dataset_sources import DATA, read_source, texts_of
 from tests.support.real_data import real_path
 
 DEV = DATA / "hotpotqa" / "dev.json"
 ABSTRACTS = DATA / "hotpotqa" / "abstracts"
-
-
-@pytest.fixture(scope="module")
-def reading() -> Reading:
-    return read_source("hotpotqa", DEV, ABSTRACTS)
 
 
 def _question(**fields: object) -> dict[str, object]:
@@ -30,36 +23,6 @@ def _question(**fields: object) -> dict[str, object]:
 def _write(path: Path, *records: object) -> Path:
     path.write_text("[" + ", ".join(one if isinstance(one, str) else json.dumps(one) for one in records) + "]")
     return path
-
-
-def test_one_output_with_every_distinct_fact_as_one_evidence_set(reading: Reading) -> None:
-    first = reading.examples[0]
-    assert (first.example_id, first.input, first.meta, first.line) == (
-        "h1",
-        "Where does the river rise on whose banks Port Sellick stands?",
-        None,
-        1,
-    )
-    (output,) = first.outputs
-    assert output.answer == "Lake Miravel"
-    assert [one.page.value for one in output.evidence] == ["Port Sellick", "River Ullane"]
-
-
-def test_sentences_come_from_the_abstracts_even_where_the_context_has_the_page(reading: Reading) -> None:
-    assert texts_of(reading.examples[0]) == [
-        ["It stands on both banks of the River Ullane.", "It rises in Lake Miravel."]
-    ]
-
-
-def test_titles_are_compared_without_html_escapes_and_the_context_is_the_fallback(reading: Reading) -> None:
-    (output,) = reading.examples[1].outputs
-    assert [one.page.value for one in output.evidence] == ["Pell & Daughters", "Ister Sound", "Nowhere"]
-    sentence = "Pell & Daughters are shipbuilders and clockmakers in Port Sellick, founded in 1688."
-    assert texts_of(reading.examples[1]) == [[sentence, "Ister Sound is a sound.", ""]]
-
-
-def test_a_sentence_that_does_not_exist_is_left_out_and_one_of_no_page_stays_with_empty_text(reading: Reading) -> None:
-    assert reading.reasons == [("evidence", "h2", "unknown_sentence"), ("evidence", "h2", "unknown_page")]
 
 
 def test_without_abstracts_the_context_is_read_and_must_hold_every_supporting_page(tmp_path: Path) -> None:
@@ -84,49 +47,10 @@ def test_a_negative_sentence_number_does_not_count_from_the_end(tmp_path: Path) 
     assert read_source("hotpotqa", path, ABSTRACTS).reasons == [("evidence", "a", "unknown_sentence")]
 
 
-def test_level_and_type_are_kept_only_where_asked_for() -> None:
-    kept = read_source("hotpotqa", DEV, ABSTRACTS, options=HotpotOptions(keep_meta=True))
-    assert [one.meta for one in kept.examples] == [
-        {"level": "hard", "type": "bridge"},
-        {"level": "easy", "type": "comparison"},
-    ]
-
-
 def test_test_questions_need_no_answer(tmp_path: Path) -> None:
     path = _write(tmp_path / "test.json", {"_id": "t", "question": "q", "context": []})
     (example,) = read_source("hotpotqa", path, split="test").examples
     assert (example.example_id, example.outputs) == ("t", ())
-
-
-def test_packed_questions_and_abstracts_are_read_as_they_are(tmp_path: Path, reading: Reading) -> None:
-    (tmp_path / "dev.json.bz2").write_bytes(bz2.compress(DEV.read_bytes()))
-    for path in ABSTRACTS.rglob("wiki_*"):
-        packed = tmp_path / "abstracts" / path.parent.name / f"{path.name}.bz2"
-        packed.parent.mkdir(parents=True)
-        packed.write_bytes(bz2.compress(path.read_bytes()))
-    same = read_source("hotpotqa", tmp_path / "dev.json.bz2", tmp_path / "abstracts")
-    assert [texts_of(one) for one in same.examples] == [texts_of(one) for one in reading.examples]
-
-
-@pytest.mark.parametrize(
-    ("bad", "key", "reason"),
-    [
-        pytest.param('{"_id": "b", "question": }', "line 2", "malformed_json", id="no value"),
-        pytest.param('{"_id": "b", "question": "cut}', "line 2", "malformed_json", id="no closing quote"),
-        pytest.param("17", "line 2", "wrong_type", id="a number"),
-        pytest.param({"question": "q"}, "line 2", "missing_field", id="no id"),
-        pytest.param(_question(_id="b", answer=1), "b", "wrong_type", id="answer is a number"),
-        pytest.param(_question(_id="b", supporting_facts=[["P"]]), "b", "wrong_type", id="fact of one"),
-        pytest.param(_question(_id="b", supporting_facts=[]), "b", "missing_field", id="no facts"),
-        pytest.param(_question(_id="b", context=[["P", "text"]]), "b", "wrong_type", id="context is text"),
-        pytest.param(_question(), "a", "duplicate_id", id="id again"),
-    ],
-)
-def test_a_bad_element_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: object, key: str, reason: str) -> None:
-    path = _write(tmp_path / "dev.json", _question(), bad, _question(_id="c"))
-    reading = read_source("hotpotqa", path, ABSTRACTS)
-    assert [one.example_id for one in reading.examples] == ["a", "c"]
-    assert reading.reasons == [("source", key, reason)]
 
 
 def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:

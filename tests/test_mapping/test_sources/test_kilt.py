@@ -12,11 +12,21 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.kilt import kilt_record
-from mapping.decide.policy import POLICIES, dataset_named, decide
-from mapping.records import PARTIAL, EvidenceKey, PageKey, ReleasedExample, iter_evidence, released_span
-from mapping.search.numbering import Place, Placed
+from mapping.decide import decide
+from mapping.records import (
+    PARTIAL,
+    Alignment,
+    EvidenceKey,
+    PageKey,
+    Place,
+    ReleasedExample,
+    iter_evidence,
+    released_span,
+)
+from mapping.sources import all_sources, source_of_file
 from mapping.sources.kilt import KiltOptions, fallback_page, without_marker
-from mapping.write.kilt import WriteOptions, kilt_example, kilt_line, without_answers
+from mapping.write.kilt import kilt_example, kilt_line, without_answers
+from tests.support.aligned import aligned
 from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
 from tests.support.pages import synthetic_pages
 from tests.support.real_data import real_path
@@ -32,8 +42,8 @@ def reading() -> Reading:
     return read_source("kilt", FILE, OLD)
 
 
-def _unmoved(example: ReleasedExample) -> dict[EvidenceKey, Placed]:
-    """Gives every evidence the place it has in the record."""
+def _unmoved(example: ReleasedExample) -> dict[EvidenceKey, Alignment]:
+    """Every evidence the place it has in the record."""
     placed = {}
     for key, evidence in iter_evidence(example):
         span = released_span(example, key)
@@ -44,15 +54,15 @@ def _unmoved(example: ReleasedExample) -> dict[EvidenceKey, Placed]:
         section = span.get("section", "").removesuffix("\n") or None
         outcome = "page_only" if evidence.text is None else "near"
         score = span.get("bleu_score", 1.0)
-        placed[key] = Placed(outcome, int(span["wikipedia_id"]), span["title"], section, place, score=score)
+        placed[key] = aligned(outcome, int(span["wikipedia_id"]), span["title"], section, place, score=score)
     return placed
 
 
-def _written(example: ReleasedExample, placed: dict[EvidenceKey, Placed], dataset: str) -> bytes:
-    policy = POLICIES[dataset]["dev"]
+def _written(example: ReleasedExample, placed: dict[EvidenceKey, Alignment], dataset: str) -> bytes:
+    policy = all_sources()[dataset].policies["dev"]
     decision = decide(example, placed, policy)
     assert decision.reason is None
-    return kilt_line(kilt_example(example, placed, decision, policy, options=WriteOptions()))
+    return kilt_line(kilt_example(example, placed, decision, policy))
 
 
 def _released(reading: Reading) -> list[ReleasedExample]:
@@ -60,35 +70,11 @@ def _released(reading: Reading) -> list[ReleasedExample]:
     return [one for one in reading.examples if isinstance(one, ReleasedExample)]
 
 
-def test_texts_are_read_out_of_the_old_paragraphs(reading: Reading) -> None:
-    first, second, linking = _released(reading)
-    assert texts_of(first) == [
-        ["Lake Miravel"],
-        [],
-        ["It rises in Lake Miravel, 400 metres above the sea."],
-        ["From the lake the river runs south."],
-    ]
-    assert texts_of(second) == [["Port Sellick"], ["the river"]]
-    assert texts_of(linking) == [[None]]
-    assert not reading.rejected
-
-
-def test_answers_without_provenance_and_provenance_without_answers_are_kept(reading: Reading) -> None:
-    assert [output.answer for output in reading.examples[0].outputs] == ["Lake Miravel", "a lake", None, None]
-
-
 def test_pages_are_named_by_id_and_fall_back_to_the_title(reading: Reading) -> None:
     example = _released(reading)[0]
     assert example.outputs[0].evidence[0].page == PageKey("page_id", "30")
     assert fallback_page(released_span(example, (0, 0))) == PageKey("title", "River Ullane")
     assert fallback_page({"title": "River Ullane"}) is None
-
-
-def test_the_longest_highlight_of_the_campaign_is_looked_for(reading: Reading) -> None:
-    example = _released(reading)[0]
-    assert example.outputs[3].evidence[0].text == "From the lake the river runs south."
-    assert [one.text for one in example.partial] == ["the lake"]
-    assert [key for key, _ in iter_evidence(example)] == [(0, 0), (2, 0), (3, 0), (PARTIAL, 0)]
 
 
 def test_a_file_written_back_unmoved_has_the_same_bytes(reading: Reading) -> None:
@@ -100,7 +86,7 @@ def test_a_file_written_back_unmoved_has_the_same_bytes(reading: Reading) -> Non
 def test_moved_spans_keep_their_keys_and_order_and_get_new_values(reading: Reading) -> None:
     example = _released(reading)[0]
     before = copy.deepcopy(example.released)
-    placed = dict.fromkeys(_unmoved(example), Placed("near", 7, "New", "Section::::A.", Place(5, 1, 6, 2), score=0.75))
+    placed = dict.fromkeys(_unmoved(example), aligned("near", 7, "New", "Section::::A.", Place(5, 1, 6, 2), score=0.75))
     record = json.loads(_written(example, placed, "nq"))
     (span,) = record["output"][2]["provenance"]
     assert list(span) == list(before["output"][2]["provenance"][0])
@@ -122,11 +108,11 @@ def test_moved_spans_keep_their_keys_and_order_and_get_new_values(reading: Readi
 
 def test_partial_evidence_that_is_gone_is_not_written_and_does_not_save_a_record(reading: Reading) -> None:
     example = _released(reading)[0]
-    gone = Placed("page_missing", None, None)
+    gone = aligned("page_missing", None, None)
     placed = _unmoved(example) | {(PARTIAL, 0): gone}
     assert "meta" not in json.loads(_written(example, placed, "nq"))
     only_partial = dict.fromkeys(placed, gone) | {(PARTIAL, 0): placed[0, 0]}
-    assert decide(example, only_partial, POLICIES["nq"]["dev"]).reason == "page_missing"
+    assert decide(example, only_partial, all_sources()["nq"].policies["dev"]).reason == "page_missing"
 
 
 def test_what_is_not_known_is_carried_over(tmp_path: Path) -> None:
@@ -142,8 +128,8 @@ def test_test_files_without_answers_stay_as_they_are(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [row])
     (example,) = _released(read_source("kilt", path, split="test"))
     assert example.outputs == ()
-    policy = POLICIES["nq"]["test"]
-    record = kilt_example(example, {}, decide(example, {}, policy), policy, options=WriteOptions())
+    policy = all_sources()["nq"].policies["test"]
+    record = kilt_example(example, {}, decide(example, {}, policy), policy)
     assert without_answers(record, policy) == row
 
 
@@ -191,27 +177,6 @@ def test_spans_that_do_not_fit_the_old_knowledge_source_are_borne_up_to_a_share(
     read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad)]), OLD)
     with pytest.raises(SetupError, match=rf"knowledgesource.jsonl: 2 of 21 spans do not fit it \(2 {told}"):
         read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad), _span(**bad) | {"id": "c"}]), OLD)
-
-
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        pytest.param({"id": "b", "input": "q", "output": []}, "empty_output", id="no outputs"),
-        pytest.param({"id": "b", "input": 1, "output": [{"answer": "x"}]}, "wrong_type", id="input is a number"),
-        pytest.param({"id": "b", "input": "q", "output": [{}]}, "missing_field", id="empty output"),
-        pytest.param({"id": "b", "input": "q", "output": {"answer": "x"}}, "wrong_type", id="output is no list"),
-        pytest.param({"id": "b", "input": "q", "output": [{"answer": 1}]}, "wrong_type", id="answer is a number"),
-        pytest.param({"id": "b", "input": "q", "output": [{"provenance": ["x"]}]}, "wrong_type", id="span is text"),
-        pytest.param(_span(start_character="0"), "wrong_type", id="offset is text"),
-        pytest.param(_span(wikipedia_id=None, title=None), "wrong_type", id="title is null"),
-        pytest.param(_span(meta=[]), "wrong_type", id="meta is a list"),
-        pytest.param(ROWS[1], "duplicate_id", id="id again"),
-    ],
-)
-def test_a_bad_record_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: dict[str, Any], reason: str) -> None:
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [ROWS[1], bad, ROWS[2]]), OLD)
-    assert [one.example_id for one in reading.examples] == [ROWS[1]["id"], ROWS[2]["id"]]
-    assert reading.reasons == [("source", bad["id"], reason)]
 
 
 def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -> None:
@@ -284,7 +249,7 @@ def test_real_files_written_back_unmoved_have_the_same_bytes(tmp_path: Path, ste
     old = [{"_id": one, "wikipedia_id": one, "text": ["text " * 2000] * 200} for one in sorted(ids)]
     reading = read_source("kilt", path, write_lines(tmp_path / "old.jsonl", old), options=ANY_FIT)
     assert not reading.rejected
-    dataset = dataset_named(path.name)
+    dataset = source_of_file(path.name).name
     assert dataset == stem
     written = b"".join(_written(one, _unmoved(one), dataset) for one in _released(reading))
     # The excerpts lack the last newline.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -16,25 +17,216 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.records import PageKey
-from mapping.sources.forms import trex_facts
-from mapping.sources.reading.base import LeftOut, Split
-from mapping.sources.trex import TrexOptions
-from tests.support.dataset_sources import read_source
+from mapping.records import Example, PageKey
+from mapping.sources import trex
+from mapping.sources.source import Skipped, Split
+from mapping.sources.trex import TrexOptions, english
+from tests.support.dataset_sources import Reading, read_source
 from tests.support.examples import examples
-from tests.support.real_data import ROOT
-from tests.support.trex_records import (
-    DATE,
-    ITEM,
-    NAMED,
-    PROPERTY,
-    answers_with_sentences,
-    labelled_entity,
-    read_trex,
-    trex_document,
-    trex_part,
-    trex_triple,
+from tests.support.real_data import ROOT, real_path
+
+ITEM, PROPERTY = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+DATE = "^^http://www.w3.org/2001/XMLSchema#dateTime"
+ALL = TrexOptions(min_facts=1)
+
+
+def trex_part(uri: str, surface: str | None = None) -> dict[str, Any]:
+    return {"uri": uri, "boundaries": [0, 1] if surface else None, "surfaceform": surface, "annotator": "x"}
+
+
+def trex_triple(
+    subject: str, relation: str, object_: str, sentence: int | None = 0, /, **surfaces: str
+) -> dict[str, Any]:
+    return {
+        "subject": trex_part(ITEM + subject, surfaces.get("subject")),
+        "predicate": trex_part(PROPERTY + relation, surfaces.get("relation")),
+        "object": trex_part(object_ if "^^" in object_ else ITEM + object_, surfaces.get("object")),
+        "sentence_id": sentence,
+        "dependency_path": None,
+        "confidence": None,
+        "annotator": "Simple-Aligner",
+    }
+
+
+def trex_document(item: str, *triples: Any, sentences: tuple[str, ...] = ("One.", "Two.", "Three.")) -> dict[str, Any]:
+    bounds, at = [], 0
+    for sentence in sentences:
+        bounds.append([at, at + len(sentence)])
+        at += len(sentence) + 1
+    return {
+        "docid": ITEM + item,
+        "title": f"Page {item}",
+        "uri": ITEM + item,
+        "text": " ".join(sentences),
+        "sentences_boundaries": bounds,
+        "words_boundaries": [],
+        "entities": [],
+        "triples": list(triples),
+    }
+
+
+def labelled_entity(name: str, label: str | None = None, *aliases: str) -> dict[str, Any]:
+    return {
+        "type": "property" if name[0] == "P" else "item",
+        "id": name,
+        "labels": {"en": {"language": "en", "value": label or f"label {name}"}},
+        "aliases": {"en": [{"language": "en", "value": alias} for alias in aliases]} if aliases else [],
+    }
+
+
+NAMED = [labelled_entity(name) for name in ("Q1", "Q2", "Q3", "Q4", "P1", "P2")]
+
+
+def read_trex(
+    folder: Path,
+    documents: list[Any],
+    entities: list[Any],
+    *,
+    split: Split = "train",
+    options: TrexOptions = ALL,
+    is_checked: bool = True,
+) -> Reading:
+    (folder / "re-nlg_0.json").write_text(
+        "[" + ",\n".join(one if isinstance(one, str) else json.dumps(one) for one in documents) + "]"
+    )
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in entities]
+    (folder / "wikidata.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    wikidata = folder / "wikidata.json"
+    return read_source("trex", folder, wikidata, split=split, options=options, is_checked=is_checked)
+
+
+def answers_with_sentences(example: Example) -> list[tuple[str | None, list[str | None]]]:
+    return [(output.answer, [one.text for one in output.evidence]) for output in example.outputs]
+
+
+# Labels and answers
+
+
+def test_input_and_answers_are_english_labels_and_aliases_follow_once_each(tmp_path: Path) -> None:
+    entities = [
+        labelled_entity("Q1", "River Ullane", "Ullane"),
+        labelled_entity("P1", "rises in", "source"),
+        labelled_entity("Q2", "Lake Miravel", "Miravel", "miravel", "Lake Miravel", "The Lake"),
+        labelled_entity("Q3", "Mount Kestrane", "Miravel", "The Lake", "Kestrane"),
+    ]
+    triples = [
+        trex_triple("Q1", "P1", "Q2", subject="It", object="Lake Miravel", relation="comes from"),
+        trex_triple("Q1", "P1", "Q3", 1, subject="The river", object="the mountain"),
+        trex_triple("Q1", "P1", "Q3", 2, subject="It"),
+    ]
+    (example,) = read_trex(tmp_path, [trex_document("Q10", *triples)], entities).examples
+    assert example.input == "River Ullane [SEP] rises in"
+    assert answers_with_sentences(example) == [
+        ("Lake Miravel", ["One."]),
+        ("Mount Kestrane", ["Two."]),
+        ("Mount Kestrane", ["Three."]),
+        ("Miravel", []),
+        ("miravel", []),
+        ("The Lake", []),
+        ("Kestrane", []),
+    ]
+    assert example.meta == {
+        "subj_aliases": ["Ullane"],
+        "sub_surface": ["It", "The river"],
+        "obj_surface": ["Lake Miravel", "the mountain"],
+    }
+    assert list(example.meta) == ["subj_aliases", "sub_surface", "obj_surface"]
+
+
+def test_surface_forms_of_the_relation_stand_in_meta_only_where_asked_for(tmp_path: Path) -> None:
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2", relation="comes from"))
+    (example,) = read_trex(tmp_path, [document], NAMED, options=TrexOptions(min_facts=1, rel_surface=True)).examples
+    assert example.meta is not None
+    assert example.meta["rel_surface"] == ["comes from"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason", "n_left"),
+    [("Q1", "no_subject_label", 1), ("P1", "no_relation_label", 1), ("Q3", "no_object_label", 2)],
 )
+def test_facts_without_an_english_label_are_left_out_and_counted(
+    tmp_path: Path, missing: str, reason: str, n_left: int
+) -> None:
+    entities = [one for one in NAMED if one["id"] != missing]
+    german = {"type": "item", "id": missing, "labels": {"de": {"language": "de", "value": "x"}}, "aliases": []}
+    document = trex_document(
+        "Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3"), trex_triple("Q2", "P2", "Q2")
+    )
+    reading = read_trex(tmp_path, [document], [*entities, german])
+    assert len(reading.examples) == n_left
+    assert reading.tally.excluded[reason] == (1 if missing == "Q3" else 2)
+
+
+@pytest.mark.parametrize(
+    ("entity", "expected"),
+    [
+        pytest.param({"labels": [], "aliases": []}, (None, []), id="lists for empty objects"),
+        pytest.param({}, (None, []), id="nothing"),
+        pytest.param({"labels": {"mul": {"value": "M"}}}, ("M", []), id="for all languages"),
+        pytest.param({"labels": {"mul": {"value": "M"}, "en": {"value": "E"}}}, ("E", []), id="English comes first"),
+        pytest.param(
+            {"aliases": {"mul": [{"value": "b"}, {"value": "a"}], "en": [{"value": "a"}, {"value": "A"}]}},
+            (None, ["a", "A", "b"]),
+            id="aliases of both, each once",
+        ),
+    ],
+)
+def test_labels_are_english_else_those_for_all_languages(
+    entity: dict[str, Any], expected: tuple[str | None, list[str]]
+) -> None:
+    assert english(entity) == expected
+
+
+def test_wikidata_may_be_an_array_or_lines_compressed_or_not(tmp_path: Path) -> None:
+    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"))
+    (expected,) = read_trex(tmp_path, [document], NAMED).examples
+    lines = "\n".join(json.dumps(one) for one in NAMED).encode()
+    reordered = "\n".join(json.dumps({"labels": one["labels"], "id": one["id"]}) for one in NAMED).encode()
+    for name, data in {
+        "a.ndjson": lines,
+        "b.json.bz2": bz2.compress((tmp_path / "wikidata.json").read_bytes()),
+        "c.json.gz": gzip.compress(b"[" + lines.replace(b"\n", b",\n") + b"]"),
+        "d.json": reordered,
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        reading = read_source("trex", tmp_path, tmp_path / name, split="train", options=ALL)
+        assert [one.input for one in reading.examples] == [expected.input], name
+        assert reading.tally.references == len(NAMED)
+
+
+def test_an_entity_that_cannot_be_used_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
+    broken = ['{"type":"item","id":"Q2","labels":{"en":{"val', '{"labels":{}}', '{"id":"Q3","labels":{"en":"x"}}']
+    broken.append('{"id":"Q3","labels":{},"aliases":{"en":7}}')
+    document = trex_document(
+        "Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3"), trex_triple("Q1", "P1", "Q4")
+    )
+    named = [one for one in NAMED if one["id"] not in ("Q2", "Q3")]
+    reading = read_trex(tmp_path, [document], [*named, *broken])
+    assert [reason for _, _, reason in reading.reasons] == [
+        "malformed_json",
+        "missing_field",
+        "wrong_type",
+        "wrong_type",
+    ]
+    assert [output.answer for output in reading.examples[0].outputs] == ["label Q4"]
+
+
+@pytest.mark.parametrize(
+    ("file", "n_entities", "item", "answers"),
+    [
+        ("wikibase-dump-filter_entities.ndjson.gz", 49, "Q31", ["Belgium", "Kingdom of Belgium", "be", "🇧🇪"]),
+        ("qrank_twenty_entities.json.bz2", 20, "Q58921", ["Temminck's Stint", "Calidris temminckii"]),
+    ],
+)
+def test_real_labels_and_aliases(tmp_path: Path, file: str, n_entities: int, item: str, answers: list[str]) -> None:
+    wikidata = real_path(f"wikidata/{file}")
+    (tmp_path / "re-nlg_0.json").write_text(json.dumps([trex_document("Q10", trex_triple("Q1", "P1", item))]))
+    (tmp_path / "few.json").write_text("\n".join(map(json.dumps, NAMED)))
+    reading = read_source("trex", tmp_path, wikidata, tmp_path / "few.json", split="train", options=ALL)
+    assert reading.tally.references == n_entities + len(NAMED)
+    assert not reading.tally.rejected_references
+    assert [output.answer for output in reading.examples[0].outputs] == answers
+
 
 DEMO = ROOT / "kbsource/demo/datasets/trex"
 
@@ -52,7 +244,7 @@ def test_facts_of_one_subject_and_relation_are_one_record(tmp_path: Path) -> Non
     assert answers_with_sentences(example) == [("label Q2", ["One."]), ("label Q2", ["Three."]), ("label Q3", ["Two."])]
     assert (example.file, example.line) == ("re-nlg_0.json", 1)
     assert reading.tally.merged == 2
-    assert reading.left_out == [LeftOut(example.example_id, "re-nlg_0.json", 2, "merged")] * 2
+    assert reading.left_out == [Skipped(example.example_id, "re-nlg_0.json", 2, "merged")] * 2
 
 
 def test_the_page_is_that_of_the_document_by_item_else_by_title(tmp_path: Path) -> None:
@@ -210,17 +402,6 @@ def test_the_wrong_input_altogether_stops_at_once(records: Path, wikidata: Path 
         read_source("trex", records, *([wikidata] if wikidata else []), split="train")
 
 
-def test_compressed_documents_are_read_as_they_are(tmp_path: Path) -> None:
-    plain = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
-    first, second = sorted(DEMO.glob("re-nlg_*.json"))
-    (tmp_path / f"{first.name}.gz").write_bytes(gzip.compress(first.read_bytes()))
-    (tmp_path / f"{second.name}.bz2").write_bytes(bz2.compress(second.read_bytes()))
-    packed = read_source("trex", tmp_path, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
-    assert [(one.example_id, one.outputs, one.meta) for one in packed.examples] == [
-        (one.example_id, one.outputs, one.meta) for one in plain.examples
-    ]
-
-
 def test_the_demo_has_a_triple_for_every_rule() -> None:
     reading = read_source("trex", DEMO, DEMO / "wikidata.json", split="train", options=TrexOptions(min_facts=2))
     tally = reading.tally
@@ -259,11 +440,7 @@ def test_records_come_in_the_order_of_the_draw_which_depends_on_the_seed_alone()
 # Laws
 
 _NAMES = ["Q1", "Q2", "Q3"]
-
-
 _OBJECTS = ["Q2", "Q3", "Q4", f"1821{DATE}", "nothing"]
-
-
 _TRIPLES = st.builds(
     trex_triple,
     st.sampled_from([*_NAMES, "x"]),
@@ -291,7 +468,7 @@ def test_no_triple_is_lost_and_records_are_what_slow_obvious_code_makes(
     documents: list[Any], named: set[str], min_facts: int
 ) -> None:
     options = TrexOptions(min_facts=min_facts, seed="s")
-    with tempfile.TemporaryDirectory() as folder, patch.object(trex_facts, "MAX_PROVENANCES", 2):
+    with tempfile.TemporaryDirectory() as folder, patch.object(trex, "MAX_PROVENANCES", 2):
         # Balance, unique ids and counts are asserted where it is read.
         entities = [labelled_entity(name) for name in sorted(named)]
         reading = read_trex(Path(folder), documents, entities, options=options, is_checked=False)

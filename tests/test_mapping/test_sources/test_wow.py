@@ -14,19 +14,13 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import Example
-from mapping.sources.reading.base import Split
+from mapping.sources.source import Split
 from mapping.sources.wow import WizardOptions
-from tests.support.dataset_sources import Reading, read_source, texts_of
+from tests.support.dataset_sources import read_source
 from tests.support.real_data import ROOT
 
 DEMO = ROOT / "kbsource" / "demo" / "datasets" / "wow"
-DEV, TRAIN = DEMO / "valid_topic_split.json", DEMO / "train.json"
 SENTENCE = "It rises in Lake Miravel."
-
-
-@pytest.fixture(scope="module")
-def train() -> Reading:
-    return read_source("wow", TRAIN, split="train")
 
 
 def _apprentice(text: str = "Hello?", **passages: list[str]) -> dict[str, Any]:
@@ -59,15 +53,6 @@ def _title(example: Example) -> str:
     return evidence.page.value
 
 
-def test_the_input_is_all_turns_before_and_the_answer_this_one(train: Reading) -> None:
-    first, second = train.examples[:2]
-    assert first.input == "Hello! Shall we talk about a river?\nYes please. Where does it begin?"
-    assert [output.answer for output in first.outputs] == ["In a lake, high up: it rises in Lake Miravel."]
-    assert second.input == "\n".join([first.input, str(first.outputs[0].answer), "Is there anything in that lake?"])
-    assert texts_of(first) == [["It rises in Lake Miravel, 412 metres above the sea."]]
-    assert first.meta is None
-
-
 @pytest.mark.parametrize(
     ("name", "split"), [("train", "train"), ("valid_topic_split", "dev"), ("test_topic_split", "test")]
 )
@@ -75,32 +60,6 @@ def test_no_input_gives_the_utterance_away(name: str, split: Split) -> None:
     for example in read_source("wow", DEMO / f"{name}.json", split=split).examples:
         (output,) = example.outputs
         assert output.answer not in str(example.input).split("\n")
-
-
-def test_ids_are_unique_and_each_wizard_turn_is_used_at_most_once(train: Reading) -> None:
-    ids = [one.example_id for one in train.examples]
-    assert ids == ["train-0-2", "train-0-4", "train-1-9", "train-2-1", "train-2-3", "train-2-5"]
-    same = [one for one in train.examples if one.outputs[0].answer == "Twelve metres of kelp a day."]
-    assert [one.example_id for one in same] == ["train-1-9", "train-2-1"], "two wizards may say the same"
-    assert len({one.input for one in same}) == 2
-
-
-def test_turns_that_do_not_count_are_counted_by_reason(train: Reading) -> None:
-    assert train.tally.records == 17
-    assert train.tally.excluded == {
-        "first_turn": 1,
-        "no_answer": 1,
-        "no_passages_used": 1,
-        "no_wizard": 1,
-        "nothing_checked": 2,
-    }
-    assert train.reasons == [
-        ("source", "train-4", "unknown_speaker"),
-        ("source", "train-5", "wrong_type"),
-        ("source", "train-6", "malformed_json"),
-        ("source", "train-7-1", "wrong_type"),
-        ("source", "train-7-3", "no_title"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -171,28 +130,6 @@ def test_the_chosen_topic_holds_its_own_passage(tmp_path: Path) -> None:
     assert _title(_example(tmp_path / "y.json", *checked, chosen_topic_passage=[SENTENCE])) == "Topic"
 
 
-def test_titles_of_the_demo_are_found_in_every_way() -> None:
-    reading = read_source("wow", DEV)
-    assert [_title(one) for one in reading.examples] == [
-        "Tin/Salt",
-        "Élodie Vauquelin-Marr",
-        "Tidal harp",
-        "Tidal harp",
-        "Tin/Salt",
-        "99% Rain",
-        "C'est la mer",
-        "Cloud goat",
-        "Weather clerk",
-    ]
-
-
-def test_released_turns_answer_with_the_sentence_and_leak_the_utterance(tmp_path: Path) -> None:
-    turns = (_apprentice("One?"), _wizard("Two."))
-    example = _example(tmp_path / "x.json", *turns, options=WizardOptions(turns="released"))
-    assert (example.input, example.outputs[0].answer) == ("One?\nTwo.", SENTENCE)
-    assert (example.example_id, texts_of(example)) == ("dev-0-1", [[SENTENCE]])
-
-
 def test_dialogues_are_numbered_over_all_files_packed_or_not(tmp_path: Path) -> None:
     dialogue = _dialogue(_apprentice(), _wizard())
     plain = _write(tmp_path / "a.json", dialogue, '{"dialog": }', dialogue)
@@ -201,37 +138,6 @@ def test_dialogues_are_numbered_over_all_files_packed_or_not(tmp_path: Path) -> 
     bz.write_bytes(bz2.compress(plain.read_bytes()))
     reading = read_source("wow", [plain, gz, bz])
     assert [one.example_id for one in reading.examples] == [f"dev-{number}-1" for number in (0, 2, 3, 5, 6, 8)]
-
-
-@pytest.mark.parametrize(
-    ("bad", "key", "reason"),
-    [
-        pytest.param("17", "dev-1", "wrong_type", id="a number"),
-        pytest.param('{"dialog": }', "dev-1", "malformed_json", id="no JSON"),
-        pytest.param({"chosen_topic": "T"}, "dev-1", "missing_field", id="no turns"),
-        pytest.param(_dialogue("hello"), "dev-1", "wrong_type", id="a turn is text"),
-        pytest.param(_dialogue({"speaker": "1_Wizard"}), "dev-1", "missing_field", id="a turn without text"),
-        pytest.param(_dialogue({"text": "x", "speaker": "1_wizard"}), "dev-1", "unknown_speaker", id="a speaker"),
-        pytest.param(
-            _dialogue(_apprentice(), _wizard(checked=["x"])), "dev-1-1", "wrong_type", id="a sentence in a list"
-        ),
-        pytest.param(_dialogue(_apprentice(), _wizard(checked={"k": 1})), "dev-1-1", "wrong_type", id="a number"),
-        pytest.param(
-            _dialogue(_apprentice(), _wizard(checked={"": "x"}), chosen_topic_passage="x"),
-            "dev-1-1",
-            "wrong_type",
-            id="a passage that is text",
-        ),
-        pytest.param(_dialogue(_apprentice(), _wizard(checked={"": "x"})), "dev-1-1", "no_title", id="no title"),
-    ],
-)
-def test_a_bad_dialogue_or_turn_is_rejected_and_the_rest_goes_on(
-    tmp_path: Path, bad: Any, key: str, reason: str
-) -> None:
-    good = _dialogue(_apprentice(), _wizard())
-    reading = read_source("wow", _write(tmp_path / "x.json", good, bad, good))
-    assert [one.example_id for one in reading.examples] == ["dev-0-1", "dev-2-1"]
-    assert reading.reasons == [("source", key, reason)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import tempfile
 from collections import Counter, defaultdict
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
-from mapping.sources.reading.base import LeftOut, Split
+from mapping.sources.source import Skipped, Split
 from mapping.sources.zero_shot import ZeroShotOptions, drawn_relations
 from tests.support.dataset_sources import Reading, read_source
 from tests.support.examples import examples
@@ -48,7 +47,7 @@ def test_negative_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     reading = _read(tmp_path, LINE[:4], LINE)
     assert reading.tally.excluded == Counter(negative=1)
     assert len(reading.examples) == 1
-    assert reading.left_out == [LeftOut(None, "dev.0", 1, "excluded", "negative")]
+    assert reading.left_out == [Skipped(None, "dev.0", 1, "excluded", "negative")]
 
 
 def test_an_empty_answer_after_the_last_tab_is_an_answer(tmp_path: Path) -> None:
@@ -67,7 +66,7 @@ def test_one_output_for_each_distinct_answer_and_sentence_in_order(tmp_path: Pat
     ]
     assert reading.tally.merged == 3
     example_id = reading.examples[0].example_id
-    assert reading.left_out == [LeftOut(example_id, "dev.0", line, "merged") for line in (3, 4, 5)]
+    assert reading.left_out == [Skipped(example_id, "dev.0", line, "merged") for line in (3, 4, 5)]
 
 
 def test_questions_are_all_those_about_the_relation_with_the_subject_in_them(tmp_path: Path) -> None:
@@ -107,22 +106,6 @@ def test_a_folder_stands_for_the_file_of_its_split_and_fold(tmp_path: Path) -> N
         assert by_folder.examples == by_file.examples
         other = read_source("structured_zeroshot", tmp_path, split=split, options=ZeroShotOptions(fold=3))
         assert {one.file for one in other.examples} == {f"{split}.3.gz"}
-
-
-def test_compressed_lines_are_read_as_they_are(tmp_path: Path) -> None:
-    plain = read_source("structured_zeroshot", DEMO / "train.0", split="train")
-    (tmp_path / "train.0.bz2").write_bytes(bz2.compress((DEMO / "train.0").read_bytes()))
-    packed = read_source("structured_zeroshot", tmp_path / "train.0.bz2", split="train")
-    assert [(one.example_id, one.outputs) for one in packed.examples] == [
-        (one.example_id, one.outputs) for one in plain.examples
-    ]
-
-
-def test_the_demo_has_a_line_for_every_rule() -> None:
-    tally = read_source("structured_zeroshot", DEMO, split="train").tally
-    assert (tally.records, tally.examples, tally.merged) == (18, 11, 3)
-    assert tally.excluded == Counter(negative=2)
-    assert tally.rejected == Counter(missing_column=2)
 
 
 def test_relations_are_drawn_as_84_12_and_24_of_120_and_always_the_same_way() -> None:

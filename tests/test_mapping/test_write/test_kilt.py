@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kbsource.kilt import kilt_texts
-from kbsource.kilt_names import section_name
 from kbsource.records import Element, Page
-from mapping.decide.policy import POLICIES, decide
-from mapping.records import Alignment, Evidence, EvidenceKey, Example, Output, PageKey, Span, iter_evidence
-from mapping.search.numbering import Place, Placed, numbered_elements, place_alignments
-from mapping.write.kilt import WriteOptions, file_name, kilt_example, kilt_line, without_answers
+from mapping.decide import decide
+from mapping.records import Alignment, Evidence, EvidenceKey, Example, Output, PageKey, Place, Span, iter_evidence
+from mapping.search.numbering import Numbering, numbered_elements, place_of
+from mapping.sources import all_sources
+from mapping.write.kilt import kilt_example, kilt_line, without_answers
+from tests.support.aligned import aligned
 from tests.support.pages import synthetic_pages
 
 TITLE = PageKey("title", "T")
 SPAN_KEYS = ["wikipedia_id", "title", "start_paragraph_id", "start_character", "end_paragraph_id", "end_character"]
-FOUND = Placed("near", 30, "River Ullane", "Section::::Abstract.", Place(1, 4, 1, 9), score=0.75)
+FOUND = aligned("near", 30, "River Ullane", "Section::::Abstract.", Place(1, 4, 1, 9), score=0.75)
 
 
-def _record(example: Example, placed: dict[EvidenceKey, Placed], dataset: str, **options: Any) -> dict[str, Any]:
-    policy = POLICIES[dataset]["dev"]
+def _record(example: Example, placed: dict[EvidenceKey, Alignment], dataset: str, **options: Any) -> dict[str, Any]:
+    policy = all_sources()[dataset].policies["dev"]
     decision = decide(example, placed, policy)
-    return kilt_example(example, placed, decision, policy, options=WriteOptions(**options))
+    return kilt_example(example, placed, decision, policy, **options)
 
 
 def _example(*outputs: Output, meta: dict[str, Any] | None = None) -> Example:
     return Example("1", "q", outputs, meta, file="f", line=1)
 
 
-def _one_span(placed: Placed, dataset: str = "jsonl", evidence: Evidence | None = None, **options: Any) -> Any:
+def _one_span(placed: Alignment, dataset: str = "jsonl", evidence: Evidence | None = None, **options: Any) -> Any:
     example = _example(Output("x", (evidence or Evidence(TITLE, "t"),)))
     return _record(example, {(0, 0): placed}, dataset, **options)["output"][0]["provenance"][0]
 
@@ -73,7 +74,7 @@ def test_a_span_of_trex_has_its_section_behind_the_title() -> None:
 
 def test_a_page_alone_has_only_id_and_title_and_gives_the_answer_in_entity_linking() -> None:
     example = _example(Output(None, (Evidence(TITLE, None),)), meta={"left_context": ""})
-    record = _record(example, {(0, 0): Placed("page_only", 15, "Port Sellick")}, "aidayago2")
+    record = _record(example, {(0, 0): aligned("page_only", 15, "Port Sellick")}, "aidayago2")
     assert record["output"] == [
         {"answer": "Port Sellick", "provenance": [{"wikipedia_id": "15", "title": "Port Sellick"}]}
     ]
@@ -84,7 +85,7 @@ def test_what_the_record_does_not_have_is_no_key() -> None:
 
 
 def test_dropped_outputs_are_left_out_and_lost_provenance_leaves_the_answer() -> None:
-    lost = Placed("page_missing", None, None)
+    lost = aligned("page_missing", None, None)
     example = _example(*(Output(answer, (Evidence(TITLE, "t"),)) for answer in ("a", "b", None)))
     record = _record(example, {(0, 0): FOUND, (1, 0): lost, (2, 0): lost}, "nq")
     assert [list(output) for output in record["output"]] == [["answer", "provenance"], ["answer"]]
@@ -99,7 +100,7 @@ def test_dropped_outputs_are_left_out_and_lost_provenance_leaves_the_answer() ->
     ],
 )
 def test_sections_end_in_a_newline_but_for_the_lead(section: str, strips: bool, expected: str) -> None:
-    assert _one_span(FOUND._replace(section=section), strips_section=strips)["section"] == expected
+    assert _one_span(replace(FOUND, section=section), strips_section=strips)["section"] == expected
 
 
 def test_lines_are_ascii_with_blanks_and_keep_every_digit() -> None:
@@ -115,6 +116,8 @@ def test_lines_are_ascii_with_blanks_and_keep_every_digit() -> None:
     [
         ("aidayago2", {"left_context": "l", "mention": "m", "right_context": "r"}, True),
         ("structured_zeroshot", {"template_questions": ["x"]}, True),
+        ("trex", {"subj_aliases": [], "sub_surface": []}, True),
+        ("trex", {"obj_surface": []}, False),
         ("eli5", {"partial_evidence": []}, False),
         ("hotpotqa", {"level": "easy", "type": "bridge"}, False),
     ],
@@ -124,26 +127,7 @@ def test_files_without_answers_keep_only_meta_that_gives_none_away(
 ) -> None:
     record = {"id": "1", "input": "q", "output": [{"answer": "x"}], "meta": meta}
     expected = {"id": "1", "input": "q"} | ({"meta": meta} if kept else {})
-    assert without_answers(record, POLICIES[dataset]["test"]) == expected
-
-
-def test_trex_loses_the_surface_of_the_object() -> None:
-    record = {
-        "id": "1",
-        "input": "q",
-        "output": [{}],
-        "meta": {"subj_aliases": [], "sub_surface": [], "obj_surface": []},
-    }
-    assert list(without_answers(record, POLICIES["trex"]["test"])["meta"]) == ["subj_aliases", "sub_surface"]
-
-
-def test_files_have_the_published_names() -> None:
-    assert [file_name("nq", split) for split in ("train", "dev", "test")] == [  # type: ignore[arg-type]
-        "nq-train-kilt.jsonl",
-        "nq-dev-kilt.jsonl",
-        "nq-test_without_answers-kilt.jsonl",
-    ]
-    assert file_name("nq", "test", with_answers=True) == "nq-test-kilt.jsonl"
+    assert without_answers(record, all_sources()[dataset].policies["test"]) == expected
 
 
 def _page() -> Page:
@@ -160,10 +144,8 @@ def _page() -> Page:
     return replace(next(synthetic_pages(1)), elements=elements)
 
 
-def _aligned(page: Page, first: int, start: int, last: int, end: int) -> Alignment:
-    span = Span(first, start, last, end, 1.0, "exact")
-    section = section_name(page.elements[first].section)
-    return Alignment("exact", page.page_id, page.title, "title", 0, section, span, "x")
+def _place(page: Page, first: int, start: int, last: int, end: int, numbering: Numbering = "kilt") -> Place | None:
+    return place_of(Span(first, start, last, end, 1.0, "exact"), numbered_elements(page, numbering))
 
 
 @pytest.mark.parametrize(
@@ -180,25 +162,20 @@ def _aligned(page: Page, first: int, start: int, last: int, end: int) -> Alignme
 )
 def test_places_are_counted_in_the_paragraphs_and_characters_of_kilt(element: int, place: Place, text: str) -> None:
     page = _page()
-    placed = place_alignments({(0, 0): _aligned(page, element, 0, element, 5)}, page, "kilt")[0, 0]
-    assert placed.place == place
-    assert kilt_texts(page)[0][place.start_paragraph][place.start_char : place.end_char] == text
+    assert _place(page, element, 0, element, 5) == place
+    assert kilt_texts(page)[0][place.start_paragraph_id][place.start_character : place.end_character] == text
 
 
 def test_a_span_across_elements_is_renumbered_at_both_ends() -> None:
-    page = _page()
-    placed = place_alignments({(0, 0): _aligned(page, 4, 2, 5, 3)}, page, "kilt")[0, 0]
-    assert placed.place == Place(4, 14, 5, 17)
+    assert _place(_page(), 4, 2, 5, 3) == Place(4, 14, 5, 17)
 
 
 def test_an_element_that_kilt_leaves_out_has_no_place_but_as_an_element() -> None:
     page = _page()
-    alignments = {(0, 0): _aligned(page, 6, 0, 6, 5)}
-    assert place_alignments(alignments, page, "kilt")[0, 0].fault == "no_kilt_paragraph"
-    placed = place_alignments(alignments, page, "elements")[0, 0]
-    assert (placed.place, placed.fault) == (Place(6, 0, 6, 5), None)
-    assert numbered_elements(page, "kilt") == {0, 1, 2, 3, 4, 5, 7}
-    assert numbered_elements(page, "elements") == set(range(8))
+    assert _place(page, 6, 0, 6, 5) is None
+    assert _place(page, 6, 0, 6, 5, "elements") == Place(6, 0, 6, 5)
+    assert set(numbered_elements(page, "kilt")) == {0, 1, 2, 3, 4, 5, 7}
+    assert set(numbered_elements(page, "elements")) == set(range(8))
 
 
 @given(st.integers(0, 3), st.data())
@@ -209,16 +186,9 @@ def test_every_place_slices_to_the_text_of_its_span(number: int, data: st.DataOb
     text = page.elements[element].text
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    place = place_alignments({(0, 0): _aligned(page, element, start, element, end)}, page, "kilt")[0, 0].place
+    place = _place(page, element, start, element, end)
     assert place is not None
-    assert texts[place.start_paragraph][place.start_char : place.end_char] == text[start:end]
-
-
-@pytest.mark.parametrize("outcome", ["page_missing", "page_ambiguous", "empty_evidence"])
-def test_what_has_no_page_or_text_has_no_place(outcome: str) -> None:
-    alignment = Alignment(outcome, None, None, None, 0, None, None, None)
-    placed = place_alignments({(0, 0): alignment}, None, "kilt")[0, 0]
-    assert (placed.fault, placed.place, placed.score) == (outcome, None, None)
+    assert texts[place.start_paragraph_id][place.start_character : place.end_character] == text[start:end]
 
 
 def test_every_evidence_of_an_example_has_a_key() -> None:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
-from mapping.decide.policy import Decision, OutputFate
-from mapping.records import Alignment, Span
-from mapping.sources.reading.base import Tally
-from mapping.write.report import AlignmentCounts, faults, report_text, report_values, score_bin, threshold_share
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.release.layout import shard_path
+from kbsource.release.writer import write_rows
+from mapping.decide import Decision, OutputFate
+from mapping.schema import ALIGNMENTS
+from mapping.sources.source import Tally
+from mapping.write.report import (
+    Aligned,
+    AlignmentCounts,
+    Averages,
+    averages,
+    faults,
+    overview_text,
+    overview_values,
+    page_values,
+    pages_of,
+    report_text,
+    report_values,
+    score_bin,
+    threshold_share,
+)
+from tests.support.aligned import aligned
 
 KEPT = Decision(None, (OutputFate("whole", None, (0,)),))
 DROPPED = Decision("below_threshold", (OutputFate("dropped", "below_threshold", ()),))
-
-
-def aligned(outcome: str, score: float | None = None, page_id: int | None = 1, hops: int = 0) -> Alignment:
-    span = None if score is None else Span(1, 0, 1, 5, score, "bleu")
-    return Alignment(outcome, page_id, "T" if page_id else None, "title" if page_id else None, hops, None, span, None)
 
 
 def counted() -> tuple[Tally, AlignmentCounts]:
@@ -24,9 +41,9 @@ def counted() -> tuple[Tally, AlignmentCounts]:
     tally.rejected["malformed_json"] += 1
     counts = AlignmentCounts()
     for alignment, decision in (
-        (aligned("near", 0.7, hops=2), KEPT),
-        (aligned("weak", 0.2), DROPPED),
-        (aligned("page_missing", page_id=None), Decision("page_missing", (OutputFate("dropped", "page_missing", ()),))),
+        (aligned("near", 1, "T", score=0.7, found_by="title", hops=2), KEPT),
+        (aligned("weak", 1, "T", score=0.2, found_by="title"), DROPPED),
+        (aligned("page_missing"), Decision("page_missing", (OutputFate("dropped", "page_missing", ()),))),
     ):
         counts.add_evidence(alignment)
         counts.add_record(decision, [[alignment]], threshold=0.5)
@@ -35,7 +52,6 @@ def counted() -> tuple[Tally, AlignmentCounts]:
 
 def test_counts_that_add_up_have_no_fault() -> None:
     tally, counts = counted()
-
     assert faults(tally, counts) == []
     assert (counts.written, dict(counts.dropped)) == (1, {"below_threshold": 1, "page_missing": 1})
     assert (counts.pages_there, counts.mapped, counts.spans_written) == (2, 1, 1)
@@ -46,7 +62,6 @@ def test_a_lost_record_and_a_lost_evidence_are_noticed() -> None:
     tally, counts = counted()
     tally.records += 1
     tally.evidences += 1
-
     assert [fault.split(",")[0] for fault in faults(tally, counts)] == ["6 records read", "4 pieces of evidence read"]
 
 
@@ -54,7 +69,6 @@ def test_records_that_joined_another_are_accounted_for_and_shown() -> None:
     tally, counts = counted()
     tally.records += 2
     tally.merged += 2
-
     assert faults(tally, counts) == []
     shown = report_text(report_values(tally, counts, dataset="trex", split="train"))
     assert "merged with another record" in shown
@@ -64,7 +78,6 @@ def test_an_outcome_that_does_not_exist_is_noticed() -> None:
     tally, counts = counted()
     tally.evidences += 1
     counts.evidences["lost"] += 1
-
     assert faults(tally, counts) == ["unknown outcomes ['lost']"]
 
 
@@ -72,7 +85,6 @@ def test_counts_of_chunks_add_up_and_survive_json() -> None:
     _, once = counted()
     twice = AlignmentCounts.from_json(once.to_json())
     twice.add(once)
-
     assert twice.written == 2 * once.written
     assert twice.evidences.total() == 2 * once.evidences.total()
     assert AlignmentCounts.from_json(once.to_json()) == once
@@ -88,7 +100,6 @@ def test_a_score_is_in_the_bin_that_its_lower_bound_names(score: float, name: st
 def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
     tally, counts = counted()
     report = report_values(tally, counts, dataset="fever", split="dev")
-
     assert threshold_share(counts) == 0.5
     assert report["dropped_in_the_paper"] == {"records": 3675, "share": 0.2603}
     text = report_text(report)
@@ -99,6 +110,120 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
 
 def test_a_report_without_anything_can_be_shown() -> None:
     text = report_text(report_values(Tally(), AlignmentCounts(), dataset="jsonl", split="train"))
-
     assert "BLEU" not in text
     assert threshold_share(AlignmentCounts()) is None
+
+
+def _span(page: str) -> dict[str, Any]:
+    return {"wikipedia_id": page, "title": page}
+
+
+RECORDS = [
+    {"id": "two sets, two pages", "output": [
+        {"answer": "a", "provenance": [_span("1"), _span("2")]}, {"answer": "a", "provenance": [_span("1")]}]},
+    {"id": "answers alone", "output": [{"answer": "a"}, {"answer": "b"}]},
+    {"id": "evidence alone beside two equal answers", "output": [
+        {"answer": "a"}, {"answer": "a"}, {"provenance": [_span("3")]}]},
+    {"id": "a test record"},
+]  # fmt: skip
+
+
+def _counts(records: list[dict[str, Any]]) -> AlignmentCounts:
+    counts = AlignmentCounts(written=len(records))
+    for record in records:
+        counts.add_written(record)
+    return counts
+
+
+def test_sets_pages_and_answers_are_counted_as_they_are_written() -> None:
+    counts = _counts(RECORDS)
+    assert (counts.with_sets, counts.sets_written, counts.set_spans) == (2, 3, 4)
+    assert (counts.set_pages, counts.answers) == (3, 4)
+    assert averages(counts.to_json()) == Averages(1.3333, 1.5, 1.5, 1.0)
+
+
+def test_where_there_is_nothing_there_is_no_average() -> None:
+    assert averages(_counts([{"id": "x"}]).to_json()) == Averages(None, None, None, None)
+
+
+@given(st.lists(st.sampled_from(RECORDS)), st.lists(st.sampled_from(RECORDS)))
+def test_counts_of_parts_add_up(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> None:
+    together = _counts(first)
+    together.add(_counts(second))
+    assert together == _counts(first + second)
+
+
+def _write_pages(folder: Path, *pages: tuple[int, bool], files: int = 1) -> None:
+    rows = [
+        [{"page_id": page, "is_written": is_written}.get(name, _empty(kind)) for name, kind in _columns()]
+        for page, is_written in pages
+    ]
+    for number in range(files):
+        file = shard_path("alignments", number, files)
+        write_rows(rows[number::files], "alignments", ALIGNMENTS, output=str(folder), file=file)
+
+
+def _columns() -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in ALIGNMENTS]
+
+
+def _empty(kind: str) -> object:
+    return {"string": "", "double": 0.0, "bool": False}.get(kind, 0)
+
+
+def test_pages_are_those_of_spans_that_are_written_each_once(tmp_path: Path) -> None:
+    _write_pages(tmp_path, (7, True), (3, True), (7, True), (9, False), (2**40, True), files=2)
+    assert pages_of(str(tmp_path)).tolist() == [3, 7, 2**40]
+
+
+def test_pages_are_counted_by_datasets_not_by_splits(tmp_path: Path) -> None:
+    for folder, pages in {"a/train": (1, 2), "a/dev": (2, 3), "b/dev": (3,), "c/dev": ()}.items():
+        _write_pages(tmp_path / folder, *((page, True) for page in pages))
+    aligned = [Aligned(name.partition("/")[0], name, {}) for name in ("a/train", "a/dev", "b/dev", "c/dev")]
+    values = page_values(aligned, output=str(tmp_path), n_pages=6)
+    assert values["by_dataset"] == {"a": 3, "b": 1, "c": 0}
+    assert values["by_number_of_datasets"] == {"1": 2, "2": 1}
+    assert (values["with_evidence"], values["share"]) == (3, 0.5)
+
+
+def _report(dataset: str, split: Any, written: int, **dropped: int) -> dict[str, Any]:
+    counts = AlignmentCounts(
+        written=written, with_sets=written, sets_written=written, set_spans=written, set_pages=written
+    )
+    counts.answers = written
+    counts.dropped.update(dropped)
+    n_read = written + counts.dropped.total()
+    return report_values(Tally(records=n_read, examples=n_read), counts, dataset=dataset, split=split)
+
+
+PAGES = {"in_the_release": 66, "with_evidence": 3, "share": 0.0455, "by_number_of_datasets": {"1": 2, "2": 1}}
+
+
+def test_the_table_stands_beside_the_papers_figures() -> None:
+    aligned = [
+        Aligned("fever", "fever/dev", _report("fever", "dev", 1234, below_threshold=411)),
+        Aligned("mine", "mine/train", _report("jsonl", "train", 2)),
+        Aligned("nq", "nq/test", _report("nq", "test", 0)),
+    ]
+
+    text = overview_text(overview_values(aligned, PAGES))
+
+    assert [line.split() for line in text.splitlines()[1:5]] == [
+        ["dataset", "split", *["here", "KILT"] * 6],
+        ["fever", "dev", "1,234", "10,444", *"1.00 1.12 1.00 1.35 1.00 1.13 1.00 1.00 25.0% 26.0%".split()],
+        ["mine", "train", "2", "-", *"1.00 - 1.00 - 1.00 - 1.00 - - -".split()],
+        ["nq", "test", "0", "1,444", *"- 1.00 - 3.22 - 1.57 - 2.08 - 15.6%".split()],
+    ]
+    assert len({len(line) for line in text.splitlines()[:5]}) == 1
+    assert text.splitlines()[5:] == [
+        "",
+        "3 of 66 pages hold evidence (4.5%); in KILT 1,642,311 (28%)",
+        "  of 1 dataset: 2",
+        "  of 2 datasets: 1",
+    ]
+
+
+def test_entity_linking_and_train_are_not_filtered_so_that_no_share_is_shown() -> None:
+    for dataset, split in (("cweb", "dev"), ("fever", "train")):
+        values = overview_values([Aligned("x", "x", _report(dataset, split, 5))], PAGES)
+        assert values["datasets"][0]["dropped_by_threshold"] is None

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
@@ -57,7 +56,7 @@ def good(example_id: str = "a") -> Json:
 
 def check(folder: Path, source: KnowledgeSource, *records: Any, alignments: str | None = None) -> Validation:
     path = write_records(folder / "x-dev-kilt.jsonl", records)
-    return validate_kilt(str(path), source, LocalStorage(), alignments=alignments)
+    return validate_kilt(str(path), source, alignments=alignments)
 
 
 def test_a_good_file_is_valid(tmp_path: Path, source: KnowledgeSource) -> None:
@@ -68,9 +67,7 @@ def test_a_good_file_is_valid(tmp_path: Path, source: KnowledgeSource) -> None:
     stripped = good("d")
     stripped["output"][0]["provenance"][0]["section"] = section_of(PARAGRAPH).rstrip("\n")
     without_answers = {"id": "e", "input": "?", "meta": {}}
-
     result = check(tmp_path, source, good(), linking, campaign, stripped, without_answers)
-
     assert result.findings == []
     assert (result.records, result.outputs, result.spans, result.located) == (5, 4, 4, 2)
 
@@ -116,9 +113,7 @@ def test_a_broken_rule_is_named(
 ) -> None:
     broken = good("broken")
     breaks(broken)
-
     result = check(tmp_path, source, good(), broken)
-
     assert dict(result.broken) == {rule: 1}
     assert result.findings[0].line == 2
     assert not result.is_valid
@@ -128,7 +123,6 @@ def test_malformed_lines_and_duplicate_ids_are_found_and_the_rest_goes_on(
     tmp_path: Path, source: KnowledgeSource
 ) -> None:
     result = check(tmp_path, source, good(), "{", good(), good("z"))
-
     assert [(one.line, one.rule) for one in result.findings] == [(2, "malformed_line"), (3, "duplicate_id")]
     assert result.records == 4
 
@@ -163,7 +157,6 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
         "alignments",
         ALIGNMENTS,
         output=str(tmp_path),
-        storage=LocalStorage(),
     )
 
     result = check(tmp_path, source, good("a"), good("b"), good("unknown"), alignments=str(tmp_path))
@@ -180,9 +173,7 @@ def test_partial_evidence_is_checked_too(tmp_path: Path, source: KnowledgeSource
         "meta": {"partial_evidence": [{**span, "start_paragraph_id": 998, "end_paragraph_id": 999}]},
     }
     odd = {**good("c"), "meta": {"partial_evidence": "x"}}
-
     result = check(tmp_path, source, fine, outside, odd)
-
     assert [(one.example_id, one.rule) for one in result.findings] == [("b", "paragraph_range"), ("c", "bad_type")]
     assert result.spans == 5
 
@@ -191,20 +182,17 @@ def test_another_file_altogether_stops_at_once(tmp_path: Path, source: Knowledge
     with pytest.raises(SetupError, match="KILT file"):
         check(tmp_path, source, {"claim": "x"})
     with pytest.raises(SetupError, match="no such file"):
-        validate_kilt(str(tmp_path / "none"), source, LocalStorage())
+        validate_kilt(str(tmp_path / "none"), source)
 
 
 def test_every_rule_has_a_test() -> None:
     tested = {rule for rule, _ in BROKEN} | {"malformed_line", "duplicate_id", "score_differs"}
-
     assert tested == set(RULES)
 
 
 def test_findings_are_many_but_examples_are_few(tmp_path: Path, source: KnowledgeSource) -> None:
     records = [{**good(str(number)), "input": 1} for number in range(50)]
-
     result = check(tmp_path, source, *records)
-
     assert result.broken["bad_type"] == 50
     assert len(result.findings) == 20
     assert json.dumps(result.findings)
@@ -216,8 +204,6 @@ def test_a_file_without_a_line_is_empty_and_breaks_no_rule(
 ) -> None:
     path = tmp_path / "x-dev-kilt.jsonl"
     path.write_bytes(content)
-
-    result = validate_kilt(str(path), source, LocalStorage())
-
+    result = validate_kilt(str(path), source)
     assert (result.is_empty, result.is_valid, result.records) == (True, True, 0)
     assert not check(tmp_path, source, good()).is_empty

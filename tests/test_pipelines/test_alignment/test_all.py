@@ -1,4 +1,4 @@
-"""``kbsource map --all``: many datasets, one release, one report."""
+"""``kbsource map all``: many datasets, one release, one report."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_command_shows_the_table_and_then_that_all_was_kept(
     release: Path, config: Path, once: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(once, tmp_path / "out")
-    command = ["map", "--all", "--config", str(config), "--kb", str(release), "--output", f"{tmp_path}/out/"]
+    command = ["map", "all", str(release), "--config", str(config), "--output", f"{tmp_path}/out/"]
 
     assert main(command) == 0
     shown = capsys.readouterr().out
@@ -190,17 +190,17 @@ def test_the_command_shows_the_table_and_then_that_all_was_kept(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--all"], "--config"),
-        (["--all", "--config", "c.yaml", "--threshold", "0.4"], "threshold"),
-        (["--all", "--config", "c.yaml", "--split", "dev"], "split"),
-        (["fever", "--all", "--config", "c.yaml"], "dataset"),
-        (["fever", "--config", "c.yaml", "--input", "x"], "--config is for --all"),
-        ([], "--all with --config"),
-        (["fever"], "--input"),
+        (["all", "{release}"], "--config is needed"),
+        (["all", "{release}", "--config", "c.yaml", "--threshold", "0.4"], "--threshold belongs into c.yaml"),
+        (["all", "{release}", "--config", "c.yaml", "--wiki-pages", "x"], "--wiki-pages belongs into c.yaml"),
+        (["fever", "{release}", "--input", "x", "--config", "c.yaml"], "has an option --config"),
+        ([], "Name one of fever, "),
+        (["fever", "{release}"], "--input is needed"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
     release: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["map", *arguments, "--kb", str(release), "--output", str(tmp_path / "out")]) == 2
+    given = [one.replace("{release}", str(release)) for one in arguments]
+    assert main(["map", *given, *(["--output", str(tmp_path / "out")] if given else [])]) == 2
     assert said in capsys.readouterr().err

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage
-from mapping.decide.policy import REASONS
+from mapping.decide import REASONS
 from mapping.write.report import AlignmentCounts
 from mapping.write.validate import validate_kilt
-from pipelines.alignment import cutting, rows
+from pipelines.alignment import search
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import MapSummary
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
@@ -186,7 +185,6 @@ def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
     result = validate_kilt(
         str(Path(own.output) / "jsonl-dev-kilt.jsonl"),
         open_release(release),
-        LocalStorage(),
         alignments=own.output,
     )
 
@@ -206,6 +204,7 @@ def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Pa
     assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
 
 
+@pytest.mark.slow
 def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
     own: MapSummary, source_file: Path, release: Path, tmp_path: Path
 ) -> None:
@@ -218,9 +217,9 @@ def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
 def test_small_chunks_give_the_same_bytes(
     own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(cutting, "PIECE_BYTES", 1)
-    monkeypatch.setattr(cutting, "QUERIES_AT_ONCE", 1)
+    monkeypatch.setattr(search, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(search, "PIECE_BYTES", 1)
+    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 1)
     map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
 
     assert contents(tmp_path / "out") == contents(Path(own.output))
@@ -233,10 +232,11 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_are_searched(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.transforms.align_spans.MakeSearch", MakeMoodySearch)
+    monkeypatch.setattr("pipelines.transforms.align.MakeSearch", MakeMoodySearch)
     records = [
         record("hangs", [evidence(HANGS, title="River Ullane")]),
         record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
@@ -313,24 +313,6 @@ def test_a_rule_that_says_what_is_kept_has_nothing_to_say_of_a_page_without_a_te
     assert summary.report["dropped_by_threshold"] is None
     rows = {row["example_id"]: row["is_written"] for row in table(tmp_path / "out", "alignments")}
     assert (rows["url"], rows["exact"], rows["weak"]) == (True, True, False)
-
-
-def test_a_finished_alignment_is_never_overwritten(own: MapSummary, source_file: Path, release: Path) -> None:
-    before = contents(Path(own.output))
-
-    with pytest.raises(SetupError, match="never overwritten"):
-        map_mini(Path(own.output), release, "jsonl", source_file)
-
-    assert contents(Path(own.output)) == before
-
-
-def test_a_folder_with_other_files_is_refused(source_file: Path, release: Path, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-
-    with pytest.raises(SetupError, match=r"thesis\.tex"):
-        map_mini(tmp_path, release, "jsonl", source_file)
-
-    assert contents(tmp_path) == {"thesis.tex": b"years of work"}
 
 
 def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp_path: Path) -> None:

@@ -1,43 +1,29 @@
-"""Datasets of each kind aligned to the mini-wiki: FEVER, KILT files, test files, and all that there are."""
+"""Datasets with choices of their own, as they are typed, aligned to the mini-wiki."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kbsource.files import LocalStorage
+from kbsource.errors import SetupError
+from kbsource.lookup import KnowledgeSource
+from mapping.sources.entity_linking import WnedOptions
+from mapping.sources.source import SourceOptions
+from mapping.sources.trex import TrexOptions
+from mapping.sources.zero_shot import ZeroShotOptions
+from mapping.write.kilt import file_name
 from mapping.write.validate import validate_kilt
-from tests.support.alignments import map_mini, read_lines, table, write_records
+from pipelines.cli import main
+from tests.support.alignments import BROKEN, map_mini, read_lines, table, write_records
 from tests.support.builds import open_release
 from tests.support.dataset_sources import DATA
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_fever_is_aligned_and_weak_claims_of_dev_are_dropped(release: Path, tmp_path: Path) -> None:
-    folder = DATA / "fever"
-    summary = map_mini(
-        tmp_path / "out",
-        release,
-        "fever",
-        folder / "dev.jsonl",
-        folder / "fever2.jsonl",
-        references=(str(folder / "wiki-pages"),),
-    )
-
-    counts = summary.report["counts"]
-    assert summary.report["records"]["excluded"] == {"not_enough_info": 1}
-    assert counts["written"] + sum(counts["dropped"].values()) == summary.report["records"]["examples"]
-    assert counts["evidences"]["near"] >= 1
-    for one in read_lines(tmp_path / "out" / "fever-dev-kilt.jsonl"):
-        for output in one["output"]:
-            assert all(span["bleu_score"] >= 0.5 for span in output["provenance"])
-    assert validate_kilt(
-        str(tmp_path / "out" / "fever-dev-kilt.jsonl"),
-        open_release(release),
-        LocalStorage(),
-        alignments=str(tmp_path / "out"),
-    ).is_valid
+from tests.support.demo_datasets import GOLDEN, chunks_in_this_process
+from tests.support.mini_wiki import FOLDER
+from tests.support.real_data import ROOT
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -82,7 +68,7 @@ def test_published_files_without_inputs_are_moved_under_their_names(
     summary = map_mini(tmp_path / "out", release, "kilt", source, split=split)
 
     assert (summary.manifest.facts["policy"], read_lines(tmp_path / "out" / name)) == ("triviaqa", [row])
-    assert validate_kilt(str(tmp_path / "out" / name), open_release(release), LocalStorage()).is_valid
+    assert validate_kilt(str(tmp_path / "out" / name), open_release(release)).is_valid
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -94,34 +80,207 @@ def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
     assert all("output" not in one for one in lines)
 
 
-@pytest.mark.usefixtures("in_this_process")
+DEMO = ROOT / "kbsource" / "demo" / "datasets"
+
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+
+def test_eli5_dev_without_a_campaign_is_written_and_the_command_says_what_it_lacks(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["eli5", "--input", str(DEMO / "eli5/eli5_dev.jsonl"), "--kb", str(release), *BROKEN]
+    assert main(["map", *arguments, "--output", str(tmp_path)]) == 0
+    records = read_lines(tmp_path / "eli5-dev-kilt.jsonl")
+    assert len(records) == 13
+    assert not any("provenance" in output for one in records for output in one["output"])
+    assert re.search(r"of them without provenance +13 +100.00%", capsys.readouterr().out)
+
+
+NQ = FOLDER / "datasets" / "nq"
+ELODIE = "-143054837169120004"
+NOWHERE = {"start_paragraph_id": 0, "start_character": 0, "end_paragraph_id": 0, "end_character": 0}
+
+
+def _golden(name: str) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in read_lines(GOLDEN / name)}
+
+
+def _map(release: Path, output: Path, *arguments: str) -> None:
+    """Runs ``map``, and ``validate-kilt`` on every file that it writes."""
+    with chunks_in_this_process():
+        assert main(["map", *arguments, str(release), "--output", str(output), *BROKEN]) == 0
+    for file in output.glob("*-kilt.jsonl"):
+        assert main(["validate-kilt", str(release), str(file), "--alignments", str(output)]) == 0
+
+
+def _forms(record: dict[str, Any]) -> list[str]:
+    """Shows each output: answer with provenance, answer, long answer, passage of the campaign."""
+    shown = []
+    for output in record["output"]:
+        spans = output.get("provenance", [])
+        if "answer" in output:
+            shown.append("found" if spans else "answer")
+        else:
+            shown.append("passage" if "evidence_span" in spans[0]["meta"] else "long")
+    return shown
+
+
+def test_rules_of_natural_questions_by_name_change_what_they_say(release: Path, tmp_path: Path) -> None:
+    arguments = ("--no-nq-strip-html", "--no-nq-keep-long-short-answers", "--nq-annotation-meta", "released")
+    _map(release, tmp_path, "nq", "--input", str(NQ / "nq-dev-00.jsonl"), *arguments)
+    plain = _golden("nq/nq-dev-kilt.jsonl")
+    named = {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+
+    def score(records: dict[str, dict[str, Any]]) -> float:
+        outputs = records[ELODIE]["output"]
+        found: float = next(one["provenance"][0]["bleu_score"] for one in outputs if "answer" not in one)
+        return found
+
+    assert score(named) < score(plain)
+    assert "Ilse Marr as the clerk Ned Arrow" in json.dumps(plain)
+    assert "Ilse Marr as the clerk" not in json.dumps(named)
+    options = json.loads((tmp_path / "manifest.json").read_text("utf-8"))["options"]["source"]
+    assert [options[name] for name in ("nq_strip_html", "nq_keep_long_short_answers", "nq_annotation_meta")] == [
+        False,
+        False,
+        "released",
+    ]
+
+
+def test_answers_of_test_stand_in_the_order_of_the_records_however_many_a_chunk_has(
+    release: Path, tmp_path: Path
+) -> None:
+    fever = FOLDER / "datasets" / "fever"
+    paths = ("--input", str(fever / "shared_task_test.jsonl"), "--labels", str(fever / "test_labels.jsonl"))
+    further = ("--wiki-pages", str(fever / "wiki-pages"), "--split", "test", "--chunk-records", "1")
+    _map(release, tmp_path, "fever", *paths, *further)
+
+    for name in ("fever-test-kilt.jsonl", "fever-test_without_answers-kilt.jsonl"):
+        assert (tmp_path / name).read_bytes() == (GOLDEN / "fever" / name).read_bytes()
+
+
+def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_path: Path) -> None:
+    options = ("--nq-null-long-answers", "released")
+    with chunks_in_this_process():
+        paths = ("--input", str(NQ / "nq-dev-00.jsonl"), "--kb", str(release), "--output", str(tmp_path), *BROKEN)
+        assert main(["map", "nq", *paths, *options]) == 0
+    plain, named = _without_campaign(), {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+    spans = [_span_of_nothing(one["output"]) for one in named.values()]
+    odd = [one for one in spans if one is not None]
+
+    assert 0 < len(odd) < len(spans)
+    for span in odd:
+        assert list(span) == [*("wikipedia_id", "title"), *NOWHERE, "bleu_score", "meta", "section"]
+        assert {key: span[key] for key in NOWHERE} == NOWHERE
+        assert (span["bleu_score"], span["section"]) == (1.0, "Section::::Abstract.")
+        assert list(span["meta"]) == ["yes_no_answer", "annotation_id"]
+    # Nothing else changes.
+    for key, record in plain.items():
+        assert [one for one in named[key]["output"] if _span_of_nothing([one]) is None] == record["output"]
+    with KnowledgeSource.open(str(release)) as source:
+        checked = validate_kilt(str(tmp_path / "nq-dev-kilt.jsonl"), source, alignments=str(tmp_path))
+    assert dict(checked.broken) == {"empty_span": len(odd)}
+
+
+def _without_campaign() -> dict[str, dict[str, Any]]:
+    """Gives the records of the demo by id, with the outputs that they have without the campaign."""
+    records = _golden("nq/nq-dev-kilt.jsonl")
+    for record in records.values():
+        n_passages = _forms(record).count("passage")
+        record["output"] = record["output"][: len(record["output"]) - n_passages]
+    return records
+
+
+def _span_of_nothing(outputs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    spans = [span for output in outputs for span in output.get("provenance", [])]
+    found = [span for span in spans if (span["start_paragraph_id"], span["end_character"]) == (0, 0)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def test_tokens_parted_at_any_white_space_shift_spans_by_name(release: Path, tmp_path: Path) -> None:
+    _map(release, tmp_path, "nq", "--input", str(NQ / "nq-dev-00.jsonl"), "--nq-tokens", "released")
+    named = {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+
+    plain = _without_campaign()
+    assert set(named) >= set(plain)
+    assert {key for key, record in plain.items() if named[key]["output"] != record["output"]} == {ELODIE}
+
+
+TREX = FOLDER / "datasets" / "trex"
+RELATION_SPLITS = FOLDER / "datasets" / "structured_zeroshot" / "relation_splits"
+# One of these stands no filter, two have no page.
+N_RECORDS = 20
+
+
+def _map_trex(release: Path, output: Path, split: str, *options: str) -> int:
+    command = [
+        "map",
+        "trex",
+        str(release),
+        "--split",
+        split,
+        "--output",
+        str(output),
+        "--min-facts",
+        "2",
+        *BROKEN,
+    ]
+    return main([*command, "--input", str(TREX), "--wikidata", str(TREX / "wikidata.json"), *options])
+
+
+def test_the_draw_depends_neither_on_chunks_nor_on_how_many_records_it_is_made_from(
+    release: Path, tmp_path: Path
+) -> None:
+    options = ("--sample", "2", "--sample-pool", "6", "--chunk-records", "1")
+
+    assert _map_trex(release, tmp_path / "out", "test", *options) == 0
+
+    written = tmp_path / "out" / file_name("trex", "test")
+    assert written.read_bytes() == (GOLDEN / "trex" / file_name("trex", "test")).read_bytes()
+
+
+def test_all_is_train_where_nothing_is_drawn(release: Path, tmp_path: Path) -> None:
+    assert _map_trex(release, tmp_path / "out", "train", "--sample", "0") == 0
+
+    assert len(read_lines(tmp_path / "out" / file_name("trex", "train"))) == N_RECORDS
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_too_few_records_stop_every_split_alike(
+    release: Path, tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _map_trex(release, tmp_path / "out", split, "--sample", "9") == 2
+
+    assert "16 records stand the filter of dev and test, 18 are to be drawn" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_relations_drawn_anew_give_the_same_records_under_other_splits(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["map", "structured_zeroshot", str(release), "--split", "test", "--json", *BROKEN]
+    command += ["--input", str(RELATION_SPLITS), "--relation-split", "random", "--seed", "kilt"]
+
+    assert main([*command, "--output", str(tmp_path / "out")]) == 0
+
+    records = json.loads(capsys.readouterr().out)["records"]
+    assert records["excluded"]["other_split"] > 0
+    inputs = {one["input"] for one in read_lines(tmp_path / "out" / file_name("structured_zeroshot", "test"))}
+    assert len({one.partition(" [SEP] ")[2] for one in inputs}) == 2
+
+
 @pytest.mark.parametrize(
-    ("dataset", "files", "references", "split"),
+    ("kind", "options", "message"),
     [
-        ("hotpotqa", ["hotpotqa/dev.json"], ["hotpotqa/abstracts"], "dev"),
-        ("aidayago2", ["aida/aidayago2.tsv"], [], "train"),
-        ("wned", ["wned/wned.xml"], [], "dev"),
-        ("wned", ["wned/wned.conll"], [], "dev"),
+        (TrexOptions, {"min_facts": 0}, "--min-facts is 0"),
+        (TrexOptions, {"sample": -1}, "--sample is -1"),
+        (TrexOptions, {"sample": 10, "sample_pool": 19}, "--sample-pool is 19.*at least 20"),
+        (ZeroShotOptions, {"fold": 10}, "--fold is 10"),
+        (WnedOptions, {"max_tokens": 1}, "--max-tokens is 1"),
     ],
 )
-def test_every_dataset_goes_through_and_its_counts_add_up(
-    release: Path, tmp_path: Path, dataset: str, files: list[str], references: list[str], split: str
-) -> None:
-    summary = map_mini(
-        tmp_path / "out",
-        release,
-        dataset,
-        *(DATA / file for file in files),
-        references=tuple(str(DATA / one) for one in references),
-        split=split,
-    )
-
-    records, counts = summary.report["records"], summary.report["counts"]
-    n_lost = sum(records["rejected"].values()) + sum(records["excluded"].values()) + sum(counts["dropped"].values())
-    assert records["read"] == counts["written"] + n_lost
-    n_rows = len(table(tmp_path / "out", "alignments")) + len(table(tmp_path / "out", "misses"))
-    assert n_rows == sum(counts["evidences"].values())
-    (file,) = (tmp_path / "out").glob("*-kilt.jsonl")
-    assert len(read_lines(file)) == counts["written"]
-    assert counts["written"]
-    assert validate_kilt(str(file), open_release(release), LocalStorage()).is_valid
+def test_options_out_of_range_name_themselves(kind: type[SourceOptions], options: dict[str, int], message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        kind(**options)

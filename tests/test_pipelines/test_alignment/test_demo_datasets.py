@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from kbsource.files import LocalStorage
 from kbsource.lookup import KnowledgeSource
-from mapping.decide.policy import POLICIES
-from mapping.sources import SOURCES
+from mapping.sources import all_sources
 from mapping.write.kilt import file_name, without_answers
-from mapping.write.overview import PUBLISHED_RECORDS
 from mapping.write.validate import validate_kilt
-from pipelines.alignment.dataset_part import file_stem, policy_name
-from pipelines.alignment.many_datasets import AllSummary, Planned
+from pipelines.alignment.writing import file_stem, policy_name
 from pipelines.jobs.build import BuildSummary
+from pipelines.jobs.map_dataset import AllSummary
+from pipelines.options import Planned
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 from tests.support.mini_wiki import FOLDER
@@ -40,8 +38,10 @@ def _report(demo: AllSummary, folder: str) -> dict[str, Any]:
 
 
 def test_every_split_that_kilt_publishes_is_in_the_demo() -> None:
-    assert {one.options.dataset for one in PLANNED} == set(SOURCES) - {"kilt", "jsonl"}
-    assert {(one.name, one.options.split) for one in PLANNED} == set(PUBLISHED_RECORDS)
+    assert {one.options.dataset for one in PLANNED} == set(all_sources()) - {"kilt", "jsonl"}
+    assert {(one.name, one.options.split) for one in PLANNED} == {
+        (name, split) for name, source in all_sources().items() for split in source.published.records
+    }
 
 
 def test_every_file_of_the_demo_is_used() -> None:
@@ -78,7 +78,7 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
     folder = Path(demo.output) / planned.folder
     paths = [str(path) for path in record_files(Path(demo.output), [planned]).values()]
     with KnowledgeSource.open(str(release)) as source:
-        every = [validate_kilt(path, source, LocalStorage(), alignments=str(folder)) for path in paths]
+        every = [validate_kilt(path, source, alignments=str(folder)) for path in paths]
 
     for checked in every:
         assert checked.is_valid, checked.findings
@@ -98,7 +98,7 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
     if options.labels:
         records = read_lines(whole)
         assert all(record["output"] for record in records)
-        policy = POLICIES[policy_name(options)]["test"]
+        policy = all_sources()[policy_name(options)].policies["test"]
         assert [without_answers(record, policy) for record in records] == read_lines(kilt_file(output, planned))
     listed = next(one for one in demo.report["datasets"] if one["folder"] == planned.folder)["files"]
     assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)

@@ -33,17 +33,16 @@ SEED = 7
 KILLED = """
 import os, sys
 from pathlib import Path
-from kbsource.files import LocalStorage
 from tests.support.alignments import map_mini
 from tests.support.demo_datasets import chunks_in_this_process
-left, rename = int(sys.argv[4]), LocalStorage.rename
+left, rename = int(sys.argv[4]), os.replace
 def count(*paths):
     global left
     rename(*paths)
     left -= 1
     if not left:
         os.kill(os.getpid(), 9)
-LocalStorage.rename = count
+os.replace = count
 with chunks_in_this_process():
     map_mini(Path(sys.argv[1]), Path(sys.argv[2]), "jsonl", Path(sys.argv[3]), chunk_records=2)
 print("done")
@@ -55,6 +54,7 @@ def records(tmp_path: Path) -> Path:
     return write_records(tmp_path / "own.jsonl", RECORDS)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_a_driver_that_is_killed_again_and_again_comes_to_the_same_bytes(
     records: Path, release: Path, tmp_path: Path
@@ -98,12 +98,15 @@ def _fail(*_: Any, **__: Any) -> Mapping[str, Any]:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize(("changed", "is_searched"), [({}, False), ({"threshold": 0.4}, True)])
-def test_what_was_searched_is_not_searched_again_for_the_same_job_alone(
+@pytest.mark.parametrize(
+    ("changed", "is_searched"),
+    [({}, False), ({"threshold": 0.0}, False), ({"accept": "bleu>=0"}, False), ({"max_elements": 2}, True)],
+)
+def test_what_was_searched_is_not_searched_again_but_for_another_search(
     records: Path, release: Path, tmp_path: Path, changed: dict[str, Any], is_searched: bool
 ) -> None:
     with (
-        mock.patch("pipelines.transforms.write_alignment.merge_chunk", _fail),
+        mock.patch("pipelines.transforms.align.commit_part", _fail),
         pytest.raises(SetupError, match="pulled the plug"),
     ):
         map_mini(tmp_path / "out", release, "jsonl", records, chunk_records=2)

@@ -12,14 +12,13 @@ import pytest
 import yaml
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from mapping.decide.acceptance import read_rule
+from mapping.acceptance import read_rule
 from mapping.entail.signal import ModelOptions
 from mapping.schema import ALIGNMENTS, VERIFICATION
 from mapping.write.validate import validate_kilt
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import MapSummary
-from pipelines.options.map import VerifyOptions
+from pipelines.options import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.tiny_nli import overlap_model
@@ -55,7 +54,7 @@ def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(tmp_path_factory: pytest.TempPathFactory) -> VerifyOptions:
     texts = [text for one in RECORDS for text in (one["input"], one["output"][0]["answer"])]
     model = overlap_model(tmp_path_factory.mktemp("model"), texts=texts)
-    return VerifyOptions(ModelOptions(str(model), backend="onnx"), rescue_sentences=100)
+    return VerifyOptions(model=ModelOptions(str(model), backend="onnx"), rescue_sentences=100)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +116,7 @@ def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
 def test_what_was_written_is_valid(verified: MapSummary, release: Path) -> None:
     file = Path(verified.output) / "jsonl-dev-kilt.jsonl"
 
-    result = validate_kilt(str(file), open_release(release), LocalStorage(), alignments=verified.output)
+    result = validate_kilt(str(file), open_release(release), alignments=verified.output)
 
     assert result.findings == []
     assert result.rescored == 3
@@ -201,7 +200,6 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     result = validate_kilt(
         str(tmp_path / "out" / "jsonl-dev-kilt.jsonl"),
         open_release(release),
-        LocalStorage(),
         alignments=str(tmp_path / "out"),
     )
     assert (result.findings, result.rescored) == ([], 2)
@@ -230,7 +228,7 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
     def fill_disk(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pipelines.transforms.write_alignment.read_pairs", fill_disk)
+    monkeypatch.setattr("pipelines.transforms.align.read_pairs", fill_disk)
 
     with pytest.raises(
         SetupError, match=r"^\[Errno 28\] No space left on device\. The disk is full\. .*first\.$"
@@ -243,13 +241,13 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--accept", "entailment>=0.5"], "entailment is only known with --verify"),
+        (["--accept", "entailment>=0.5"], "entailment is only known with --model"),
         (["--accept", "bleu>=2"], "at column 7 a number from 0 to 1 is expected"),
-        (["--rescue"], "--rescue is for --verify MODEL"),
-        (["--backend", "onnx"], "--backend is for --verify MODEL"),
-        (["--verify", "model", "--rescue"], "so a rule must take them"),
-        (["--verify", "model", "--rescue", "0"], "give at least 1 sentence"),
-        (["--verify", "./no-such-model"], "no such folder"),
+        (["--rescue", "5"], "--model is needed"),
+        (["--backend", "onnx"], "--model is needed"),
+        (["--model", "model", "--rescue", "100"], "so a rule must take them"),
+        (["--model", "model", "--rescue", "-1"], "--rescue is -1. Must be >= 0."),
+        (["--model", "./no-such-model"], "no such folder"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused_at_once(
@@ -260,7 +258,7 @@ def test_flags_that_make_no_sense_are_refused_at_once(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = ["map", "jsonl", "--kb", str(release), "--input", str(source_file), "--output", str(tmp_path / "out")]
+    command = ["map", "jsonl", str(release), "--input", str(source_file), "--output", str(tmp_path / "out")]
 
     assert main([*command, *flags]) == 2
     assert complaint in capsys.readouterr().err
@@ -283,8 +281,8 @@ REFUSED = "'neutral<=0.5': neutral is never known, for {model} tells entailment,
 def test_a_rule_about_what_the_model_does_not_tell_is_refused_at_once(
     two_labels: Path, source_file: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["map", "jsonl", "--kb", str(release), "--input", str(source_file), "--output", str(tmp_path / "out")]
-    flags = ["--verify", str(two_labels), "--backend", "onnx", "--accept", "neutral<=0.5"]
+    command = ["map", "jsonl", str(release), "--input", str(source_file), "--output", str(tmp_path / "out")]
+    flags = ["--model", str(two_labels), "--backend", "onnx", "--accept", "neutral<=0.5"]
 
     assert main([*command, *flags]) == 2
     assert REFUSED.format(model=two_labels) in capsys.readouterr().err
@@ -295,14 +293,14 @@ def test_a_rule_about_what_the_model_does_not_tell_is_refused_before_any_dataset
     two_labels: Path, source_file: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "datasets.yaml"
-    second = {"input": str(source_file), "verify": str(two_labels), "backend": "onnx", "accept": "neutral<=0.5"}
+    second = {"input": str(source_file), "model": str(two_labels), "backend": "onnx", "accept": "neutral<=0.5"}
     values = {
         "first": {"dataset": "jsonl", "splits": {"dev": {"input": str(source_file)}}},
         "second": {"dataset": "jsonl", "splits": {"dev": second}},
     }
     config.write_text(yaml.safe_dump({"datasets": values}), "utf-8")
 
-    command = ["map", "--all", "--config", str(config), "--kb", str(release), "--output", str(tmp_path / "out")]
+    command = ["map", "all", str(release), "--config", str(config), "--output", str(tmp_path / "out")]
 
     assert main(command) == 2
     assert REFUSED.format(model=two_labels) in capsys.readouterr().err

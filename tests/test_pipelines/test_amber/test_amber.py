@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.verify import verify
-from mapping.amber.collections import load_collections
-from mapping.amber.records import AmberOptions, Entity, Value
-from mapping.amber.released import set_of
-from mapping.amber.schema import OUTCOMES
+from mapping.amber.records import ITEM, OUTCOMES, AmberOptions, Entity, Value, load_collections
 from mapping.entail.signal import ModelOptions
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from pipelines.jobs.amber import AmberSummary
-from pipelines.options.amber import AmberJobOptions
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import AmberJobOptions
+from tests.support import amber_oracle
 from tests.support.amber_releases import LABELS, Releases, make_release, random_world, write_world
-from tests.support.amber_worlds import amber_sets
 from tests.support.builds import contents
 from tests.support.tiny_nli import overlap_model
 from tests.support.verified import manifest_bytes, verified
@@ -36,33 +34,94 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Releases:
 
 
 @pytest.fixture(scope="module")
-def made(world: Releases, tmp_path_factory: pytest.TempPathFactory) -> AmberSummary:
+def made(world: Releases, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
     return make_release(world, tmp_path_factory.mktemp("made") / "amber")
 
 
-def test_the_sets_are_those_of_the_loop_in_memory(world: Releases, made: AmberSummary) -> None:
-    entities, _ = random_world(1)
-    for collection in load_collections(None, None, (), "corrected"):
-        labelled = replace(collection, labels=LABELS)
-        expected = amber_sets(entities, world.documents, labelled, AmberOptions())
-        lines = (Path(made.output) / collection.name / "amber_set_tuples.jsonl").read_text("utf-8").splitlines()
-        assert [set_of(json.loads(line)) for line in lines] == expected
-        assert made.report["collections"][collection.name]["statistics"]["sets"]["made"] == len(expected)
-    assert made.report["collections"]["human"]["statistics"]["sets"]["made"] > 2 <= len(expected)
+def _value(value: Value) -> dict[str, Any]:
+    if value.kind == ITEM:
+        return {"type": value.kind, "qid": value.value}
+    return {"type": value.kind, "amount": value.value, "unit": value.unit}
 
 
-def test_the_release_keeps_its_laws(world: Releases, made: AmberSummary) -> None:
+def _entity(one: Entity) -> dict[str, Any]:
+    pids = {pid: list(map(_value, values)) for pid, values in one.properties.items()}
+    return {"views": one.views, "aliases": list(one.aliases), "types": list(one.types), "pids": pids}
+
+
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def _check(output: str, seed: int, world: Releases, rules: AmberOptions, *names: str) -> dict[str, int]:
+    """Compares a release with a second implementation that reads nothing of the product's; the number of sets."""
+    entities = {one.qid: _entity(one) for one in random_world(seed)[0] if one.aliases}
+    pages = [
+        {"wikipedia_id": one.page.wikipedia_id, "wikipedia_title": one.page.title, "text": [one.text], "qid": qid}
+        for qid, documents in world.documents.items()
+        for one in documents
+    ]
+    n_sets = {}
+    for plain in load_collections(None, names, rules.templates):
+        labels = {pid: LABELS.get(pid, pid) for pid in plain.property_ids}
+        collection, folder = asdict(replace(plain, labels=labels)), Path(output) / plain.name
+        sets = amber_oracle.make_tuples(entities, pages, collection, asdict(rules))
+        n_sets[plain.name] = len(sets)
+        assert _lines(folder / "amber_set_tuples.jsonl") == sets
+        for task, expected in amber_oracle.make_queries(sets, collection, entities, asdict(rules)).items():
+            made = _lines(folder / task / "amber_sets.jsonl")
+            assert expected == [
+                (one["name"], qid, query["meta"]["pid"], query["id"], query["input"], query["output"]["answer"])
+                for one in made
+                for qid, entity in one["qids"].items()
+                for query in entity["queries"]
+            ]
+            for known, one in ((tuples["qids"], one["qids"]) for tuples, one in zip(sets, made, strict=True)):
+                for qid, entity in one.items():
+                    for name in ("is_head", "popularity", "wikipedia"):
+                        assert entity[name] == known[qid][name]
+                    for query in entity["queries"]:
+                        info = known[qid]["pids"][query["meta"]["pid"]]
+                        assert query["output"]["provenance"] == info["provenance"]
+                        aliases = [alias for value in info["values"] for alias in value["aliases"]]
+                        assert query["output"]["meta"]["values"] == aliases
+    return n_sets
+
+
+def test_the_files_hold_what_the_second_implementation_gives(world: Releases, made: MadeRelease) -> None:
+    n_sets = _check(made.output, 1, world, AmberOptions())
+    for name, n in n_sets.items():
+        assert made.report["collections"][name]["statistics"]["sets"]["made"] == n
+    assert n_sets["human"] > 2 <= n_sets["nonhuman"]
+
+
+@pytest.mark.slow
+def test_with_every_option_too(world: Releases, tmp_path: Path) -> None:
+    rules = AmberOptions(
+        gap_on="views",
+        head_scope="collection",
+        complex_types=True,
+        templates="released",
+        typed_templates=True,
+        false_objects="wikidata",
+    )
+    made = make_release(world, tmp_path / "amber", rules=rules)
+    assert sum(_check(made.output, 1, world, rules).values()) > 5
+
+
+def test_the_release_keeps_its_laws(world: Releases, made: MadeRelease) -> None:
     report = verify(made.output, KINDS, sources={"kb": str(world.kb)})
     assert report.findings == ()
     assert report.counts["set_queries"] > 0
 
 
-def test_the_same_bytes_with_two_workers(world: Releases, made: AmberSummary, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_same_bytes_with_two_workers(world: Releases, made: MadeRelease, tmp_path: Path) -> None:
     make_release(world, tmp_path / "amber", runner="local-multi", workers=2)
     assert contents(tmp_path / "amber") == contents(Path(made.output))
 
 
-def test_a_set_is_shown_with_head_and_tail(made: AmberSummary, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_is_shown_with_head_and_tail(made: MadeRelease, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path(made.output) / "human" / "sf" / "amber_sets.jsonl"
     name = json.loads(file.read_text("utf-8").splitlines()[0])["name"]
     assert main(["show", made.output, name]) == 0
@@ -73,7 +132,7 @@ def test_a_set_is_shown_with_head_and_tail(made: AmberSummary, capsys: pytest.Ca
     assert main(["show", made.output, "nobody"]) == 1
 
 
-def test_every_shared_name_is_told_of(made: AmberSummary) -> None:
+def test_every_shared_name_is_told_of(made: MadeRelease) -> None:
     rows = pq.read_table(Path(made.output) / "names").to_pylist()
     for collection, report in made.report["collections"].items():
         own = [row for row in rows if row["collection"] == collection]
@@ -83,7 +142,7 @@ def test_every_shared_name_is_told_of(made: AmberSummary) -> None:
     assert set(report["names"]) == set(OUTCOMES)
 
 
-def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: AmberSummary, tmp_path: Path) -> None:
+def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: MadeRelease, tmp_path: Path) -> None:
     shutil.copytree(made.output, tmp_path / "amber")
     file = tmp_path / "amber" / "human" / "qa" / "amber_sets.jsonl"
     changed = file.read_bytes().replace(b"?", b"!", 1)
@@ -96,18 +155,15 @@ def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: AmberSumm
     assert {one.rule for one in verified(tmp_path / "amber").findings} == {"queries_differ"}
 
 
+@pytest.mark.slow
 def test_other_rules_and_a_model(tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="needs kbsource[nli]")
-    entities, texts = random_world(2)
-    world = write_world(entities, texts, tmp_path / "world")
+    world = write_world(*random_world(2), tmp_path / "world")
     rules = AmberOptions(gap_on="views", head_scope="collection", templates="released", false_objects="wikidata")
     model = ModelOptions(str(overlap_model(tmp_path / "model")), backend="onnx")
     given = {"rules": rules, "collection": ("human",), "verify": model}
     made = make_release(world, tmp_path / "amber", **given)
-    (collection,) = load_collections(None, None, ("human",), "released")
-    expected = amber_sets(entities, world.documents, replace(collection, labels=LABELS), rules)
-    file = tmp_path / "amber" / "human" / "amber_set_tuples.jsonl"
-    assert [set_of(json.loads(line)) for line in file.read_text("utf-8").splitlines()] == expected
+    n_sets = _check(made.output, 2, world, rules, "human")["human"]
     rows = pq.read_table(tmp_path / "amber" / "tuples").to_pylist()
     judged = [row["entailment"] for row in rows if row["bleu"] is not None]
     assert judged
@@ -123,12 +179,12 @@ def test_other_rules_and_a_model(tmp_path: Path) -> None:
     kept = pq.read_table(tmp_path / "strict" / "tuples").to_pylist()
     assert {row["amber_id"] for row in kept} <= {row["amber_id"] for row in rows if (row["entailment"] or 0) > least}
     names = strict.report["collections"]["human"]["names"]
-    assert names["few_accepted"] + names["no_head_accepted"] == len(expected) - names["set"] > 0
+    assert names["few_accepted"] + names["no_head_accepted"] == n_sets - names["set"] > 0
 
 
 def test_a_rule_on_what_no_model_tells_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="entailment is only known with --verify MODEL"):
-        AmberJobOptions("a", "b", "c", str(tmp_path / "d"), accept="entailment>0.5")
+    with pytest.raises(SetupError, match="entailment is only known with --model MODEL"):
+        AmberJobOptions("a", "b", "c", output=str(tmp_path / "d"), accept="entailment>0.5")
 
 
 def test_a_language_that_wikidata_has_no_names_in_is_refused(world: Releases, tmp_path: Path) -> None:
@@ -136,6 +192,7 @@ def test_a_language_that_wikidata_has_no_names_in_is_refused(world: Releases, tm
         make_release(world, tmp_path / "amber", rules=AmberOptions(lang="de"))
 
 
+@pytest.mark.slow
 def test_names_and_templates_of_another_language_and_only_statements_that_hold(tmp_path: Path) -> None:
     players = [
         Entity("Q1", 1000, ("Jan Kern",), ("Q5",), {"P54": (Value("wikibase-item", "Q9"),)}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,13 @@ import pytest
 
 import pipelines.jobs.pageviews as job
 from kbsource.errors import DataError, SetupError
-from kbsource.pageviews.kind import PAGEVIEWS_RELEASE, LineCounts
-from kbsource.pageviews.sums import merge_groups
+from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, merge_groups
 from kbsource.release.verify import verify
 from pipelines.cli import main
-from pipelines.jobs.pageviews import PageviewsSummary, check_views_files, make_pageviews
-from pipelines.options.pageviews import PageviewsOptions
-from pipelines.progress import Progress
-from pipelines.runners.presets import beam_flags
-from tests.support.builds import contents, rows
+from pipelines.jobs.pageviews import check_views_files, make_pageviews
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import PageviewsOptions
+from tests.support.builds import contents, rows, run_job
 
 FIRST = """\
 de.wikipedia Abraham_Lincoln 1 desktop 9 A9
@@ -57,9 +54,7 @@ def make(
     pattern: str | Path, output: Path, *, runner: str = "local", workers: int | None = None, **options: Any
 ) -> Any:
     given = PageviewsOptions(input=(str(pattern),), output=str(output), **{"max_rejects": 0.2, **options})
-    return make_pageviews(
-        given, flags=beam_flags(runner, workers=workers, beam_args=()), progress=Progress(io.StringIO())
-    )
+    return run_job(make_pageviews, given, runner=runner, workers=workers)
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +69,19 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(views: Path, tmp_path_factory: pytest.TempPathFactory) -> PageviewsSummary:
-    summary: PageviewsSummary = make(views / "page*", tmp_path_factory.mktemp("release") / "views", range_bytes=50)
+def made(views: Path, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease[PageviewsManifest]:
+    summary: MadeRelease[PageviewsManifest] = make(
+        views / "page*", tmp_path_factory.mktemp("release") / "views", range_bytes=50
+    )
     return summary
 
 
-def test_both_forms_are_summed_by_title_and_page(made: PageviewsSummary) -> None:
+def test_both_forms_are_summed_by_title_and_page(made: MadeRelease[PageviewsManifest]) -> None:
     assert [tuple(row.values()) for row in rows(Path(made.output), "pageviews")] == EXPECTED
     assert made.manifest.views == sum(views for _, _, views in EXPECTED)
 
 
-def test_every_line_of_the_wiki_is_accounted_for(made: PageviewsSummary) -> None:
+def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsManifest]) -> None:
     assert made.manifest.totals == LineCounts(13, 9, 1, 2, {"malformed_line": 1})
     assert made.manifest.counts["pageviews-20260102-user.gz"] == LineCounts(2, 2)
     (bad,) = rows(Path(made.output), "rejected")
@@ -97,7 +94,7 @@ def test_every_line_of_the_wiki_is_accounted_for(made: PageviewsSummary) -> None
 
 
 def test_the_same_bytes_for_any_number_of_workers_and_groups(
-    made: PageviewsSummary, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_BYTES_OF_GROUP", 100)
     make(views / "page*", tmp_path / "again", runner="local-multi", workers=2, range_bytes=50)
@@ -105,7 +102,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_groups(
 
 
 def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
-    made: PageviewsSummary, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "views"
 
@@ -127,9 +124,9 @@ def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
     assert contents(output) == contents(Path(made.output))
 
 
-def test_a_title_is_shown(made: PageviewsSummary, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", made.output, "Abraham Lincoln", "--json"]) == 0
-    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = json.loads(capsys.readouterr().out)
     assert [tuple(one.values()) for one in shown] == EXPECTED[2:4]
     assert main(["show", made.output, "Abraham Lincoln"]) == 0
     assert "views    152" in capsys.readouterr().out
@@ -138,7 +135,7 @@ def test_a_title_is_shown(made: PageviewsSummary, capsys: pytest.CaptureFixture[
 
 
 def test_the_command_says_what_it_made(views: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["pageviews", "--input", str(views / "*user*"), "--site", "dewiki", "--output", str(tmp_path / "de")]
+    argv = ["pageviews", str(views / "*user*"), "--site", "dewiki", "--output", str(tmp_path / "de")]
     assert main(argv) == 0
     assert "lines of dewiki" in capsys.readouterr().out
     assert main([*argv[:-1], str(tmp_path / "again"), "--json"]) == 0

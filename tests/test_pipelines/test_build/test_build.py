@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from kbsource.dump.ranges import range_size
 from kbsource.errors import DataError, SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
-from pipelines.jobs.build_inputs import BadDumpError
-from pipelines.stores.dump_files import range_size
+from pipelines.jobs.build import BadDumpError
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.dumps import dump_xml, page_xml
@@ -87,6 +87,7 @@ def test_plain_xml_and_multistream_give_the_same_rows(release: Path, tmp_path: P
         assert rows(tmp_path / "xml", table) == rows(release, table)
 
 
+@pytest.mark.slow
 def test_pages_that_hang_or_crash_the_parser_are_extracted_in_the_simplest_way(tmp_path: Path) -> None:
     release = tmp_path / "release"
     build_mini(
@@ -132,6 +133,7 @@ def stop_in_the_middle(output: Path, pipe: Path, how: signal.Signals) -> int:
         return driver.wait()
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_no_release_and_the_next_one_starts_clean(release: Path, tmp_path: Path) -> None:
     output = tmp_path / "release"
 
@@ -149,15 +151,6 @@ def test_an_interrupted_build_ends_at_once_with_its_worker(tmp_path: Path) -> No
     assert stop_in_the_middle(output, tmp_path / "pipe", signal.SIGINT) == -signal.SIGINT
 
     assert not (output / "manifest.json").exists()
-
-
-def test_a_finished_release_is_never_overwritten(release: Path) -> None:
-    before = contents(release)
-
-    with pytest.raises(SetupError, match="never overwritten"):
-        build_mini(release)
-
-    assert contents(release) == before
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.titles import split_namespace
-from pipelines.jobs.build_inputs import BuildInputs, read_inputs
-from pipelines.options.build import BuildOptions
+from pipelines.jobs.build import BuildInputs, read_inputs
+from pipelines.options import BuildOptions
 from pipelines.progress import Progress
 from tests.support import mini_wiki
 
@@ -25,7 +24,7 @@ def read(*dump: Path, log: io.StringIO | None = None, **options: Any) -> BuildIn
     """Reads what a build of the mini-wiki would read, unless other files are named."""
     paths: Sequence[Path] = dump or (mini_wiki.MULTISTREAM,)
     given = BuildOptions(dump=tuple(map(str, paths)), output="unused", **options)
-    return read_inputs(given, storage=LocalStorage(), progress=Progress(log or io.StringIO()))
+    return read_inputs(given, progress=Progress(log or io.StringIO()))
 
 
 def test_every_file_that_is_read_is_named_with_its_hash_the_dump_first(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
 from pipelines.cli import main
-from pipelines.commands.build import summary_text
+from pipelines.commands.dumps import build_summary
 from tests.support import defined_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
 from tests.support.dumps import dump_xml, page_xml
@@ -52,6 +52,7 @@ def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(buil
     assert manifest.totals.other_namespaces == len(defined_wiki.TEMPLATES) + 1
 
 
+@pytest.mark.slow
 def test_every_runner_and_order_of_work_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
     dump = defined_wiki.write_dumps(tmp_path)
     build_mini(tmp_path / "one", dump=dump, range_bytes=700, **PLAIN)
@@ -67,9 +68,9 @@ def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:
     summary = build_mini(tmp_path / "release", dump=dump, templates="lua", **PLAIN)
 
     assert not_run.manifest.findings["loss_module"] == 1
-    assert "Definitions call Lua modules, which --templates lua runs." in summary_text(not_run)
+    assert "Definitions call Lua modules, which --templates lua runs." in build_summary(not_run).to_text()
     assert "loss_module" not in summary.manifest.findings
-    assert "Lua" not in summary_text(summary)
+    assert "Lua" not in build_summary(summary).to_text()
     assert paragraphs(tmp_path / "release")["Counted"] == "It has 5 gates."
     assert {row["name"]: row["outcome"] for row in rows(tmp_path / "release", "templates")}["Sum"] == "invoked"
     assert summary.manifest.options["templates"] == "lua"
@@ -80,7 +81,7 @@ def test_modules_are_not_run_without_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "lupa", None)
     dump, output = defined_wiki.write_dumps(tmp_path), tmp_path / "release"
-    assert main(["build", "--dump", dump, "--output", str(output), "--templates", "lua"]) == 2
+    assert main(["build", dump, "--output", str(output), "--templates", "lua"]) == 2
     assert "pip install 'kbsource[lua]'" in capsys.readouterr().err
     assert not output.exists()
 
@@ -91,12 +92,12 @@ def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:
     assert paragraphs(tmp_path / "release")["Moved"] == "See and, too."
     assert summary.manifest.options["templates"] == "rules"
     assert "template_definitions" not in summary.manifest.findings
-    assert "defines no templates" not in summary_text(summary)
+    assert "defines no templates" not in build_summary(summary).to_text()
 
 
 def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path) -> None:
     (dump := tmp_path / "wiki.xml").write_bytes(dump_xml([page_xml(1, "A", "Von {{nowrap|Halle}}, {{dal|2012}}.")]))
     summary = build_mini(tmp_path / "release", dump=dump, **PLAIN)
 
-    assert summary_text(summary).count("The dump defines no templates (namespace 10)") == 1
+    assert build_summary(summary).to_text().count("The dump defines no templates (namespace 10)") == 1
     assert paragraphs(tmp_path / "release") == {"A": "Von Halle."}

@@ -12,14 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.writer import write_rows
+from mapping.entity_linking.aliases import AliasTable, link_text
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.entity_linking.linker import AliasTable, link_text
-from mapping.entity_linking.options import LinkerOptions
-from mapping.entity_linking.schema import ALIASES, LINKS
+from mapping.entity_linking.records import ALIASES, LINKS, LinkerOptions
 from pipelines.cli import main
-from pipelines.linking import ranges, steps
+from pipelines.jobs import entity_linking
 from tests.support.builds import contents, open_release, rows
 from tests.support.linking import make_linking, plain_aliases, plain_link_probabilities, plain_sample, seal
 from tests.support.passages import write_kb
@@ -83,12 +81,13 @@ def test_the_data_are_sound_and_shown(made: Path, release: Path, capsys: pytest.
     assert "aliases" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_bytes_are_the_same_with_two_workers_and_whatever_the_groups(
     tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = write_kb(tmp_path, open_release(release), rows_per_shard=20, n_shards=3)
     make_linking(kb, tmp_path / "one group", train=50, dev=5)
-    monkeypatch.setattr(ranges, "GROUP_BYTES", 4_000)
+    monkeypatch.setattr(entity_linking, "GROUP_BYTES", 4_000)
     make_linking(kb, tmp_path / "one", train=50, dev=5)
     make_linking(kb, tmp_path / "two", train=50, dev=5, runner="local-multi", workers=2)
 
@@ -105,7 +104,7 @@ def test_more_than_there_is_gives_all_that_there_is(
     tmp_path: Path, release: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "data"
-    assert main(["entity-linking", "--kb", str(release), "--output", str(output), "--dev", "9000000"]) == 0
+    assert main(["entity-linking", str(release), "--output", str(output), "--dev", "9000000"]) == 0
     counts = ENTITY_LINKING.read(str(output)).facts["counts"]
     assert counts["train"] + counts["dev"] == counts["taken"] - counts["duplicates"]
     assert f"{counts['train']} of 9,000,000 wanted" in capsys.readouterr().out
@@ -143,7 +142,7 @@ def test_a_killed_job_goes_on_where_it_was(
 
     output = tmp_path / "data"
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "write_batches", die)
+        patch.setattr(entity_linking, "write_batches", die)
         with pytest.raises(SetupError, match="killed"):
             make_linking(release, output, **SIZES)
     cut = output / "_staging" / "cut"
@@ -158,7 +157,7 @@ def _write(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], No
     given = rows(folder, table)
     change(given)
     schema = {"aliases": ALIASES, "links": LINKS}[table]
-    write_rows([tuple(row.values()) for row in given], table, schema, output=str(folder), storage=LocalStorage())
+    write_rows([tuple(row.values()) for row in given], table, schema, output=str(folder))
 
 
 def _edit(folder: Path, file: str, old: str, new: str) -> None:
@@ -218,7 +217,7 @@ def test_counts_that_contradict_each_other_are_found(data: Path, name: str) -> N
 def test_a_text_is_linked_by_its_longest_mentions(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "The Halvane Isles, and Brindle Quay, North Halvane: unHalvane Isles."
     assert main(["link", str(made), text, "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = json.loads(capsys.readouterr().out)
     assert [(one["mention"], text[one["start_char"] : one["end_char"]], one["title"]) for one in found] == [
         ("Halvane Isles", "Halvane Isles", "Halvane Isles"),
         ("Brindle Quay, North Halvane", "Brindle Quay, North Halvane", "Brindle Quay, North Halvane"),
@@ -234,13 +233,13 @@ def test_mentions_are_found_wherever_they_stand_in_the_table(tmp_path: Path, mad
     small = shutil.copytree(made, tmp_path / "small")
     table.append(dict(zip(ALIASES.names, ("𝔘" * 5_000, 1, "Too long for statistics", 1, 1.0, 1.0), strict=True)))
     given = [tuple(row.values()) for row in table]
-    write_rows(given, "aliases", ALIASES, output=str(small), storage=LocalStorage(), group_rows=2)
+    write_rows(given, "aliases", ALIASES, output=str(small), group_rows=2)
     seal(small)
     assert pq.read_metadata(small / ALIASES_TABLE).num_row_groups > 40
     best = {row["mention"]: row["page_id"] for row in reversed(table)}
     options = LinkerOptions(min_link_probability=0)
     for folder, known in ((small, best), (made, dict(list(best.items())[1:]))):
-        found = AliasTable(str(folder), LocalStorage())
+        found = AliasTable(str(folder))
         for mention, page_id in known.items():
             alias, _ = found.find(mention)
             assert alias is not None

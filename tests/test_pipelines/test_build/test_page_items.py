@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from kbsource.pages.page_items import PageItemRow
+from kbsource.records import PageItem
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.pages.page_items_reader import PageItemsReader
+from kbsource.release.pages.reading import PageItemsReader
 from kbsource.release.verify import verify
 from kbsource.release.writer import write_small_table
 from pipelines.cli import main
@@ -121,8 +120,8 @@ def test_terms_are_found_in_any_order_over_files_and_row_groups(
     release: Path, items: dict[int, Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kbsource.release.writer.SMALL_GROUP_ROWS", 4)
-    rows_of_table = [PageItemRow(**{**row, "aliases": tuple(row["aliases"])}) for row in items.values()]
-    entries = write_small_table(rows_of_table, str(tmp_path), "page_items", storage=LocalStorage(), rows_per_file=10)
+    rows_of_table = [PageItem(**{**row, "aliases": tuple(row["aliases"])}) for row in items.values()]
+    entries = write_small_table(rows_of_table, PageItem, str(tmp_path), "page_items", rows_per_file=10)
     assert len(entries) > 1
     manifest = open_release(release).manifest
     reader = PageItemsReader(str(tmp_path), dataclasses.replace(manifest, tables={"page_items": entries}))
@@ -155,6 +154,7 @@ def test_without_page_props_sitelinks_alone_decide(by_sitelink: Path) -> None:
     assert verify(str(by_sitelink), [PAGES_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 def test_the_same_bytes_for_any_number_of_workers(release: Path, wikidata: Path, tmp_path: Path) -> None:
     build_mini(tmp_path / "again", wikidata=str(wikidata), runner="local-multi", workers=2)
     assert contents(tmp_path / "again") == contents(release)

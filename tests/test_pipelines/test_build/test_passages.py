@@ -13,13 +13,11 @@ import pytest
 
 import pipelines.jobs.passages as job
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.kilt import kilt_record
 from mapping.passages import corpus as corpus_files
-from mapping.passages.corpus import read_passages
+from mapping.passages.corpus import PASSAGES, read_passages
 from mapping.passages.cut import CutOptions, Passage
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.passages.schema import PASSAGES
 from pipelines.cli import main
 from tests.support.builds import contents, open_release
 from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
@@ -31,7 +29,7 @@ LINES = "pyserini/passages-00000-of-00002.jsonl"
 
 def _passages(corpus: Path) -> list[Passage]:
     paths = sorted((corpus / "passages").iterdir())
-    return [one for path in paths for one in read_passages(str(path), LocalStorage())]
+    return [one for path in paths for one in read_passages(str(path))]
 
 
 def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
@@ -45,7 +43,7 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
         ("9__0", "Last", "It is the last."),
         ("11__0", "Very last", "It is."),
     ]
-    manifest = PASSAGES_CORPUS.read(str(corpus), LocalStorage())
+    manifest = PASSAGES_CORPUS.read(str(corpus))
     counts = {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 1}
     assert manifest.facts["counts"] == counts
     assert manifest.facts["options"] == {
@@ -64,7 +62,8 @@ def test_a_text_is_what_stands_at_its_spans(tmp_path: Path, release: Path) -> No
     pages = {one.page_id: one for one in open_release(release)}
     for one in passages:
         elements = pages[one.page_id].elements
-        assert " ".join(elements[number].text[start:end] for number, start, end in one.spans) == one.text
+        pieces = (elements[span.element].text[span.start_char : span.end_char] for span in one.spans)
+        assert " ".join(pieces) == one.text
         assert {elements[span.element].kind for span in one.spans} <= {"paragraph", "list_item"}
     held = {(one.page_id, span.element) for one in passages for span in one.spans}
     running = {
@@ -131,6 +130,7 @@ def test_without_a_form_there_is_the_table_alone(tmp_path: Path, kb: Path) -> No
     assert {path.name for path in (tmp_path / "corpus").iterdir()} == {"manifest.json", "passages"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
@@ -200,7 +200,7 @@ def test_a_damaged_release_is_told_without_a_traceback(
     content[-60:-20] = b"\xff" * 40
     pages.write_bytes(content)
 
-    in_a_worker = main(["passages", "--kb", str(tmp_path / "kb"), "--output", str(tmp_path / "corpus")])
+    in_a_worker = main(["passages", str(tmp_path / "kb"), "--output", str(tmp_path / "corpus")])
     told_there = capfd.readouterr().err
     here = main(["export-kilt", str(tmp_path / "kb"), "--output", str(tmp_path / "kilt.jsonl")])
     told_here = capfd.readouterr().err
@@ -253,7 +253,7 @@ def test_a_file_of_pages_that_cannot_be_read_ends_the_job(tmp_path: Path) -> Non
 
 
 def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["passages", "--kb", str(kb), "--output"]
+    flags = ["passages", str(kb), "--output"]
     assert main([*flags, str(tmp_path / "a"), "--max-words", "6"]) == 0
     out = capsys.readouterr().out
     assert "  of one longer sentence" in out
@@ -265,4 +265,4 @@ def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.
     assert main([*flags, str(tmp_path / "c"), "--format", "dpr", "--format", "dpr"]) == 2
     assert "give each form once" in capsys.readouterr().err
     assert main([*flags, str(tmp_path / "c"), "--worker-memory", "5"]) == 2
-    assert "--worker-memory is 5 MB" in capsys.readouterr().err
+    assert "--worker-memory: A worker needs at least 256 MB" in capsys.readouterr().err

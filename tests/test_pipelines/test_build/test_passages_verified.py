@@ -8,16 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import Page
 from kbsource.release.writer import write_rows
-from mapping.passages.corpus import read_passages
+from mapping.passages.corpus import PASSAGES, read_passages
 from mapping.passages.cut import Passage, PassageSpan
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.passages.schema import PASSAGES
 from pipelines.cli import main
 from tests.support.passages import CORPUS_PAGES, page, write_kb
 from tests.support.verified import seal, verified
@@ -27,15 +26,15 @@ LINES = "pyserini/passages-00000-of-00002.jsonl"
 
 
 def _edit(corpus: Path, change: Callable[[list[Passage]], Any]) -> None:
-    passages = list(read_passages(str(corpus / TABLE), LocalStorage()))
+    passages = list(read_passages(str(corpus / TABLE)))
     change(passages)
-    write_rows(passages, "passages", PASSAGES, output=str(corpus), file=TABLE, storage=LocalStorage())
+    write_rows(passages, "passages", PASSAGES, output=str(corpus), file=TABLE)
     seal(corpus)
 
 
 def _set(number: int, **values: Any) -> Callable[[list[Passage]], None]:
     def change(passages: list[Passage]) -> None:
-        passages[number] = passages[number]._replace(**values)
+        passages[number] = msgspec.structs.replace(passages[number], **values)
 
     return change
 
@@ -52,11 +51,12 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
     assert (report.n_files, report.counts["passages"], report.n_rows, report.has_texts) == (6, 8, 8 + 8 + 9, True)
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
     assert main(["verify", str(corpus)]) == 0
-    assert capsys.readouterr().out.endswith("25 rows, 8 passages checked.\n")
+    assert "25 rows, 8 passages checked.\n" in capsys.readouterr().out
     assert main(["verify", str(corpus), "--kb", str(kb)]) == 0
-    assert capsys.readouterr().out.endswith("25 rows, 8 passages with their texts checked.\n")
+    assert "25 rows, 8 passages with their texts checked.\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "example"),
     [
@@ -79,6 +79,7 @@ def test_a_page_stands_in_one_place(corpus: Path) -> None:
     assert ("manifest.json", "duplicate_page") in _broken(corpus)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -111,7 +112,7 @@ def test_a_table_for_dpr_has_its_head(corpus: Path) -> None:
 
 
 def test_counts_are_those_of_the_passages(corpus: Path, kb: Path) -> None:
-    counts = PASSAGES_CORPUS.read(str(corpus), LocalStorage()).facts["counts"]
+    counts = PASSAGES_CORPUS.read(str(corpus)).facts["counts"]
     for name in counts:
         seal(corpus, counts={**counts, name: counts[name] + 1})
         assert _broken(corpus, kb) == {("manifest.json", "counts")}

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.errors import DataError
 from kbsource.pages.assembly import dump_date
-from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, merge_templates, plan_shards
-from kbsource.pages.template_counts import TemplateCounts, TemplateRow
-from kbsource.runtime.chunks import Key, Stored, rows_batch
-from kbsource.schema import TEMPLATES
+from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, TemplateCounts, plan_shards
+from kbsource.records import TemplateRow
+from kbsource.runtime.chunks import BatchRef, ChunkKey
 
 MB = 1 << 20
 
 
-def chunks_of(sizes: list[int]) -> list[tuple[Key, Stored]]:
-    return [(Key(0, n), Stored("a.arrow", n, 1, 1, size)) for n, size in enumerate(sizes)]
+def chunks_of(sizes: list[int]) -> list[tuple[ChunkKey, BatchRef]]:
+    return [(ChunkKey(0, n), BatchRef("a.arrow", n, 1, 1, size)) for n, size in enumerate(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -35,9 +34,7 @@ def test_the_number_of_shards_suits_the_amount_of_text(total: int, n_shards: int
 @given(st.lists(st.integers(1, 50 * MB), max_size=200))
 def test_every_chunk_is_in_one_shard_in_order_and_shards_are_about_as_large_as_each_other(sizes: list[int]) -> None:
     chunks = chunks_of(sizes)
-
     shards = plan_shards(chunks)
-
     assert [chunk for shard in shards for chunk in shard.chunks] == chunks
     assert [shard.number for shard in shards] == list(range(len(shards)))
     assert {shard.n_shards for shard in shards} == {len(shards)}
@@ -55,18 +52,12 @@ def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> No
         [TemplateRow("b", "unknown", 1, 1, 0, 4, "Second", "{{b|four}}")],
     ]
     counts = TemplateCounts()
-
-    merged = merge_templates(pa.Table.from_batches([rows_batch(part, TEMPLATES)]) for part in rows)
-
-    assert [tuple(row.values()) for row in merged.to_pylist()] == [
+    for part in rows:
+        counts.add(part)
+    assert list(map(astuple, counts.rows())) == [
         ("a", "rendered", 1, 1, 9, 0, None, None),
         ("b", "unknown", 6, 4, 0, 11, "First", "{{b|one two}}"),
     ]
-    assert merged.schema == TEMPLATES
-    for part in rows:
-        counts.add(part)
-    assert list(map(tuple, counts.rows())) == [tuple(row.values()) for row in merged.to_pylist()]
-    assert merge_templates(iter([])).num_rows == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.pages import staging
 from kbsource.pages.staging import (
     RedirectReader,
@@ -24,11 +23,10 @@ from kbsource.pages.staging import (
     stage_scan,
 )
 from kbsource.records import BadRecord, RawPage
-from kbsource.runtime.chunks import Stored, read_stored
+from kbsource.runtime.chunks import BatchRef, read_stored
 from kbsource.site import Site
 
 SITE = Site(lang="de", namespaces={0: "", 14: "Kategorie"})
-STORAGE = LocalStorage()
 
 
 def page(page_id: int, title: str, text: str = "Text.", **values: Any) -> RawPage:
@@ -66,11 +64,11 @@ RECORDS: list[RawPage | BadRecord] = [
 
 def scan(folder: Path, records: list[RawPage | BadRecord], **selection: Any) -> ScanReport:
     pages = Scan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
-    return stage_scan(pages, STORAGE, staging=str(folder), part=3)
+    return stage_scan(pages, staging=str(folder), part=3)
 
 
-def read(chunk: Stored) -> list[tuple[int, RawPage]]:
-    return [row for batch in read_stored(chunk, STORAGE) for row in raw_pages(batch)]
+def read(chunk: BatchRef) -> list[tuple[int, RawPage]]:
+    return [row for batch in read_stored(chunk) for row in raw_pages(batch)]
 
 
 def staged(report: ScanReport) -> list[RawPage]:
@@ -78,35 +76,32 @@ def staged(report: ScanReport) -> list[RawPage]:
 
 
 def table(folder: Path, kind: str) -> list[dict[str, Any]]:
-    return [row for batch in read_batches(STORAGE, part_path(str(folder), kind, 3)) for row in batch.to_pylist()]
+    return [row for batch in read_batches(part_path(str(folder), kind, 3)) for row in batch.to_pylist()]
 
 
 def test_every_record_is_counted_once(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS)
-
     assert (report.n_articles, report.n_redirects, report.n_other, report.n_unselected) == (2, 1, 1, 1)
     assert report.rejected == {"content_model": 1, "damaged_block": 1, "malformed_xml": 1}
     assert report.n_pages == len(RECORDS)
-    assert read_report(STORAGE, str(tmp_path), 3) == report
+    assert read_report(str(tmp_path), 3) == report
 
 
 def test_what_went_with_damaged_blocks_is_estimated_from_the_ranges_that_were_read(tmp_path: Path) -> None:
     pages = Scan(RECORDS, part=3, file="dump.xml", site=SITE, selection=Selection(), n_bytes=500, damages=[60, 40])
-    report = stage_scan(pages, STORAGE, staging=str(tmp_path), part=3)
+    report = stage_scan(pages, staging=str(tmp_path), part=3)
     unread = replace(report, n_pages=0, n_bytes=1 << 30)
     assert lost_pages([report, unread]) == {"damaged_bytes": 100, "estimated_lost": 2}
 
 
 def test_articles_come_back_as_they_were_read(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS)
-
     assert staged(report) == [RECORDS[0], RECORDS[4]]
     assert report.chunks[0].n_bytes >= 20 + 5
 
 
 def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS)
-
     titles = table(tmp_path, "titles")
     assert [(row["page_id"], row["title"], row["is_redirect"]) for row in titles] == [
         (1, "Alpha", False),
@@ -122,7 +117,6 @@ def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_pat
 
 def test_rejected_records_are_written(tmp_path: Path) -> None:
     scan(tmp_path, RECORDS)
-
     assert [(row["key"], row["reason"]) for row in table(tmp_path, "rejected")] == [
         ("4", "malformed_xml"),
         ("6", "content_model"),
@@ -133,9 +127,7 @@ def test_rejected_records_are_written(tmp_path: Path) -> None:
 def test_chunks_of_any_size_hold_the_same_articles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records: list[RawPage | BadRecord] = [page(n, f"P{n}", "x" * n) for n in range(1, 40)]
     monkeypatch.setattr(staging, "CHUNK_CHARS", 100)
-
     report = scan(tmp_path, records)
-
     assert staged(report) == records
     assert len(report.chunks) > 5
     assert read(report.chunks[2])[0][1] == records[sum(chunk.n_rows for chunk in report.chunks[:2])]
@@ -145,19 +137,16 @@ def test_scanning_again_writes_the_same_bytes(tmp_path: Path) -> None:
     scan(tmp_path, RECORDS)
     first = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     scan(tmp_path, RECORDS)
-
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == first
 
 
 def test_a_limit_stops_after_that_many_records(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS, max_pages=4)
-
     assert (report.n_pages, report.n_articles, report.n_redirects) == (4, 1, 1)
 
 
 def test_only_wanted_titles_and_what_leads_to_them_are_kept(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS, titles=frozenset({"Alpha"}))
-
     assert [raw.title for raw in staged(report)] == ["Alpha"]
     assert (report.n_articles, report.n_redirects, report.n_unselected) == (1, 1, 3)
 
@@ -171,7 +160,7 @@ def test_a_range_that_failed_leaves_no_report(tmp_path: Path) -> None:
         scan(tmp_path, records())
 
     with pytest.raises(SetupError, match="range 3 of the dump was not finished"):
-        read_report(STORAGE, str(tmp_path), 3)
+        read_report(str(tmp_path), 3)
     assert list(tmp_path.rglob("*.*")) == []
 
 

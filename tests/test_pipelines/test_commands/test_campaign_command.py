@@ -46,10 +46,10 @@ def candidates(release: Path, tmp_path: Path) -> Path:
             {"id": "q2", "output": [{"provenance": [place("3", "A river.")]}]},
         ],
     ]
-    given = [part for number, run in enumerate(runs) for part in ("--run", lines(tmp_path / f"run{number}.jsonl", run))]
+    given = [lines(tmp_path / f"run{number}.jsonl", run) for number, run in enumerate(runs)]
     output = tmp_path / "candidates.jsonl"
     gold_file = lines(tmp_path / "gold.jsonl", gold)
-    argv = ["campaign", "candidates", "--gold", gold_file, *given, "--kb", str(release), "--output", str(output)]
+    argv = ["campaign", "candidates", gold_file, *given, "--kb", str(release), "--output", str(output)]
     assert main(argv) == 1  # for q9 is no question
     return output
 
@@ -119,7 +119,7 @@ def test_what_people_say_comes_back_from_every_form(
         str(written(judged(tasks, form, labels, f"w{number}"), form, tmp_path / f"said{number}.json"))
         for number, labels in enumerate(said)
     ]
-    assert main(["campaign", "import", str(tasks), "--judgements", *files, "--output", str(output), "--json"]) == 0
+    assert main(["campaign", "import", str(tasks), *files, "--output", str(output), "--json"]) == 0
     assert main(["verify", str(output)]) == 0
     rows = read(output / "judgements.jsonl")
     (highlight, *_) = [row for row in rows if row["label"] == "yes" and row["worker_id"] == "w0"]
@@ -149,5 +149,5 @@ def test_what_cannot_be_used_is_named(
     main(["campaign", "tasks", str(candidates), "--output", str(tasks)])
     (task, *_) = read(tasks / "tasks.jsonl")
     said = lines(tmp_path / "said.jsonl", [{"passage_id": task["passage_id"], **row}])
-    assert main(["campaign", "import", str(tasks), "--judgements", said, "--output", str(output)]) == 1
+    assert main(["campaign", "import", str(tasks), said, "--output", str(output)]) == 1
     assert reason in capsys.readouterr().err

@@ -114,6 +114,7 @@ def test_threads_and_clean_ups_come_to_their_end() -> None:
         os.kill(int(pid), 0)
 
 
+@pytest.mark.slow
 def test_a_build_leaves_no_process_and_no_temporary_folder(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

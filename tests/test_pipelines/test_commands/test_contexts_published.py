@@ -6,23 +6,21 @@ import bz2
 import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import Page
-from mapping.contexts.export import ContextsFiles, export_contexts
+from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.contexts.proof_finder import ReleaseProofs
-from mapping.contexts.published import REASONS, ProofSpot, check_published
-from mapping.contexts.writing import ContextsOptions
+from mapping.contexts.questions import PUBLISHED_REASONS, ProofSpot, check_published
 from mapping.passages.cut import CutOptions
-from mapping.qampari.facts.evidence import released_case
+from mapping.qampari.evidence import released_case
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.search.sentences import sentence_spans
+from mapping.search.text import sentence_spans
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table, write_records
 from tests.support.passages import cut_release, page, write_kb
@@ -142,7 +140,7 @@ def _release(folder: Path, *, is_released_case: bool = False) -> Path:
     about = QuestionEntity("Aldo Vent", ("Aldo Vent",), None, "Q900")
     questions = [
         drawn(
-            Question("wikidata_simple", f"P50__Q{n}", "What?", ("P50",), None, (about,), 5, 5, answers),
+            Question("wikidata_simple", f"P50__Q{n}", "What?", None, ("P50",), None, (about,), answers, 5, 5),
             n,
             "train" if n else "dev",
         )
@@ -162,7 +160,7 @@ def _published(folder: Path, release: Path) -> Path:
 
 def _export(qampari: Path, corpus: Path, output: Path, finder: ReleaseProofs | None = None) -> dict[str, Any]:
     files = ContextsFiles(str(qampari), str(corpus))
-    return export_contexts(files, str(output), LocalStorage(), ContextsOptions(), finder=finder)
+    return export_contexts(files, str(output), ContextsOptions(), finder=finder)
 
 
 @pytest.mark.parametrize("is_released_case", [False, True])
@@ -206,7 +204,7 @@ def test_proofs_that_stand_nowhere_are_listed(
 
     _edited(published / "dev_data.jsonl", change)
     output = tmp_path / "contexts"
-    told = ["--kb", str(kb), "--passages", str(corpus), "--output", str(output)]
+    told = [str(corpus), "--kb", str(kb), "--output", str(output)]
     assert main(["qampari-contexts", str(published), *told]) == 0
     assert "  not: no_page" in capsys.readouterr().out
     unplaced = read_lines(output / "unplaced.jsonl")
@@ -248,7 +246,7 @@ def test_questions_that_cannot_be_used_are_named(
     published = _published(tmp_path / "published", _release(tmp_path / "release"))
     _edited(published / "qampari_data" / "train_data.jsonl", change)
     output = tmp_path / "contexts"
-    told = ["--kb", str(kb), "--passages", str(corpus), "--output", str(output), "--json"]
+    told = [str(corpus), "--kb", str(kb), "--output", str(output), "--json"]
     assert main(["qampari-contexts", str(published), *told]) == 1
     captured = capsys.readouterr()
     report = json.loads(captured.out)
@@ -257,7 +255,7 @@ def test_questions_that_cannot_be_used_are_named(
     assert f"({reason})" in captured.err
     assert {(row["stage"], row["reason"]) for row in table(output, "rejected")} == {("questions", reason)}
     assert verified(output).findings == ()
-    assert reason in REASONS
+    assert reason in PUBLISHED_REASONS
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
@@ -272,7 +270,7 @@ def test_lines_may_be_packed_damaged_and_given_twice(
     report = _export(published, corpus, tmp_path / "contexts", finder)
     assert (report["questions"]["train"], report["proofs"]["placed"]) == (2, 10)
     assert report["rejected"] == {"duplicate_question": 2, "malformed_json": 1}
-    assert set(report["rejected"]) <= set(REASONS)
+    assert set(report["rejected"]) <= set(PUBLISHED_REASONS)
 
 
 def test_published_files_and_release_of_pages_belong_together(
@@ -304,5 +302,5 @@ def test_a_record_needs_no_proofs() -> None:
 
 def test_every_reason_is_documented() -> None:
     text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("passages.md", "manual.md"))
-    for reason in REASONS:
+    for reason in PUBLISHED_REASONS:
         assert f"`{reason}`" in text, reason

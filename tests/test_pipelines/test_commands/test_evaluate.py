@@ -24,7 +24,7 @@ def test_scores_are_printed_as_json(gold: str, tmp_path: Path, capsys: pytest.Ca
     predictions = tmp_path / "predictions.jsonl"
     predictions.write_text(json.dumps(PREDICTED))
 
-    assert main(["evaluate", "qampari", "--gold", gold, "--predictions", str(predictions), "--json"]) == 0
+    assert main(["evaluate", "qampari", gold, "--predictions", str(predictions), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["reader"] == {"recall": 1, "precision": 0.5, "f1": 0.666667, "f1_above": 1, "rec_above": 1}
 
@@ -32,7 +32,7 @@ def test_scores_are_printed_as_json(gold: str, tmp_path: Path, capsys: pytest.Ca
 def test_the_released_behaviour_has_names(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     predictions = tmp_path / "predictions.jsonl"
     predictions.write_text(json.dumps(PREDICTED))
-    argv = ["evaluate", "qampari", "--gold", gold, "--predictions", str(predictions), "--quirk"]
+    argv = ["evaluate", "qampari", gold, "--predictions", str(predictions), "--quirk"]
 
     assert main([*argv, "all"]) == 0
     assert "recall                   0.00%" in capsys.readouterr().out
@@ -50,10 +50,10 @@ def test_questions_with_a_single_answer_have_the_exact_match(
     ]
     path.write_text("\n".join(map(json.dumps, records)))
 
-    assert main(["evaluate", "qampari", "--gold", str(path), "--predictions", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "exact match             50.00%"
+    assert main(["evaluate", "qampari", str(path), "--predictions", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-2] == "exact match             50.00%"
     path.write_text(json.dumps(records, indent=2))
-    assert main(["evaluate", "qampari", "--gold", str(path), "--predictions", str(path), "--json"]) == 0
+    assert main(["evaluate", "qampari", str(path), "--predictions", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["single_answer"] == {"questions": 2, "em": 0.5}
 
 
@@ -63,7 +63,7 @@ def test_bad_lines_are_named_and_the_exit_code_says_so(
     retrieved = tmp_path / "retrieved.jsonl"
     retrieved.write_text('{"qid": "other", "ctxs": []}\n{"qid": 7\n')
 
-    assert main(["evaluate", "qampari", "--gold", gold, "--retrieved", str(retrieved), "--k", "5,1"]) == 1
+    assert main(["evaluate", "qampari", gold, "--retrieved", str(retrieved), "--k", "5,1"]) == 1
     out, err = capsys.readouterr()
     assert out.index("ARECALL@1 ") < out.index("ARECALL@5 ")
     assert "ERECALL@1                    –" in out
@@ -76,10 +76,10 @@ def test_bad_lines_are_named_and_the_exit_code_says_so(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--gold", "{gold}"], "Give --predictions, --retrieved, or both"),
-        (["--gold", "nowhere", "--predictions", "{gold}"], "{gold} is not what was expected"),
-        (["--gold", "nowhere", "--predictions", "nowhere"], "nowhere: no such file"),
-        (["--gold", "{gold}", "--predictions", "x", "--k", "0"], "--k is 0"),
+        (["{gold}"], "Give --predictions, --retrieved, or both"),
+        (["nowhere", "--predictions", "{gold}"], "{gold} is not what was expected"),
+        (["nowhere", "--predictions", "nowhere"], "nowhere: no such file"),
+        (["{gold}", "--predictions", "x", "--k", "0"], "--k is 0. Must be >= 1."),
     ],
 )
 def test_wrong_set_up_exits_with_2(

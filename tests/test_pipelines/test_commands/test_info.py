@@ -22,10 +22,11 @@ def test_a_release_of_pages_says_what_it_is(release: Path, capsys: pytest.Captur
         "wiki miniwiki",
         "snapshot 2026-01-01",
         "languages en",
-        "made by kbsource build (kbsource ",
+        "made by kbsource build version kbsource ",
         "counts pages read 103 articles 66 redirects 20 other namespaces 15",
         "miniwiki-20260101-pages-articles-multistream.xml.bz2",
         f"kbsource show {release} TITLE",
+        f"Next: kbsource inspect {release}",
     ):
         assert part in said
     assert len(text.splitlines()) < 50

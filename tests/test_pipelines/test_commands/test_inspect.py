@@ -34,7 +34,7 @@ def test_it_prints_its_address_answers_and_ends_quietly(release: Path, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--port", "65536"], "--port is 65536; give 0, for a free one, to 65535."),
+        (["--port", "65536"], "--port is 65536. Must be <= 65535."),
         (["--host", "no.such.host.invalid"], "--host no.such.host.invalid"),
     ],
 )

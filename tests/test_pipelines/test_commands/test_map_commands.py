@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main
-from pipelines.commands.flags.map_flags import split_of
+from pipelines.commands.map import split_of
 from tests.support.alignments import evidence, read_lines, record, write_records
 from tests.support.dataset_sources import DATA
 
@@ -113,8 +113,8 @@ def test_locate_without_a_page_says_how_to_name_one(release: Path, capsys: pytes
         (["--id", "Lake Miravel"], "--id is 'Lake Miravel'; give a page id"),
         (["--qid", "9000033"], "--qid is '9000033'; give a Wikidata item, like Q"),
         (["--url", "Lake Miravel"], "--url is 'Lake Miravel'; give an address"),
-        (["--title", "x", "--threshold", "2"], "--threshold is 2; give a score between 0 and 1"),
-        (["--title", "x", "--max-elements", "0"], "--max-elements is 0; give at least 1"),
+        (["--title", "x", "--threshold", "2"], "--threshold is 2. Must be <= 1."),
+        (["--title", "x", "--max-elements", "0"], "--max-elements is 0. Must be >= 1."),
     ],
 )
 def test_locate_says_what_a_value_should_look_like(
@@ -152,7 +152,6 @@ def test_map_reads_the_annotations_of_clueweb(
             [
                 "map",
                 "cweb",
-                "--kb",
                 str(release),
                 "--input",
                 str(source),
@@ -173,7 +172,7 @@ def test_map_reads_the_annotations_of_clueweb(
         " . She knew R&D at Pell & Daughters ."
     )
     assert [one["output"][0]["answer"] for one in (first, second)] == ["Port Sellick", "Pell & Daughters"]
-    assert main(["validate-kilt", str(file), "--kb", str(release)]) == 0
+    assert main(["validate-kilt", str(release), str(file)]) == 0
 
 
 def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,22 +182,22 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     )
     output = tmp_path / "out"
 
-    assert main(["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", str(output)]) == 0
+    assert main(["map", "jsonl", str(release), "--input", str(source), "--output", str(output)]) == 0
     shown = capsys.readouterr().out
     assert "page_missing" in shown
     file = output / "jsonl-dev-kilt.jsonl"
     assert str(file) in shown
 
-    assert main(["validate-kilt", str(file), "--kb", str(release), "--json"]) == 0
+    assert main(["validate-kilt", str(release), str(file), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["ok"], result["records"], result["rescored"]) == (True, 1, 1)
 
     file.write_text(file.read_text("utf-8").replace('"bleu_score": 1.0', '"bleu_score": 0.75'), "utf-8")
-    assert main(["validate-kilt", str(file), "--kb", str(release)]) == 1
+    assert main(["validate-kilt", str(release), str(file)]) == 1
     shown = capsys.readouterr().out
     assert "score_differs" in shown
     assert "NOT valid: 1 records" in shown
-    assert main(["validate-kilt", str(file), "--kb", str(release), "--json"]) == 1
+    assert main(["validate-kilt", str(release), str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert not told["ok"]
     assert sum(told["broken"].values()) >= len(told["findings"]) > 0
@@ -211,14 +210,14 @@ def test_validate_says_where_nothing_could_be_compared(
     other = write_records(tmp_path / "other.jsonl", [record("b", [evidence("Lake Miravel", title="Miravel")])])
     for source, name in ((own, "out"), (other, "apart")):
         output = str(tmp_path / name)
-        assert main(["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", output]) == 0
+        assert main(["map", "jsonl", str(release), "--input", str(source), "--output", output]) == 0
     file = tmp_path / "out" / "jsonl-dev-kilt.jsonl"
     capsys.readouterr()
 
-    assert main(["validate-kilt", str(own), "--kb", str(release)]) == 0
+    assert main(["validate-kilt", str(release), str(own)]) == 0
     assert "No output has provenance" in capsys.readouterr().out
 
-    check = ["validate-kilt", str(file), "--kb", str(release)]
+    check = ["validate-kilt", str(release), str(file)]
     assert main([*check, "--alignments", str(tmp_path)]) == 2
     assert f"{tmp_path} has no table alignments/" in capsys.readouterr().err
 
@@ -235,9 +234,9 @@ def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
 ) -> None:
     source = write_records(tmp_path / "mine.jsonl", [record("b", [evidence("x", title="Nowhere")])])
     output = tmp_path / "out"
-    assert main(["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", str(output)]) == 0
+    assert main(["map", "jsonl", str(release), "--input", str(source), "--output", str(output)]) == 0
     file = output / "jsonl-dev-kilt.jsonl"
-    check = ["validate-kilt", str(file), "--kb", str(release)]
+    check = ["validate-kilt", str(release), str(file)]
     capsys.readouterr()
 
     assert main(check) == 0
@@ -269,7 +268,7 @@ def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
 def test_options_of_another_dataset_are_refused(
     release: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["map", *arguments, "--kb", str(release), "--input", "x", "--output", str(tmp_path / "out")]
+    command = ["map", arguments[0], str(release), *arguments[1:], "--input", "x", "--output", str(tmp_path / "out")]
 
     assert main(command) == 2
     assert message in capsys.readouterr().err
@@ -281,7 +280,7 @@ def test_the_split_of_a_kilt_file_is_in_its_name(
     folder = DATA / "kilt"
     train = tmp_path / "nq-train-kilt.jsonl"
     train.write_bytes((folder / "nq-dev-kilt.jsonl").read_bytes())
-    command = ["map", "kilt", "--kb", str(release), "--from-kb", str(folder / "knowledgesource.jsonl"), "--json"]
+    command = ["map", "kilt", str(release), "--from-kb", str(folder / "knowledgesource.jsonl"), "--json"]
 
     assert main([*command, "--input", str(train), "--output", str(tmp_path / "out")]) == 0
     assert json.loads(capsys.readouterr().out)["split"] == "train"
@@ -292,7 +291,7 @@ def test_files_of_several_splits_want_the_split_named(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = [str(write_records(tmp_path / name, [])) for name in ("my_train.jsonl", "my_validation.jsonl")]
-    command = ["map", "jsonl", "--kb", str(release), "--input", *inputs, "--output", str(tmp_path / "out")]
+    command = ["map", "jsonl", str(release), "--input", *inputs, "--output", str(tmp_path / "out")]
 
     assert main(command) == 2
     assert "say which: --split NAME" in capsys.readouterr().err
@@ -310,17 +309,17 @@ def test_an_alignment_without_records_says_so(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = write_records(tmp_path / "mine.jsonl", [record("a", [evidence("x", title="No such page")])])
-    command = ["map", "jsonl", "--kb", str(release), "--input", str(source), "--output", str(tmp_path / "out")]
+    command = ["map", "jsonl", str(release), "--input", str(source), "--output", str(tmp_path / "out")]
 
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert "No record was written" in shown
-    assert "Check them" not in shown
+    assert "validate-kilt" not in shown
 
 
 def test_a_folder_that_is_no_release_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_records(tmp_path / "mine.jsonl", [record("a", [evidence("x", title="X")])])
-    command = ["map", "jsonl", "--kb", str(tmp_path), "--input", str(source), "--output", str(tmp_path / "out")]
+    command = ["map", "jsonl", str(tmp_path), "--input", str(source), "--output", str(tmp_path / "out")]
 
     assert main(command) == 2
     assert "no finished release" in capsys.readouterr().err

@@ -1,33 +1,21 @@
-"""The configuration of ``kbsource map --all``."""
+"""The configuration of ``kbsource map all``."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.sources.reading.base import SPLITS, SourceOptions
-from pipelines.commands.flags.map_config import Entry, read_config
-from pipelines.commands.flags.map_flags import (
-    OF_THE_COMMAND,
-    PATHS,
-    add_dataset_flags,
-    add_verify_flags,
-    map_options,
-)
-from pipelines.options.fields import add_flags
-from pipelines.options.map import MapOptions
+from mapping.sources.source import SourceOptions
+from pipelines.cli import main
+from pipelines.commands.map import read_config
+from pipelines.options import MapOptions, Planned
 
 
-def _read(path: Path, text: str) -> list[Entry]:
+def _read(path: Path, text: str) -> list[Planned]:
     path.write_text(text, "utf-8")
-    return read_config(str(path))
-
-
-def _options(entry: Entry) -> MapOptions:
-    return map_options(entry.dataset, {**entry.flags, "kb": "kb", "output": "out"}, split=entry.split)
+    return read_config(str(path), "kb", "out")
 
 
 def test_options_nearer_to_the_split_count_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -51,40 +39,47 @@ datasets:
 """,
     )
 
-    assert [(one.name, one.dataset, one.split) for one in (train, dev, test, odd)] == [
+    assert [(one.name, one.options.dataset, one.options.split) for one in (train, dev, test, odd)] == [
         ("fever", "fever", "train"),
         ("fever", "fever", "dev"),
         ("fever", "fever", "test"),
         ("released-window", "aidayago2", "dev"),
     ]
-    options = _options(train)
+    options = train.options
     assert options.inputs == (f"{tmp_path}/a.jsonl", "/b.jsonl")
     assert options.references == (f"{tmp_path}/wiki",)
     assert (options.threshold, options.max_elements, options.strips_section) == (0.0, 2, True)
-    assert _options(dev).inputs == ("gs://bucket/dev.jsonl",)
-    assert (_options(dev).threshold, _options(dev).strips_section) == (0.5, False)
-    assert _options(test).labels == (f"{tmp_path}/t-labels.jsonl",)
-    assert (_options(odd).source.window, _options(odd).threshold) == ("released", 0.4)
+    assert dev.options.inputs == ("gs://bucket/dev.jsonl",)
+    assert (dev.options.threshold, dev.options.strips_section) == (0.5, False)
+    assert test.options.labels == (f"{tmp_path}/t-labels.jsonl",)
+    assert (odd.options.source.window, odd.options.threshold) == ("released", 0.4)
 
 
 def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
     (entry,) = _read(tmp_path / "c.yaml", "datasets: {jsonl: {splits: {dev: {input: a}}}}")
 
-    assert _options(entry) == MapOptions("jsonl", "kb", (f"{tmp_path}/a",), "out", "dev", source=SourceOptions())
+    assert entry.options == MapOptions(
+        "kb", dataset="jsonl", inputs=(f"{tmp_path}/a",), output="out/jsonl/dev", split="dev"
+    )
+    assert entry.options.choices == SourceOptions()
 
 
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
         ("datasets:\n  fever:\n    treshold: 1\n", 3, ("no 'treshold'", "threshold", "splits")),
-        ("datasets:\n  fever:\n    splits:\n      dev:\n        window: x\n", 5, ("invalid choice", "released")),
-        ("datasets:\n  fever:\n    splits:\n      dev: {threshold: high}\n", 4, ("threshold", "high")),
+        ("datasets:\n  fever:\n    splits:\n      dev:\n        window: x\n", 5, ("'window' is for aidayago2",)),
+        ("datasets:\n  fever:\n    splits:\n      dev: {input: x, threshold: high}\n", 4, ("threshold", "high")),
         ("datasets:\n  fever:\n    splits:\n      validation: {input: x}\n", 4, ("'validation'", "train, dev, test")),
         ("datasets:\n  fevr:\n    splits: {dev: {input: x}}\n", 2, ("'fevr'", "fever, ")),
         ("datasets:\n  a/b:\n    dataset: fever\n    splits: {dev: {input: x}}\n", 2, ("'a/b'", "folder")),
         ("datasets:\n  fever: {wiki-pages: x}\n", 2, ("no 'splits'",)),
         ("datasets:\n  fever:\n    splits: {dev: {input: x}, dev: {input: y}}\n", 3, ("twice",)),
-        ("datasets:\n  fever:\n    splits:\n      dev: {input: x, keep-meta: maybe}\n", 4, ("true or false", "maybe")),
+        (
+            "datasets:\n  fever:\n    splits:\n      dev: {input: x, strip-section: maybe}\n",
+            4,
+            ("true or false", "maybe"),
+        ),
         ("datasets:\n  fever:\n    splits:\n      dev: {input: x, stem: [a, b]}\n", 4, ("'stem'", "value")),
         ("datasets:\n  fever:\n    splits:\n      dev: {input: }\n", 4, ("'input'", "value")),
         ("datasets:\n  fever:\n    splits: dev\n", 3, ("name: value",)),
@@ -118,45 +113,32 @@ def test_tags_make_no_objects(tmp_path: Path) -> None:
         tmp_path / "c.yaml", "datasets: {jsonl: {splits: {dev: {input: !!python/object/apply:os.getcwd x}}}}"
     )
 
-    assert entry.flags["input"] == [f"{tmp_path}/x"]
+    assert entry.options.inputs == (f"{tmp_path}/x",)
 
 
 def test_a_model_is_a_folder_beside_the_file_or_a_name_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "models" / "nli").mkdir(parents=True)
-    text = "datasets: {{fever: {{splits: {{dev: {{input: a, verify: {}}}}}}}}}"
+    text = "datasets: {{fever: {{splits: {{dev: {{input: a, model: {}}}}}}}}}"
 
     (here,) = _read(tmp_path / "c.yaml", text.format("models/nli"))
     (there,) = _read(tmp_path / "c.yaml", text.format("someone/nli"))
 
-    assert (here.flags["verify"], there.flags["verify"]) == (f"{tmp_path}/models/nli", "someone/nli")
+    models = [one.options.verify.model.model for one in (here, there) if one.options.verify is not None]
+    assert models == [f"{tmp_path}/models/nli", "someone/nli"]
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="no such file"):
-        read_config(str(tmp_path / "none.yaml"))
+        read_config(str(tmp_path / "none.yaml"), "kb", "out")
 
 
-def test_every_flag_that_names_files_says_so_and_none_has_a_default() -> None:
-    parser = argparse.ArgumentParser(add_help=False)
-    add_flags(parser, MapOptions, but=OF_THE_COMMAND)
-    add_dataset_flags(parser)
-    add_verify_flags(parser)
-
-    assert {action.dest for action in parser._actions if action.metavar in PATHS} >= {
-        "input",
-        "labels",
-        "wiki_pages",
-        "abstracts",
-        "raw_text",
-        "from_kb",
-        "title_map",
-    }
-    assert {action.default for action in parser._actions} == {None}
-    assert not {action.dest for action in parser._actions} & set(SPLITS)
+def test_a_choice_of_another_dataset_is_refused_and_a_wrong_one_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"line 1: split 'dev': 'window' is for aidayago2, wned, cweb, not for fever"):
+        _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
+    with pytest.raises(SetupError, match=r'line 1: Invalid value "left" for --window. Choose from: "right"'):
+        _read(tmp_path / "c.yaml", "datasets: {wned: {splits: {dev: {input: a, window: left}}}}")
 
 
-def test_every_choice_takes_only_its_own_datasets(tmp_path: Path) -> None:
-    (entry,) = _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
-
-    with pytest.raises(SetupError, match="--window is for"):
-        _options(entry)
+def test_the_command_takes_no_options_of_one_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["map", "all", "kb", "--config", "c.yaml", "--output", str(tmp_path), "--threshold", "0.5"]) == 2
+    assert "--threshold belongs into c.yaml" in capsys.readouterr().err

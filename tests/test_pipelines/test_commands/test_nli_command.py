@@ -93,7 +93,7 @@ def test_many_pairs_are_answered_line_by_line(
     [
         ((), "give --premise and --hypothesis"),
         (("--input", "-", "--premise", "x"), "leave --premise and --hypothesis out"),
-        (("--device", "tpu", "--premise", "x", "--hypothesis", "x"), "--device is 'tpu'"),
+        (("--device", "tpu", "--premise", "x", "--hypothesis", "x"), "--device is tpu."),
         (("--label-names", "entailment", "--premise", "x", "--hypothesis", "x"), "names 1 outputs"),
     ],
 )

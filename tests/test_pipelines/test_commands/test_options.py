@@ -1,140 +1,158 @@
-"""Flags come out of the fields of dataclasses, and dataclasses out of flags."""
+"""Options: what a field may be holds wherever its value comes from, and the command line is made of the fields."""
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.options import check_options, listed, option
-from mapping.sources import DATASETS, SOURCES
-from pipelines.cli import main
-from pipelines.commands.flags.map_flags import dataset_flags, takers
-from pipelines.options.fields import add_flags, from_flags, nearest
-from pipelines.options.map import MapOptions
+from mapping.sources import all_sources
+from pipelines.cli import COMMANDS, main
+from pipelines.commands.map import takers
+from pipelines.options import BuildOptions, MapOptions, PassagesOptions, WikidataOptions
 from tests.support.real_data import ROOT
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
-    share: float = option(0.5, "a share", lowest=0, highest=1, remedy="give 0 to 1")
+def build(**options: Any) -> BuildOptions:
+    return BuildOptions(dump=("x.xml",), output="out", **options)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    dump: tuple[str, ...] = option(help="files", metavar="FILE", is_repeated=True)
-    kind: Literal["a", "b"] = option("a", "which")
-    names: tuple[str, ...] | None = option(None, "names", parse=listed, form="[a-z]+", like="x,y")
-    memory_bytes: int = option(4 << 20, "memory", flag="--memory", unit=1 << 20, unit_name=" MB", lowest=2)
-    rows: int | None = option(None, "rows, 5 % of them", lowest=1, bare=7)
-    limit: float = option(1.0, "limit", above=0, below=2, remedy="give more than 0, less than 2")
-    is_new: bool = option(False, "new")
-    has_lines: bool = option(True, "lines (default: they are there)", flag="--lines")
-    has_tables: bool = option(True, "no tables", flag="--no-tables")
-    inner: Inner = field(default_factory=Inner)
-    secret: int = 3
-
-    def __post_init__(self) -> None:
-        check_options(self)
+def wikidata(**options: Any) -> WikidataOptions:
+    return WikidataOptions(dump=("x.json",), output="out", **options)
 
 
-def parsed(*argv: str) -> Job:
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    add_flags(parser, Job)
-    return from_flags(vars(parser.parse_args(argv)), Job)
-
-
-def test_what_is_not_given_is_left_to_the_dataclass() -> None:
-    assert parsed("--dump", "x") == Job(("x",))
-
-
-def test_every_kind_of_field_has_its_flag() -> None:
-    flags = "--dump x --dump y --kind b --names p,q --memory 8 --rows --limit 1.5 --is-new --no-lines --no-tables"
-
-    assert parsed(*flags.split(), "--share", "0.25") == Job(
-        ("x", "y"), "b", ("p", "q"), 8 << 20, 7, 1.5, True, False, False, Inner(0.25)
-    )
+def align(**options: Any) -> MapOptions:
+    return MapOptions("kb", dataset="jsonl", inputs=("x.jsonl",), output="out", split="dev", **options)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("make", "flag", "value", "said"),
     [
-        ({"kind": "c"}, "--kind c: choose one of a, b."),
-        ({"names": ("p", "Q")}, "--names has 'Q'; write it like x,y."),
-        ({"memory_bytes": 1 << 20}, "--memory is 1 MB; give at least 2."),
-        ({"rows": 0}, "--rows is 0; give at least 1."),
-        ({"limit": 0.0}, "--limit is 0; give more than 0, less than 2."),
-        ({"limit": 2.0}, "--limit is 2; give more than 0, less than 2."),
-        ({"limit": float("nan")}, "--limit is nan; give more than 0, less than 2."),
+        (build, "--limit-pages", "0", "Must be >= 1."),
+        (build, "--max-rejects", "1.1", "Must be <= 1."),
+        (build, "--page-timeout", "0.0", "Must be > 0."),
+        (build, "--range-bytes", "0", "Must be >= 1."),
+        (build, "--as-of", "2019", "Write it like 2019-08-01T00:00:00Z."),
+        (build, "--templates", "some", "Choose"),
+        (wikidata, "--languages", "EN", "Write it like en,de."),
+        (wikidata, "--qualifiers", "Q1", "Write it like P580,P582, or all, or none."),
+        (align, "--threshold", "-0.1", "Must be >= 0."),
+        (align, "--accept-fuzzy", "59.0", "Must be >= 60."),
     ],
 )
-def test_what_a_value_may_be_is_checked_wherever_it_comes_from(given: dict[str, Any], said: str) -> None:
+def test_a_value_that_cannot_be_is_refused_on_the_command_line_and_in_python(
+    make: Callable[..., Any], flag: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = {build: ["build", "x"], wikidata: ["wikidata", "x"], align: ["map", "jsonl", "kb", "--input", "x"]}[make]
+    assert main([*command, "--output", "out", f"{flag}={value}"]) == 2
+    typed = capsys.readouterr().err
+    field = {"--page-timeout": "page_timeout_s"}.get(flag, flag.removeprefix("--").replace("-", "_"))
+    given = (value,) if flag in ("--languages", "--qualifiers") else float(value) if "." in value else value
     with pytest.raises(SetupError) as caught:
-        Job(("x",), **given)
-    assert str(caught.value) == said
+        make(**{field: int(value) if value == "0" else given})
+
+    assert flag in typed
+    assert said in typed
+    assert str(caught.value).startswith(f"{flag} is {value.removesuffix('.0')}. {said}")
 
 
-def test_help_has_meaning_and_default() -> None:
-    parser = argparse.ArgumentParser()
-    add_flags(parser, Job, but=("limit",), optional=("dump",))
-    shown = " ".join(parser.format_help().split())
-
-    assert "--kind {a,b} which (default: a)" in shown
-    assert "--memory N memory (default: 4)" in shown
-    assert "rows, 5 % of them" in shown
-    assert "lines (default: they are there)" in shown
-    assert "--limit" not in shown
-    assert "[--dump FILE]" in shown
-    assert "secret" not in shown
+def test_memory_is_typed_in_megabytes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "x", "--output", "out", "--worker-memory", "255"]) == 2
+    assert "--worker-memory: A worker needs at least 256 MB." in capsys.readouterr().err
+    assert build().worker_memory_bytes == 4096 << 20
+    with pytest.raises(SetupError, match=r"^--worker-memory is 1\. A worker needs at least 256 MB\.$"):
+        build(worker_memory_bytes=1)
 
 
-def test_a_mistyped_option_is_named_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["verify", "x", "--jsn"])
-    assert "verify has no option or argument --jsn. Did you mean --json?" in capsys.readouterr().err
+def test_no_number_is_no_number() -> None:
+    with pytest.raises(SetupError, match=r"^--max-rejects is nan\. Give a number\.$"):
+        build(max_rejects=float("nan"))
 
-    with pytest.raises(SystemExit):
-        main(["map", "hotpot", "--kb", "x", "--output", "y"])
-    assert "no dataset 'hotpot'. Did you mean hotpotqa?" in capsys.readouterr().err
-    assert nearest("--xyz", ["--kb"]) == ""
+
+def test_one_of_several_values_is_checked() -> None:
+    with pytest.raises(SetupError, match=r"^--format is tsv\. Choose one of "):
+        PassagesOptions("kb", output="out", formats=("dpr", "tsv"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["verify", "x", "--jsn"], "there is no option --jsn. Did you mean --json? See kbsource verify --help."),
+        (["map", "hotpot", "x", "--output", "y"], "there is no hotpot. Did you mean hotpotqa?"),
+        (["bild", "x"], "there is no command bild. Did you mean build?"),
+        (["verify"], "RELEASE is needed. See kbsource verify --help."),
+        (["map", "fever", "kb", "--input", "x"], "--output is needed. See kbsource map fever --help."),
+        (["map", "fever", "kb", "--input", "x", "--output", "y", "--device", "cpu"], "--model is needed."),
+        (["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"], "--window is for aidayago2, "),
+        (["build", "x", "--output", "y", "--limit-page", "3"], "--limit-page. See the command's --help"),
+        (["build", "x", "--output", "y", "--limit-page", "3"], "Did you mean --limit-pages?"),
+        (["info", "x", "y"], "Unused Tokens: ['y']"),
+    ],
+)
+def test_what_is_mistyped_or_missing_is_named_with_the_nearest(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_list_of_commands_is_what_their_functions_say(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in COMMANDS.items():
+        assert main([name, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"Usage: kbsource {name} ")
+        assert f"\n{command.summary}" in shown
+        assert "--json" in shown
+        assert "Examples:" in shown or " COMMAND " in shown
+    assert main([]) == 0
+    overview = capsys.readouterr().out
+    assert all(f"  {name} " in overview for name in COMMANDS)
 
 
 def test_help_of_map_is_short_until_a_dataset_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def shown(*argv: str) -> str:
-        with pytest.raises(SystemExit):
-            main(["map", *argv, "--help"])
+        assert main(["map", *argv, "--help"]) == 0
         return capsys.readouterr().out
 
     short = shown()
     assert len(short.splitlines()) < 60
-    assert all(f"\n  {name} " in short and one.summary in short for name, one in DATASETS.items())
+    assert all(name in short for name in all_sources())
     assert "--nq-tokens" not in short
-    assert "--chunk-records" not in short
-    for dataset in DATASETS:
+    for dataset in all_sources():
         long = shown(dataset)
-        own = {one.flag for one in dataset_flags(dataset)}
-        assert all(f"  {flag}" in long for flag in (*own, "--input", "--threshold", "--verify", "--runner"))
-        assert not [flag for flag in takers() if flag not in own and f"\n  {flag}" in long]
+        own = {flag for flag, owners in takers().items() if dataset in owners}
+        assert all(f" {flag} " in long for flag in (*own, "--input", "--threshold", "--model", "--runner"))
+        assert not [flag for flag in takers() if flag not in own and f" {flag} " in long]
         assert f"kbsource map {dataset} " in long
 
 
 def test_manifests_have_the_choices_of_their_dataset_alone() -> None:
-    trex = SOURCES["trex"].options(seed="other", sample=7)
-    options = MapOptions("trex", "kb", ("in",), "out", "dev", references=("wikidata",), source=trex)
+    trex = all_sources()["trex"].options_type(seed="other", sample=7)
+    options = MapOptions(
+        "kb", dataset="trex", inputs=("in",), output="out", split="dev", references=("wikidata",), source=trex
+    )
 
     assert options.data_options()["source"] == asdict(trex)
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["map", "--help"], ["map", "fever", "--help"], ["build", "--help"]])
-def test_help_loads_no_heavy_library(argv: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("argv", "libraries"),
+    [
+        (["--help"], "cyclopts pyarrow apache_beam spacy lxml yaml numpy"),
+        (["map", "fever", "--help"], "apache_beam spacy lxml inflect rapidfuzz duckdb"),
+        (["build", "--help"], "apache_beam spacy lxml inflect rapidfuzz duckdb"),
+        (["show", "--help"], "pyarrow apache_beam spacy lxml yaml numpy duckdb"),
+    ],
+)
+def test_help_loads_no_heavy_library(argv: list[str], libraries: str) -> None:
     code = (
-        "import sys\nfrom pipelines.cli import main\ntry:\n    main(sys.argv[1:])\nexcept SystemExit:\n"
-        "    sys.exit(', '.join({'pyarrow', 'apache_beam', 'spacy', 'lxml', 'yaml'} & set(sys.modules)) or 0)"
+        "import sys\nfrom pipelines.cli import main\nmain(sys.argv[1:])\n"
+        f"sys.exit(', '.join(set({libraries!r}.split()) & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code, *argv], cwd=ROOT, capture_output=True, text=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 import threading
 from pathlib import Path
@@ -11,18 +10,12 @@ import pytest
 
 from kbsource.runtime.beat import Beat
 from pipelines import progress
-from pipelines.commands.flags import common
 from pipelines.progress import Done, Progress, beats_in, progress_line
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.mark.parametrize("module", [progress, common])
-def test_the_examples_in_the_documentation(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
 def test_work_that_has_not_begun_has_no_time_left() -> None:

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
-from mapping.contexts.export import ContextsFiles, export_contexts
-from mapping.contexts.ranked import REASONS
-from mapping.contexts.writing import ContextsOptions
+from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.gold import RANKED_REASONS
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table
 from tests.support.builds import contents
@@ -38,7 +37,7 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
     output = tmp_path / "contexts"
     files = ContextsFiles(str(qampari), str(corpus), (str(write_ranked(tmp_path / "ranked.jsonl", corpus)),))
     said: list[str] = []
-    report = export_contexts(files, str(output), LocalStorage(), ContextsOptions(most_ranked=9), note=said.append)
+    report = export_contexts(files, str(output), ContextsOptions(most_ranked=9), note=said.append)
 
     dev = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
     released = read_lines(qampari / "qampari_data" / "dev_data.jsonl")
@@ -85,16 +84,16 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, qampari: Path, corpus: Path) -> None:
     files = ContextsFiles(str(qampari), str(corpus), (str(write_ranked(tmp_path / "ranked.jsonl", corpus)),))
     for name in ("one", "other"):
-        export_contexts(files, str(tmp_path / name), LocalStorage(), ContextsOptions())
+        export_contexts(files, str(tmp_path / name), ContextsOptions())
     assert contents(tmp_path / "one") == contents(tmp_path / "other")
 
 
 def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, qampari: Path, corpus: Path) -> None:
     files, output = ContextsFiles(str(qampari), str(corpus)), tmp_path / "contexts"
-    export_contexts(files, str(output), LocalStorage(), ContextsOptions())
+    export_contexts(files, str(output), ContextsOptions())
     whole = contents(output)
     (output / MANIFEST).rename(output / "BUILDING")
-    export_contexts(files, str(output), LocalStorage(), ContextsOptions())
+    export_contexts(files, str(output), ContextsOptions())
     assert contents(output) == whole
 
 
@@ -102,12 +101,12 @@ def test_evidence_is_recalled_by_the_ids_of_passages(
     tmp_path: Path, qampari: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ranked, output = write_ranked(tmp_path / "ranked.jsonl", corpus, QIDS[:2]), tmp_path / "contexts"
-    told = ["--passages", str(corpus), "--retrieved", str(ranked), "--output", str(output)]
+    told = [str(corpus), "--retrieved", str(ranked), "--output", str(output)]
     assert main(["qampari-contexts", str(qampari), *told]) == 0
     out = capsys.readouterr().out
     assert "questions without ranked passages    1\n" in out
     gold = output / "qampari_contexts" / "dev_data_with_contexts.jsonl"
-    flags = ["--gold", str(gold), "--retrieved", str(ranked), "--evidence-match", "id", "--k", "1,2,3,100", "--json"]
+    flags = [str(gold), "--retrieved", str(ranked), "--evidence-match", "id", "--k", "1,2,3,100", "--json"]
     assert main(["evaluate", "qampari", *flags]) == 0
     said = json.loads(capsys.readouterr().out)
     # The first and the second prove one answer of five each, the third none.
@@ -119,14 +118,14 @@ def test_proofs_that_no_passage_holds_are_listed(
     tmp_path: Path, kb: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     question = question_of("P50__Q1")
-    whole = proof_of(0)._replace(text=PAGES[0].elements[1].text, end_char=len(PAGES[0].elements[1].text))
-    odd = (whole, proof_of(1)._replace(element=7), proof_of(2)._replace(page_id=5))
-    answers = [one._replace(proofs=(proof,)) for one, proof in zip(question.answers, odd, strict=False)]
-    question = question._replace(answers=(*answers, *question.answers[3:]))
+    whole = structs.replace(proof_of(0), text=PAGES[0].elements[1].text, end_char=len(PAGES[0].elements[1].text))
+    odd = (whole, structs.replace(proof_of(1), element=7), structs.replace(proof_of(2), page_id=5))
+    answers = [structs.replace(one, proofs=(proof,)) for one, proof in zip(question.answers, odd, strict=False)]
+    question = structs.replace(question, answers=(*answers, *question.answers[3:]))
     qampari = write_qampari(tmp_path / "qampari", [drawn(question, 0, "dev")])
     output = tmp_path / "contexts"
 
-    assert main(["qampari-contexts", str(qampari), "--passages", str(corpus), "--output", str(output)]) == 0
+    assert main(["qampari-contexts", str(qampari), str(corpus), "--output", str(output)]) == 0
     assert "  not: sentence_cut" in capsys.readouterr().out
     unplaced = read_lines(output / "unplaced.jsonl")
     assert [(one["pid"][-3:], one["page_id"], one["element"], one["reason"]) for one in unplaced] == [
@@ -152,23 +151,25 @@ def test_lines_that_cannot_be_used_are_named(
     with ranked.open("a") as file:
         file.write("{\n")
     output = tmp_path / "contexts"
-    told = ["--passages", str(corpus), "--retrieved", str(ranked), "--output", str(output), "--json"]
+    told = [str(corpus), "--retrieved", str(ranked), "--output", str(output), "--json"]
     assert main(["qampari-contexts", str(qampari), *told]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["rejected"] == {"malformed_json": 1, "unknown_question": 1}
     assert "ranked.jsonl, line 2: '7__wikidata_simple__dev' is not in the release (unknown_question)" in captured.err
     assert (
-        {row["reason"] for row in table(output, "rejected")} == {"malformed_json", "unknown_question"} <= set(REASONS)
+        {row["reason"] for row in table(output, "rejected")}
+        == {"malformed_json", "unknown_question"}
+        <= set(RANKED_REASONS)
     )
     assert verified(output).is_sound
 
 
 def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampari: Path) -> None:
-    other = replace(PAGES[0], title="Renamed")
+    other = structs.replace(PAGES[0], title="Renamed")
     cut_release(tmp_path / "passages", write_kb(tmp_path, [other]))
     files = ContextsFiles(str(qampari), str(tmp_path / "passages"))
     with pytest.raises(SetupError, match="places in pages are not the same"):
-        export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
+        export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
     assert not (tmp_path / "contexts").exists()
 
 
@@ -180,7 +181,7 @@ def test_folders_of_something_else_are_refused(
     for folder, message in ((tmp_path / "nowhere", "no such folder"), (kb, "this is no")):
         files = replace(given, qampari=str(folder)) if which == "qampari" else replace(given, passages=str(folder))
         with pytest.raises(SetupError, match=message):
-            export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
+            export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
 
 
 def _cut_off(path: Path) -> None:
@@ -214,7 +215,7 @@ def test_a_damaged_corpus_is_refused_before_anything_is_written(
     shutil.copytree(corpus, odd)
     damage(odd / file)
     output = tmp_path / "contexts"
-    assert main(["qampari-contexts", str(qampari), "--passages", str(odd), "--output", str(output)]) == code
+    assert main(["qampari-contexts", str(qampari), str(odd), "--output", str(output)]) == code
     assert f"{odd / file}{said}" in capsys.readouterr().err
     assert not output.exists()
 
@@ -223,7 +224,7 @@ def test_ranked_files_are_looked_at_first(
     tmp_path: Path, qampari: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path, message in ((tmp_path / "nowhere.jsonl", "no such file"), (tmp_path, "is a folder; name a file")):
-        told = ["--passages", str(corpus), "--retrieved", str(path), "--output", str(tmp_path / "contexts")]
+        told = [str(corpus), "--retrieved", str(path), "--output", str(tmp_path / "contexts")]
         assert main(["qampari-contexts", str(qampari), *told]) == 2
         err = capsys.readouterr().err
         assert str(path) in err
@@ -234,4 +235,4 @@ def test_ranked_files_are_looked_at_first(
 def test_nothing_is_written_over(qampari: Path, corpus: Path) -> None:
     files = ContextsFiles(str(qampari), str(corpus))
     with pytest.raises(SetupError, match="never overwritten"):
-        export_contexts(files, str(corpus), LocalStorage(), ContextsOptions())
+        export_contexts(files, str(corpus), ContextsOptions())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mapping.qampari.crowd.verdicts import REASONS
-from mapping.qampari.release_files import data_path
+from mapping.annotation.crowd import REASONS
+from mapping.qampari.release import data_path
 from pipelines.cli import main
 from tests.support.alignments import read_lines
 from tests.support.qampari import drawn, question, write_qampari
@@ -32,7 +32,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     tasks, judged = tmp_path / "tasks", tmp_path / "judged"
     export = ["qampari-tasks", "export", str(qampari), "--output"]
     assert main([*export, str(tasks), "--wrong-share", "0.25", "--train-paraphrases", "0"]) == 0
-    assert capsys.readouterr().out == (
+    assert capsys.readouterr().out.startswith(
         "answers to judge         16\n  wrong on purpose       4\nquestions to write anew  2\n"
     )
     assert main([*export, str(tmp_path / "other"), "--seed", "other", "--json"]) == 0
@@ -43,9 +43,10 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     verdicts, paraphrases = tmp_path / "verdicts.jsonl", tmp_path / "paraphrases.jsonl"
     verdicts.write_text(json.dumps({"task_id": first, "verdict": "incorrect"}) + "\n")
     paraphrases.write_text(json.dumps({"qid": "0__wikidata_simple__test", "paraphrase": "What is there?"}) + "\n")
-    apply = ["qampari-tasks", "apply", str(qampari), "--tasks", str(tasks), "--output"]
+    apply = ["qampari-tasks", "apply", str(qampari), str(tasks), "--output"]
     assert main([*apply, str(judged), "--verdicts", str(verdicts), "--paraphrases", str(paraphrases)]) == 0
-    said = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    *said, following = (line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert following == ["Next: kbsource verify", str(judged)]
     assert {name.strip(): int(number) for name, number in said} == {
         "answers judged": 1,
         "answers without a verdict": 11,
@@ -76,23 +77,20 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["export", "--tasks", "x"], "--tasks is for apply; leave it out."),
-        (["apply", "--tasks", "x", "--verdicts", "x", "--seed", "x"], "--seed is for export; leave it out."),
-        (["apply", "--verdicts", "x"], "--tasks is missing"),
-        (["apply", "--tasks", "x"], "nothing to take in"),
-        (
-            ["apply", "--tasks", "x", "--verdicts", "x", "--least-answers", "0"],
-            "for --least-answers give a number from 1 on",
-        ),
-        (["export", "--wrong-share", "1"], "--wrong-share is 1; give a share from 0 on and below 1"),
-        (["export", "--train-paraphrases", "-1"], "--train-paraphrases is -1; give at least 0"),
+        (["export", "--verdicts", "x"], "there is no option --verdicts."),
+        (["apply", "x", "--verdicts", "x", "--seed", "x"], "there is no option --seed."),
+        (["apply", "--verdicts", "x"], "TASKS is needed."),
+        (["apply", "x"], "nothing to take in"),
+        (["apply", "x", "--verdicts", "x", "--least-answers", "0"], "--least-answers is 0. Must be >= 1."),
+        (["export", "--wrong-share", "1"], "--wrong-share is 1. Must be < 1."),
+        (["export", "--train-paraphrases", "-1"], "--train-paraphrases is -1. Must be >= 0."),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
     qampari: Path, tmp_path: Path, argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mode, *options = argv
-    assert main(["qampari-tasks", mode, str(qampari), "--output", str(tmp_path / "new"), *options]) == 2
+    assert main(["qampari-tasks", mode, str(qampari), *options, "--output", str(tmp_path / "new")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 

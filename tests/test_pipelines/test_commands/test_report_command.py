@@ -19,7 +19,7 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_ending_of_the_file_says_the_form(aligned: Path, tmp_path: Path, capsys: Capsys) -> None:
-    for name, start in (("r.html", "<!DOCTYPE html>"), ("r.md", "# Alignment"), ("r", "<!DOCTYPE html>")):
+    for name, start in (("r.html", "<!doctype html>"), ("r.md", "# Alignment"), ("r", "<!doctype html>")):
         assert main(["report", str(aligned), "--output", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text("utf-8").startswith(start)
     assert main(["report", str(aligned), "--output", str(tmp_path / "r.html"), "--format", "markdown"]) == 0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("tantivy")
 
-from kbsource.files import LocalStorage
 from mapping.passages.corpus import read_passages
 from mapping.passages.cut import CutOptions, Passage
 from pipelines.cli import main
@@ -47,13 +46,13 @@ def aligned(kb: Path) -> Path:
 
 
 def _passages(corpus: Path) -> list[Passage]:
-    return [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path), LocalStorage())]
+    return [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path))]
 
 
 def test_a_query_is_answered_and_the_index_is_kept(
     tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["search", "--passages", str(corpus), "--index", str(tmp_path / "index")]
+    flags = ["search", str(corpus), "--index", str(tmp_path / "index")]
     assert main([*flags, "river in Brack", "--top", "1"]) == 0
     said = capsys.readouterr()
     assert "passages indexed" in said.err
@@ -73,7 +72,6 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
     path = write_records(tmp_path / "queries.jsonl", queries)
     flags = [
         "search",
-        "--passages",
         str(corpus),
         "--index",
         str(tmp_path / "index"),
@@ -109,19 +107,19 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
         (["x", "--queries", "y"], "Give a QUERY, or --queries"),
         (["--queries", "y"], "with --output FILE"),
         (["x", "--negatives", "1"], "leave --form and QUERY out"),
-        (["x", "--top", "0"], "--top is 0; give at least 1"),
+        (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )
 def test_flags_that_contradict_each_other(
     tmp_path: Path, corpus: Path, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["search", "--passages", str(corpus), "--index", str(tmp_path / "index"), *flags]) == 2
+    assert main(["search", str(corpus), "--index", str(tmp_path / "index"), *flags]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_records(tmp_path / "queries.jsonl", [{"id": "a"}, {"id": "b", "input": "goats"}])
-    flags = ["search", "--passages", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path)]
+    flags = ["search", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path)]
     assert main([*flags, "--output", str(tmp_path / "out.jsonl")]) == 1
     said = capsys.readouterr()
     assert "queries.jsonl, line 1: 'input'" in said.err
@@ -146,7 +144,7 @@ def _qrels(folder: Path) -> list[tuple[str, str]]:
 def test_relevant_is_the_passage_that_has_the_evidence(
     tmp_path: Path, corpus: Path, aligned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["beir", "--alignment", str(aligned), "--passages", str(corpus), "--output"]
+    flags = ["beir", str(aligned), str(corpus), "--output"]
     assert main([*flags, str(tmp_path / "beir"), "--json"]) == 0
     counts = {"queries": 3, "queries_without_relevant": 0, "passages": 4, "relevant": 5}
     assert json.loads(capsys.readouterr().out) == counts
@@ -173,9 +171,7 @@ def test_alignment_and_passages_are_of_one_release(
     cut_release(tmp_path / "corpus", other)
     flags = [
         "beir",
-        "--alignment",
         str(aligned),
-        "--passages",
         str(tmp_path / "corpus"),
         "--output",
         str(tmp_path / "out"),
@@ -186,7 +182,7 @@ def test_alignment_and_passages_are_of_one_release(
 
 def test_beir_reads_what_was_written(tmp_path: Path, corpus: Path, aligned: Path) -> None:
     loader = pytest.importorskip("beir.datasets.data_loader")
-    flags = ["beir", "--alignment", str(aligned), "--passages", str(corpus), "--output", str(tmp_path / "beir")]
+    flags = ["beir", str(aligned), str(corpus), "--output", str(tmp_path / "beir")]
     assert main(flags) == 0
     passages, queries, qrels = loader.GenericDataLoader(str(tmp_path / "beir")).load(split="dev")
     assert set(queries) == set(qrels) == {"a", "b", "c"}

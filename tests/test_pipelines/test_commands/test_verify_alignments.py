@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kbsource.files import LocalStorage, sha256_of
+from kbsource.files import Folder
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import write_rows
 from mapping.schema import RECORDS
@@ -50,7 +50,7 @@ def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], obje
     rows = table(folder, "records")
     change(rows)
     values = [tuple(row.values()) for row in rows]
-    write_rows(values, "records", RECORDS, output=str(folder), storage=LocalStorage())
+    write_rows(values, "records", RECORDS, output=str(folder))
     entries = json.loads((folder / "manifest.json").read_text())["files"]
     for entry in entries:
         if entry["file"] == shard_path("records", 0, 1):
@@ -61,16 +61,24 @@ def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], obje
 @pytest.mark.parametrize(
     ("change", "rule", "detail"),
     [
-        (lambda rows: rows.pop(), "record_differs", "dropped: page_missing: 0 rows, not 1"),
+        (lambda rows: rows.pop(), "record_differs", "records dropped: page_missing: 0 counted, 1 written"),
         (lambda rows: rows.reverse(), "record_order", "from number 0"),
         (
             lambda rows: rows[0].update(outcome="excluded", reason="negative"),
             "record_differs",
-            "excluded: negative: 1 rows, not 0",
+            "records excluded: negative: 1 counted, 0 written",
         ),
-        (lambda rows: rows[1].update(reason="no_match"), "record_differs", "dropped: no_match: 1 rows, not 0"),
-        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "n_evidences: 3 rows, not 2"),
-        (lambda rows: rows[1].update(n_evidences_written=1), "record_differs", "n_evidences_written: 2 rows, not 1"),
+        (
+            lambda rows: rows[1].update(reason="no_match"),
+            "record_differs",
+            "records dropped: no_match: 1 counted, 0 written",
+        ),
+        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "records with evidences: 3 counted, 2 written"),
+        (
+            lambda rows: rows[1].update(n_evidences_written=1),
+            "record_differs",
+            "evidences written: 1 in alignments, not 2",
+        ),
     ],
 )
 def test_the_records_of_an_alignment_say_what_counts_and_tables_say(
@@ -89,7 +97,7 @@ def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path)
     path = str(folder / "report.txt")
     values = {
         "alignments": [{"folder": "own/dev", "manifest_sha256": sha256}],
-        "files": [{"file": "report.txt", "bytes": 5, "sha256": sha256_of(LocalStorage(), path)}],
+        "files": [{"file": "report.txt", "bytes": 5, "sha256": Folder.of(path).sha256()}],
     }
     (folder / "manifest.json").write_bytes(manifest_bytes(values, form=ALIGNMENTS.format))
     report = verified(folder)

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.manifest import canonical_json
 from kbsource.release.verify import VerifyReport
-from mapping.contexts.export import ContextsFiles, export_contexts
-from mapping.contexts.writing import ContextsOptions
+from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.passages.cut import CutOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, write_records
@@ -41,7 +39,7 @@ def contexts(tmp_path: Path, qampari: Path, corpus: Path) -> Path:
     with ranked.open("a") as file:
         file.write(json.dumps({"qid": QIDS[1], "ctxs": []}) + "\n{\n")
     files = ContextsFiles(str(qampari), str(corpus), (str(ranked),))
-    export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions(most_ranked=9))
+    export_contexts(files, str(tmp_path / "contexts"), ContextsOptions(most_ranked=9))
     return tmp_path / "contexts"
 
 
@@ -69,7 +67,7 @@ def test_questions_with_passages_are_sound(
     ranked = write_ranked(tmp_path / "ranked.jsonl", tmp_path / "corpus", (*QIDS[:2], "x"))
     output, corpus = tmp_path / "contexts", tmp_path / "corpus"
     files = ContextsFiles(str(qampari), str(corpus), (str(ranked),))
-    export_contexts(files, str(output), LocalStorage(), ContextsOptions())
+    export_contexts(files, str(output), ContextsOptions())
     assert (json.loads((output / "report.json").read_text())["proofs"]["placed"] == 0) == split_long
     seen: list[tuple[int, int]] = []
     report = verified(output, on_progress=lambda *one: seen.append(one))
@@ -80,7 +78,7 @@ def test_questions_with_passages_are_sound(
     assert report.findings == ()
     assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, True)
     assert main(["verify", str(output), "--qampari", str(qampari), "--passages", str(corpus)]) == 0
-    assert capsys.readouterr().out.endswith("3 questions, 15 answers, 20 proofs with their texts checked.\n")
+    assert "3 questions, 15 answers, 20 proofs with their texts checked.\n" in capsys.readouterr().out
 
 
 def test_empty_lines_and_none_are_told_apart_by_the_counts_alone(contexts: Path) -> None:
@@ -230,8 +228,8 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
     cut_release(tmp_path / "other", kb)
     another = write_qampari(tmp_path / "another", [])
     for release, passages, message in (
-        (qampari, tmp_path / "other", "was made from another folder than"),
-        (another, corpus, "was made from another folder than"),
+        (qampari, tmp_path / "other", "was made from another release than"),
+        (another, corpus, "was made from another release than"),
         (qampari, None, "give both of what these were made from"),
         (None, corpus, "give both of what these were made from"),
     ):
@@ -253,5 +251,5 @@ def test_two_questions_with_one_id_are_told(tmp_path: Path, corpus: Path) -> Non
     twice = [drawn(question_of(f"P50__Q{number}"), 0, "dev") for number in range(2)]
     files = ContextsFiles(str(write_qampari(tmp_path / "qampari", twice)), str(corpus))
     with pytest.raises(DataError, match="Two proofs have the id"):
-        export_contexts(files, str(tmp_path / "contexts"), LocalStorage(), ContextsOptions())
+        export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
     assert not (tmp_path / "contexts").exists()

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mapping.sources import SOURCES
-from pipelines.cli import COMMANDS, make_parser
-from pipelines.commands.flags.map_config import read_config
-from pipelines.commands.flags.map_flags import takers
+from mapping.sources import all_sources
+from pipelines.app import options_of, parse_command
+from pipelines.commands.map import app, read_config, takers
 from tests.support.real_data import ROOT
 
 PAGE = (ROOT / "docs" / "datasets.md").read_text("utf-8")
-DATASETS = sorted(set(SOURCES) - {"kilt", "jsonl"})
+DATASETS = sorted(set(all_sources()) - {"kilt", "jsonl"})
 SECTIONS = dict(re.findall(r"^\| \[([^\]]+)\]\(#[\w-]+\) \| ([^|]+) \|", PAGE, re.MULTILINE))
 ROWS = dict(re.findall(r"^\| \[([^\]]+)\]\(#[\w-]+\) \| (.+) \|$", PAGE, re.MULTILINE))
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -35,7 +34,7 @@ def test_a_dataset_has_its_licence_its_files_what_is_written_and_its_command(nam
     for part in ("Files", "What is written"):
         assert f"- **{part}.** " in _section(name), part
     for dataset in re.findall(r"`(\w+)`", SECTIONS[name]):
-        assert f"\nkbsource map {dataset} --kb RELEASE" in PAGE
+        assert f"\nkbsource map {dataset} RELEASE" in PAGE
 
 
 def test_every_command_line_is_one_that_the_command_takes() -> None:
@@ -45,7 +44,7 @@ def test_every_command_line_is_one_that_the_command_takes() -> None:
     assert len(lines) > len(DATASETS)
     for line in lines:
         assert line.startswith("kbsource ")
-        make_parser().parse_args(shlex.split(line, comments=True)[1:])
+        parse_command(shlex.split(line, comments=True)[1:])
 
 
 def test_the_configuration_is_one_that_is_read(tmp_path: Path) -> None:
@@ -53,7 +52,7 @@ def test_the_configuration_is_one_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "datasets.yaml"
     path.write_text(text, "utf-8")
 
-    assert [(one.dataset, one.split) for one in read_config(str(path))] == [
+    assert [(one.options.dataset, one.options.split) for one in read_config(str(path), "kb", "out")] == [
         ("fever", "train"),
         ("fever", "dev"),
         ("fever", "test"),
@@ -66,7 +65,7 @@ def test_every_choice_of_a_reader_is_explained_and_every_flag_that_is_named_ther
 
     for flag in set(takers()) - {"--from-kb", "--from-numbering", "--max-misfits"}:
         assert named & {flag, flag.replace("--", "--no-", 1)}, flag
-    assert named - {"--help"} <= {flag for command in COMMANDS for flag in command.flags()}
+    assert named - {"--help", "--config"} <= {flag for name in all_sources() for flag in options_of(app[name])}
 
 
 @pytest.mark.parametrize("name", ["dataset_rules.md", "qampari_rules.md"])

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import importlib.util
 import re
 from types import ModuleType
 
 import pytest
 
-from kbsource.reasons import FALLBACKS, REASONS
-from pipelines.commands.flags.map_flags import takers
+from kbsource.errors import FALLBACKS, REASONS
+from pipelines.commands.map import takers
 from tests.support.real_data import ROOT
 
-OF_DATASETS = takers()
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in ("kbsource", "mapping", "pipelines")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>>" in path.read_text("utf-8")
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +36,17 @@ def test_the_generated_pages_are_current(generate: ModuleType) -> None:
     assert generate.main(["--check"]) == 0
 
 
-def test_every_option_is_documented(generate: ModuleType) -> None:
-    """Those of one dataset are explained with it."""
-    docs = ROOT / "docs"
-    of_datasets = "".join((docs / name).read_text("utf-8") for name in ("datasets.md", "alignment.md"))
-    text = (docs / "commands.md").read_text("utf-8")
-    for name, command in generate.commands_by_name().items():
-        section = text.split(f"| **kbsource {name}** |", 1)[1].split("\n| **kbsource", 1)[0]
-        for option in command.flags():
-            if name == "map" and not OF_DATASETS.keys().isdisjoint((option, option.replace("--no-", "--"))):
-                assert re.search(rf"(?<![\w-])--(no-)?{option[2:].removeprefix('no-')}(?![\w-])", of_datasets), option
-            else:
-                assert f"`{option}`" in section, f"{name} {option}"
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_the_examples_of_docstrings_hold(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(module))
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+def test_every_option_of_a_dataset_is_explained_with_it() -> None:
+    """Those of commands are in the generated page."""
+    text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("datasets.md", "alignment.md"))
+    for option in takers():
+        assert re.search(rf"(?<![\w-])--(no-)?{option[2:]}(?![\w-])", text), option
 
 
 def test_every_reason_in_the_code_is_documented_and_every_documented_one_is_in_the_code() -> None:
@@ -59,7 +65,7 @@ def test_every_reason_in_the_code_is_documented_and_every_documented_one_is_in_t
 
 
 def test_every_parse_status_is_named_in_the_schema() -> None:
-    schema = (ROOT / "kbsource" / "schema.py").read_text("utf-8")
+    schema = (ROOT / "kbsource" / "records.py").read_text("utf-8")
 
     for status in FALLBACKS:
         assert status in schema

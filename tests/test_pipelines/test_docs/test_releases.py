@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.files import LocalStorage
 from kbsource.release.layout import table_of
 from kbsource.release.writer import is_id
 from mapping.kinds import KINDS, OWN_TABLES
@@ -22,6 +21,8 @@ from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
 from tests.support.published import check_published
 from tests.support.verified import verified
+
+pytestmark = pytest.mark.slow
 
 FOLDERS = (
     "wikidata",
@@ -72,18 +73,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_mini(folder / "later", dump=dump, page_props=str(props))
     records = f"{aligned}/fever/dev/fever-dev-kilt.jsonl"
     for command in (
-        ["map", "kilt", "--input", records, "--split", "dev", "--kb", kb, "--from-kb", kb, "--output", again],
-        ["qampari", "--kb", kb, "--wikidata", wikidata, "--model", "none", "--output", qampari],
-        ["passages", "--kb", kb, "--output", passages],
-        ["qampari-contexts", qampari, "--passages", passages, "--output", contexts],
+        ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
+        ["qampari", kb, wikidata, "--model", "none", "--output", qampari],
+        ["passages", kb, "--output", passages],
+        ["qampari-contexts", qampari, passages, "--output", contexts],
         ["qampari-tasks", "export", qampari, "--output", tasks],
-        ["entity-linking", "--kb", kb, "--output", linking, "--train", "100", "--dev", "10"],
+        ["entity-linking", kb, "--output", linking, "--train", "100", "--dev", "10"],
         [
             "campaign",
             "candidates",
-            "--gold",
             records,
-            "--run",
             records,
             "--kb",
             kb,
@@ -93,13 +92,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"{folder}/candidates.jsonl",
         ],
         ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
-        ["campaign", "import", asked, "--judgements", f"{asked}/tasks.jsonl", "--output", said],
-        ["search", "--passages", passages, "--index", index, "ferry"],
-        ["beir", "--alignment", f"{aligned}/fever/dev", "--passages", passages, "--output", beir],
+        ["campaign", "import", asked, f"{asked}/tasks.jsonl", "--output", said],
+        ["search", passages, "--index", index, "ferry"],
+        ["beir", f"{aligned}/fever/dev", passages, "--output", beir],
         ["diff", kb, f"{folder}/later", "--output", diff],
-        ["pageviews", "--input", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
+        ["pageviews", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
         [
-            *("amber", "--kb", kb, "--wikidata", wikidata, "--pageviews", views, "--output", amber),
+            *("amber", kb, wikidata, views, "--output", amber),
             *("--types", str(mini_wikidata.AMBER_TYPES), "--false-objects", "wikidata"),
         ],
     ):
@@ -162,6 +161,6 @@ def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture
 def test_every_kind_is_published_and_every_tool_reads_it(demo: Path, tmp_path: Path) -> None:
     for name in FOLDERS:
         folder = tmp_path / name
-        publish(str(demo / name), str(folder), KINDS, LocalStorage(), licence="CC-BY-SA-4.0")
+        publish(str(demo / name), str(folder), KINDS, licence="CC-BY-SA-4.0")
         assert verified(folder).is_sound
         check_published(folder, tmp_path / "cache")

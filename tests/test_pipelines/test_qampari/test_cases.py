@@ -9,19 +9,16 @@ from typing import Any
 import pytest
 
 from kbsource.runtime import regroup
-from mapping.qampari.question_rows import QueryRow, query_of_row, question_of_row
-from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, load_relations
 from mapping.qampari.records import Question
-from mapping.qampari.relations import load_relations
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
-from pipelines.jobs.qampari import QampariSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.primitives import group_map
-from pipelines.qampari import facts, plan
-from pipelines.qampari.queries import simple
-from pipelines.transforms import read_table
+from pipelines.qampari import facts, plan, simple
+from pipelines.transforms import tables
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
-from tests.support.qampari_oracle import Oracle
+from tests.support.qampari_oracle import Oracle, check, undrawn_questions
 from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_job
 
 CASES: dict[str, Any] = {"answer_filter": AnswerFilter(3, 5, 0.8), "most_subjects": 7}
@@ -89,29 +86,30 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
     return run_job(options_for(world, tmp_path_factory.mktemp("made") / "release", **CASES))
 
 
 @pytest.fixture(scope="module")
-def outcomes(made: QampariSummary) -> dict[str, str]:
+def outcomes(made: MadeRelease) -> dict[str, str]:
     return {row["key"]: row["outcome"] for row in rows(Path(made.output), "queries")}
 
 
 @pytest.fixture(scope="module")
-def questions(made: QampariSummary) -> dict[str, Question]:
+def questions(made: MadeRelease) -> dict[str, Question]:
     return _questions(Path(made.output))
 
 
 def _questions(output: Path) -> dict[str, Question]:
-    return {one["key"]: question_of_row(one).question for one in rows(output, "questions")}
+    return {one.key: one for one in undrawn_questions(output)}
 
 
+@pytest.mark.slow
 def test_what_has_neither_label_nor_page_is_not_asked_about(outcomes: dict[str, str]) -> None:
     assert outcomes["P50__Q3"] == "entity_unnamed"
 
 
-def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: QampariSummary) -> None:
+def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: MadeRelease) -> None:
     assert "P50__Q4" not in outcomes
     assert made.report["skipped"]["too_many_subjects"] == 1
 
@@ -121,14 +119,14 @@ def test_more_answers_than_the_filter_could_keep_and_more_than_it_keeps(outcomes
     assert (outcomes["P50__Q5"], outcomes["P50__Q6"]) == ("too_many_answers", "too_many_validated")
 
 
-def test_too_small_a_share_with_a_sentence_is_left_out_before_any_model(made: QampariSummary) -> None:
+def test_too_small_a_share_with_a_sentence_is_left_out_before_any_model(made: MadeRelease) -> None:
     (row,) = (row for row in rows(Path(made.output), "queries") if row["key"] == "P50__Q7")
     assert (row["n_answers"], row["n_with_page"], row["n_aligned"], row["n_validated"]) == (5, 5, 3, None)
     assert row["outcome"] == "too_few_found"
 
 
 def test_a_typed_relation_whose_subjects_have_no_type_makes_no_query(
-    outcomes: dict[str, str], made: QampariSummary
+    outcomes: dict[str, str], made: MadeRelease
 ) -> None:
     assert not any(key.startswith("P57__") for key in outcomes)
     assert made.report["skipped"]["no_type"] == 1
@@ -161,6 +159,7 @@ def test_years_and_texts_are_values_and_of_years_the_first_counts(questions: dic
     assert "P1082__P50__Q12" not in questions  # two sizes are less than three
 
 
+@pytest.mark.slow
 def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
     world: World, questions: dict[str, Question], tmp_path: Path
 ) -> None:
@@ -187,6 +186,7 @@ def test_relations_that_are_not_enabled_make_nothing(outcomes: dict[str, str]) -
     assert not any(key.startswith(("P27__", "P58__")) for key in outcomes)
 
 
+@pytest.mark.slow
 def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q7", "Alone", "P50 Q8", page=["Nobody wrote it."])
@@ -201,6 +201,7 @@ def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: 
     assert summary.report["funnel"] == {}
 
 
+@pytest.mark.slow
 def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q4", "Ann Author")
@@ -223,6 +224,7 @@ def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path
     assert [row["key"] for row in rows(tmp_path / "four", "queries")] == ["P50__Q4"]
 
 
+@pytest.mark.slow
 def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q4", "Ann Author")
@@ -240,6 +242,7 @@ def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: 
     ]
 
 
+@pytest.mark.slow
 def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Path) -> None:
     maker = Maker(without=("P407", "P577"))
     maker.add("Q4", "Ann Author")
@@ -266,14 +269,11 @@ def random_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def random_release(random_world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+def random_release(random_world: World, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
     return run_job(options_for(random_world, tmp_path_factory.mktemp("made") / "release", **RANDOM))
 
 
-def _considered(output: Path) -> dict[tuple[str, str], QueryRow]:
-    return {(row["subset"], row["key"]): query_of_row(row) for row in rows(output, "queries")}
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(("all_proofs", "n_before"), [(False, 2), (True, 0)])
 def test_a_random_world_as_slow_and_obvious_code_has_it(
     random_world: World, tmp_path: Path, all_proofs: bool, n_before: int
@@ -283,28 +283,22 @@ def test_a_random_world_as_slow_and_obvious_code_has_it(
 
     summary = run_job(options_for(random_world, tmp_path / "release", **given))
 
-    assert _considered(tmp_path / "release") == expected.queries
-    assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions
-    assert summary.report["skipped"] == dict(expected.skipped)
-    for kind, counts in expected.facts.items():
-        assert {name: summary.report["facts"][kind][name] for name in counts} == counts
+    check(summary, expected)
     assert {one.subset for one in expected.questions} == {SIMPLE, COMPOSITION, INTERSECTION}
     assert Counter(one.outcome for one in expected.queries.values()).keys() <= OUTCOMES.keys()
 
 
-def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: QampariSummary) -> None:
-    expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **CASES)
-
-    assert _considered(Path(made.output)) == expected.queries
-    assert [question_of_row(row).question for row in rows(Path(made.output), "questions")] == expected.questions
+def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: MadeRelease) -> None:
+    check(made, Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **CASES))
 
 
+@pytest.mark.slow
 def test_the_same_bytes_however_facts_and_pages_are_cut(
-    random_world: World, random_release: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    random_world: World, random_release: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_map, "GROUP_ROWS", 50)
     monkeypatch.setattr(plan, "_BUCKET_PAGES", 20)
-    monkeypatch.setattr(read_table, "CHUNK_ROWS", 60)
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 60)
     monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
     monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(group_map, "COLUMN_ROWS_AT_ONCE", 5)
@@ -316,13 +310,11 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
     assert contents(tmp_path / "release") == contents(Path(random_release.output))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "n_awkward"), [(2, 0), (3, 4), (4, 8)])
 def test_other_random_worlds(seed: int, n_awkward: int, tmp_path: Path) -> None:
     world = random_maker(seed, n_works=120, n_awkward=n_awkward).write(tmp_path / "world")
     expected = Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **RANDOM)
 
-    run_job(options_for(world, tmp_path / "release", **RANDOM))
-
-    assert _considered(tmp_path / "release") == expected.queries
-    assert [question_of_row(row).question for row in rows(tmp_path / "release", "questions")] == expected.questions
+    check(run_job(options_for(world, tmp_path / "release", **RANDOM)), expected)
     assert expected.questions

@@ -13,14 +13,13 @@ import pytest
 from mapping.entail import model as entailment_model
 from mapping.entail.model import open_model
 from mapping.entail.signal import ModelOptions, Pair, Verdict
-from mapping.qampari.question_rows import query_of_row, question_of_row
+from mapping.qampari.questions import COMPOSITION, load_relations
 from mapping.qampari.records import ProofText
-from mapping.qampari.relations import load_relations
 from mapping.qampari.selection import AnswerFilter
-from pipelines.jobs.qampari import QampariSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.qampari import facts
 from tests.support.builds import contents, open_release, rows
-from tests.support.qampari_oracle import Oracle
+from tests.support.qampari_oracle import Oracle, check, considered, undrawn_questions
 from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_job
 from tests.support.tiny_nli import overlap_model
 
@@ -45,7 +44,7 @@ def model(world: World, tmp_path_factory: pytest.TempPathFactory) -> ModelOption
 
 
 @pytest.fixture(scope="module")
-def made(world: World, model: ModelOptions, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+def made(world: World, model: ModelOptions, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
     output = tmp_path_factory.mktemp("made") / "release"
     return run_job(options_for(world, output, model=model, least_entailment=STRICT, **GIVEN))
 
@@ -67,18 +66,15 @@ def expected(world: World, model: ModelOptions) -> Oracle:
 
 def _proofs(output: Path) -> dict[tuple[str, str | None, int], ProofText]:
     return {
-        (row["key"], answer.item_id or answer.text, place): proof
-        for row in rows(output, "questions")
-        for answer in question_of_row(row).question.answers
+        (one.key, answer.item_id or answer.text, place): proof
+        for one in undrawn_questions(output)
+        for answer in one.answers
         for place, proof in enumerate(answer.proofs)
     }
 
 
-def test_every_query_and_question_as_slow_and_obvious_code_has_it(made: QampariSummary, expected: Oracle) -> None:
-    output = Path(made.output)
-
-    assert {(row["subset"], row["key"]): query_of_row(row) for row in rows(output, "queries")} == expected.queries
-    assert [question_of_row(row).question for row in rows(output, "questions")] == expected.questions
+def test_every_query_and_question_as_slow_and_obvious_code_has_it(made: MadeRelease, expected: Oracle) -> None:
+    check(made, expected)
     assert {one.outcome for one in expected.queries.values()} >= {
         "kept",
         "too_few_found",
@@ -88,18 +84,18 @@ def test_every_query_and_question_as_slow_and_obvious_code_has_it(made: QampariS
 
 
 def test_the_model_is_asked_about_facts_that_a_question_may_come_of_until_it_accepts_a_sentence(
-    made: QampariSummary, expected: Oracle
+    made: MadeRelease, expected: Oracle
 ) -> None:
     for kind in ("simple", "compositions"):
         counts = made.report["facts"][kind]
-        assert {name: counts[name] for name in expected.facts[kind]} == expected.facts[kind]
         assert counts["refused"] == 0
         assert counts["facts"] < counts["all"]
         assert counts["facts"] - counts["proved"] < counts["judged"]
 
 
+@pytest.mark.slow
 def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sentence(
-    world: World, made: QampariSummary, tmp_path: Path
+    world: World, made: MadeRelease, tmp_path: Path
 ) -> None:
     run_job(options_for(world, tmp_path / "unjudged", **GIVEN))
     judged, first = _proofs(Path(made.output)), _proofs(tmp_path / "unjudged")
@@ -117,9 +113,8 @@ def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sent
     assert any(judged[key].text != first[key].text for key in both)
 
 
-def test_a_higher_threshold_drops_facts(
-    world: World, model: ModelOptions, made: QampariSummary, tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_a_higher_threshold_drops_facts(world: World, model: ModelOptions, made: MadeRelease, tmp_path: Path) -> None:
     above = max(proof.entailment or 0 for proof in _proofs(Path(made.output)).values())
     strict = run_job(options_for(world, tmp_path / "a", model=model, least_entailment=above, **GIVEN))
     mild = run_job(options_for(world, tmp_path / "b", model=model, least_entailment=0.001, **GIVEN))
@@ -134,10 +129,11 @@ class _Doubting:
     """Accepts all but what has to do with two languages."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Gives a verdict for each pair."""
+        """A verdict for each pair."""
         return [Verdict(0.1 if re.search("Tongue (40|41)", one.hypothesis) else 0.9, 0, 0) for one in pairs]
 
 
+@pytest.mark.slow
 def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
     model: ModelOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,12 +151,13 @@ def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
 
     run_job(options_for(maker.write(tmp_path), tmp_path / "made", answer_filter=AnswerFilter(5, 8, 0.8), **given))
 
-    found = {row["key"]: query_of_row(row) for row in rows(tmp_path / "made", "queries")}["P407__P50__Q4"]
+    found = considered(tmp_path / "made")[COMPOSITION, "P407__P50__Q4"]
     assert (found.n_aligned, found.n_validated, found.outcome) == (10, 8, "kept")
 
 
+@pytest.mark.slow
 def test_the_same_bytes_with_more_workers_and_smaller_chunks(
-    world: World, model: ModelOptions, made: QampariSummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, model: ModelOptions, made: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {**GIVEN, "model": model, "least_entailment": STRICT}
     run_job(options_for(world, tmp_path / "multi", **given), runner="local-multi", workers=2)
@@ -171,7 +168,7 @@ def test_the_same_bytes_with_more_workers_and_smaller_chunks(
     assert contents(tmp_path / "cut") == contents(Path(made.output))
 
 
-def test_the_manifest_names_the_model(made: QampariSummary, model: ModelOptions) -> None:
+def test_the_manifest_names_the_model(made: MadeRelease, model: ModelOptions) -> None:
     manifest = (Path(made.output) / "manifest.json").read_text("utf-8")
     assert str(Path(model.model).name) in manifest
     assert f'"least_entailment": {STRICT}' in manifest

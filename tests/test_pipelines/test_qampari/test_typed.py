@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mapping.qampari.question_rows import QueryRow, query_of_row, question_of_row
 from mapping.qampari.questions import INTERSECTION, SIMPLE
-from mapping.qampari.records import Question
+from mapping.qampari.records import QueryRow, Question
 from mapping.qampari.selection import AnswerFilter
-from pipelines.jobs.qampari import QampariSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from tests.support.builds import rows
+from tests.support.qampari_oracle import considered, undrawn_questions
 from tests.support.qampari_worlds import Maker, World, options_for, run_job
 
 GIVEN: dict[str, Any] = {"answer_filter": AnswerFilter(4, 200, 0.8)}
@@ -57,22 +57,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> QampariSummary:
+def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
     return run_job(options_for(world, tmp_path_factory.mktemp("made") / "release", **GIVEN))
 
 
 @pytest.fixture(scope="module")
-def queries(made: QampariSummary) -> dict[str, QueryRow]:
-    return {row["key"]: query_of_row(row) for row in rows(Path(made.output), "queries")}
+def queries(made: MadeRelease) -> dict[str, QueryRow]:
+    return {key: row for (_, key), row in considered(made.output).items()}
 
 
 @pytest.fixture(scope="module")
-def questions(made: QampariSummary) -> dict[str, Question]:
-    return {row["key"]: question_of_row(row).question for row in rows(Path(made.output), "questions")}
+def questions(made: MadeRelease) -> dict[str, Question]:
+    return {one.key: one for one in undrawn_questions(made.output)}
 
 
 def test_typed_queries_share_facts_and_have_counts_of_their_own(
-    made: QampariSummary, queries: dict[str, QueryRow], questions: dict[str, Question]
+    made: MadeRelease, queries: dict[str, QueryRow], questions: dict[str, Question]
 ) -> None:
     film, painting = queries["P57__Q10__film"], queries["P57__Q10__painting"]
 
@@ -85,7 +85,7 @@ def test_typed_queries_share_facts_and_have_counts_of_their_own(
     assert made.report["facts"]["simple"]["all"] == 7 + n_others
 
 
-def test_the_report_has_the_class_of_each_type(made: QampariSummary) -> None:
+def test_the_report_has_the_class_of_each_type(made: MadeRelease) -> None:
     assert made.report["types"] == {"film": "Q1", "painting": "Q2"}
     assert made.report["types_without_class"] == ["ship"]
 
@@ -116,6 +116,7 @@ def test_intersections_are_of_validated_answers(queries: dict[str, QueryRow], qu
     assert questions[key].subset == INTERSECTION
 
 
+@pytest.mark.slow
 def test_of_types_with_the_same_validated_answers_the_most_specific_is_kept_by_option(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q1", "film")

@@ -6,7 +6,6 @@ Google's images are not looked at.
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import json
 import os
@@ -18,6 +17,7 @@ import sysconfig
 import venv
 import zipfile
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +26,12 @@ import yaml
 
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
-from pipelines.commands.build import COMMAND as BUILD
-from pipelines.flex_template import FILES, VALUES, main, template_parser
+from pipelines.flex_template import main
+from pipelines.options import BuildOptions
 from tests.support import mini_wiki
 from tests.support.real_data import ROOT
+
+pytestmark = pytest.mark.slow
 
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 COMPOSE = ROOT / "docker" / "compose.yaml"
@@ -182,7 +184,7 @@ def test_the_shell_steps_install_a_kbsource_that_works(plain_python: Path, tmp_p
     assert kept <= set(zipfile.ZipFile(wheel).namelist())
     built = [
         str(plain_python / "kbsource"),
-        *("build", "--dump", str(mini_wiki.MULTISTREAM), "--output", "release"),
+        *("build", str(mini_wiki.MULTISTREAM), "--output", "release"),
         *("--max-rejects", str(mini_wiki.MAX_REJECTS), "--limit-pages", "30"),
     ]
     subprocess.run(built, cwd=tmp_path, env={"PATH": path}, capture_output=True, check=True)
@@ -259,18 +261,13 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def test_the_template_describes_every_parameter_of_its_program(parameters: dict[str, dict[str, Any]]) -> None:
-    actions = {action.dest: action for action in template_parser()._actions if action.dest != "help"}
+    fields_of_build = {one.name: one for one in fields(BuildOptions)}
 
-    assert set(parameters) == set(actions)
     for name, one in parameters.items():
         assert set(one) <= {"name", "label", "helpText", "paramType", "isOptional", "regexes"}, name
         assert one["label"], name
         assert one["helpText"], name
-        assert one.get("isOptional", False) is not actions[name].required, name
-    build = argparse.ArgumentParser(add_help=False)
-    BUILD.add_arguments(build)
-    options = {option for action in build._actions for option in action.option_strings}
-    assert {f"--{name.replace('_', '-')}" for name in (*FILES, *VALUES)} <= options
+        assert one.get("isOptional", False) is (fields_of_build[name].default is not MISSING), name
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents
 from tests.support.killing import run_and_kill, run_command
 
+pytestmark = pytest.mark.slow
+
 RANGE_BYTES = 8_000
 N_MOMENTS = 20
 RECORDS = [
@@ -43,7 +45,7 @@ def build_command(output: Path, *, runner: str) -> list[str]:
 
 
 def map_command(output: Path, release: Path, records: Path, *, runner: str) -> list[str]:
-    given = ["map", "jsonl", f"--kb={release}", f"--input={records}", f"--output={output}", f"--runner={runner}"]
+    given = ["map", "jsonl", str(release), f"--input={records}", f"--output={output}", f"--runner={runner}"]
     return [*given, "--split=dev", "--max-rejects=0.5", "--chunk-records=1"]
 
 

@@ -1,4 +1,4 @@
-"""Presets, what they need, and flags that Beam would pass over in silence."""
+"""Presets and what they need, flags that nobody knows, and what a runner reports of a job that failed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -21,12 +22,13 @@ import pytest
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.utils.subprocess_server import JavaJarServer
 
-from kbsource.errors import SetupError
-from pipelines.cli import make_parser
+from kbsource.errors import DataError, SetupError
+from kbsource.stores import check_reachable
+from pipelines.app import parse_command
 from pipelines.runners import clusters
 from pipelines.runners.job_server import check_java, fetch_jar
-from pipelines.runners.presets import PRESETS, beam_flags, n_cores, pipeline_options, quiet_beam
-from pipelines.stores.object_stores import check_reachable
+from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
+from pipelines.runners.running import pipeline_options, reported_fault
 from tests.support.real_data import ROOT
 
 BEAM_LOCAL = ["--runner=FnApiRunner"]
@@ -203,7 +205,7 @@ def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: None)
 
-    with pytest.raises(SetupError, match=r"pip install 'kbsource\[gcp\]'"):
+    with pytest.raises(SetupError, match=r"pip install 'kbsource\[dataflow\]'"):
         beam_flags("dataflow", workers=None, beam_args=CLOUD)
 
 
@@ -334,16 +336,50 @@ def test_copies_of_options_have_views_of_their_own() -> None:
 
 def test_the_document_shows_flags_that_kbsource_and_beam_know() -> None:
     text = (ROOT / "docs" / "running.md").read_text("utf-8").replace("\\\n", " ")
+    text = re.sub(r"--storage \S+", "", text)
     lines = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("kbsource ") and "…" not in line]
 
     assert len(lines) > 3
     for line in lines:
-        args, beam_args = make_parser().parse_known_args(line)
-        assert args.runner in PRESETS
-        pipeline_options(["--runner=FnApiRunner", *beam_args])
+        typed = parse_command(line)
+        assert typed is not None
+        run = typed.arguments.arguments["run"]
+        assert run.runner in PRESETS
+        pipeline_options(["--runner=FnApiRunner", *run.beam_args])
 
 
 def test_flags_of_beam_reach_it() -> None:
     options = pipeline_options(["--runner=FnApiRunner", "--job_name=wiki"])
 
     assert options.get_all_options(drop_default=True) == {"runner": "FnApiRunner", "job_name": "wiki"}
+
+
+RAISED = """Traceback (most recent call last):
+  File "worker.py", line 7, in process
+    raise fault from error
+kbsource.errors.{kind}: It is so. Mend it. [while running 'scan/work']
+
+\tat org.apache.beam
+"""
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "message"),
+    [
+        (RAISED.format(kind="SetupError"), SetupError, "It is so. Mend it."),
+        (RAISED.format(kind="DataError"), DataError, "It is so. Mend it."),
+        (
+            "Pipeline p failed in state FAILED: java.io.IOException: no space\n\tat org.apache",
+            SetupError,
+            "The runner gave up on scan: java.io.IOException: no space",
+        ),
+    ],
+)
+def test_what_a_cluster_reports_is_a_fault_of_its_kind(report: str, kind: type[SetupError], message: str) -> None:
+    fault = reported_fault(report, "scan")
+
+    assert (type(fault), str(fault)) == (kind, message)
+
+
+def test_a_report_that_names_no_fault_is_none() -> None:
+    assert reported_fault("IndexError: list index out of range", "scan") is None

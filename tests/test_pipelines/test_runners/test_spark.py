@@ -5,7 +5,6 @@ They run by ``make spark-test``, which fetches Spark and Beam's job server first
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -29,18 +28,18 @@ from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.pageviews import make_pageviews
 from pipelines.jobs.qampari import make_qampari
 from pipelines.jobs.wikidata import make_wikidata
-from pipelines.options.amber import AmberJobOptions
-from pipelines.options.build import BuildOptions
-from pipelines.options.entity_linking import EntityLinkingOptions
-from pipelines.options.map import MapOptions
-from pipelines.options.pageviews import PageviewsOptions
-from pipelines.options.qampari import QampariOptions
-from pipelines.options.wikidata import WikidataOptions
-from pipelines.progress import Progress
-from pipelines.runners.presets import beam_flags
+from pipelines.options import (
+    AmberJobOptions,
+    BuildOptions,
+    EntityLinkingOptions,
+    MapOptions,
+    PageviewsOptions,
+    QampariOptions,
+    WikidataOptions,
+)
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
-from tests.support.builds import contents, open_release
+from tests.support.builds import contents, open_release, run_job
 from tests.support.real_data import ROOT, real_data_folder, real_path
 from tests.support.spark_cluster import LoggedProcess, SparkCluster
 from tests.support.spark_kit import kit_in
@@ -87,8 +86,7 @@ def pipe(tmp_path: Path) -> Path:
 
 def run_build(output: Path, runner: str, beam_args: list[str], **options: Any) -> None:
     """Builds."""
-    flags = beam_flags(runner, workers=None, beam_args=beam_args)
-    build(BuildOptions(output=str(output), **options), flags=flags, progress=Progress(io.StringIO()))
+    run_job(build, BuildOptions(output=str(output), **options), runner=runner, beam_args=beam_args)
 
 
 def evidence_from(release: Path, output: Path) -> Path:
@@ -104,9 +102,10 @@ def evidence_from(release: Path, output: Path) -> Path:
 
 def run_map(output: Path, kb: Path, records: Path, runner: str, beam_args: list[str]) -> None:
     """Aligns records to a release."""
-    options = MapOptions("jsonl", str(kb), (str(records),), str(output), "dev", chunk_records=CHUNK_RECORDS)
-    flags = beam_flags(runner, workers=None, beam_args=beam_args)
-    map_dataset(options, flags=flags, progress=Progress(io.StringIO()))
+    options = MapOptions(
+        str(kb), dataset="jsonl", inputs=(str(records),), output=str(output), split="dev", chunk_records=CHUNK_RECORDS
+    )
+    run_job(map_dataset, options, runner=runner, beam_args=beam_args)
 
 
 def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkCluster, tmp_path: Path) -> None:
@@ -138,26 +137,21 @@ def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkC
 
 def test_questions_sets_and_links_have_the_same_bytes(cluster: SparkCluster, tmp_path: Path) -> None:
     wikidata, kb, views = tmp_path / "wikidata", tmp_path / "kb", tmp_path / "views"
-    local = beam_flags("local", workers=None, beam_args=())
     options = WikidataOptions(dump=(str(mini_wikidata.DUMP),), output=str(wikidata), max_rejects=0.01)
-    progress = Progress(io.StringIO())
-    make_wikidata(options, flags=local, progress=progress)
+    run_job(make_wikidata, options)
     run_build(kb, "local", [], **{**MINI, "wikidata": str(wikidata)})
     seen = PageviewsOptions(input=(str(mini_wiki.VIEWS),), output=str(views), site=mini_wikidata.SITE)
-    make_pageviews(seen, flags=local, progress=progress)
-    for name, flags in (
-        ("local", local),
-        ("spark", beam_flags("spark", workers=None, beam_args=cluster.flags())),
-    ):
-        made = tmp_path / name
+    run_job(make_pageviews, seen)
+    for runner, beam_args in (("local", []), ("spark", cluster.flags())):
+        made = tmp_path / runner
         questions = QampariOptions(kb=str(kb), wikidata=str(wikidata), output=str(made / "qampari"), model=None)
-        make_qampari(questions, flags=flags, progress=progress)
+        run_job(make_qampari, questions, runner=runner, beam_args=beam_args)
         sets = AmberJobOptions(
-            str(kb), str(wikidata), str(views), str(made / "amber"), types=str(mini_wikidata.AMBER_TYPES)
+            str(kb), str(wikidata), str(views), output=str(made / "amber"), types=str(mini_wikidata.AMBER_TYPES)
         )
-        make_amber(sets, flags=flags, progress=progress)
+        run_job(make_amber, sets, runner=runner, beam_args=beam_args)
         links = EntityLinkingOptions(kb=str(kb), output=str(made / "links"), train=100, dev=10)
-        make_entity_linking(links, flags=flags, progress=progress)
+        run_job(make_entity_linking, links, runner=runner, beam_args=beam_args)
 
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from kbsource.files import LocalStorage
 from mapping.kinds import KINDS
 from mapping.publish.folder import publish
 from pipelines.jobs.pageviews import make_pageviews
-from pipelines.options.pageviews import PageviewsOptions
+from pipelines.options import PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki, mini_wikidata
@@ -74,7 +73,7 @@ def test_spark_reads_every_table_as_it_is(release: Path, tmp_path: Path) -> None
     folders: list[Path] = []
     for made in (release, tmp_path / "wikidata", tmp_path / "views"):
         published = tmp_path / "published" / made.name
-        publish(str(made), str(published), KINDS, LocalStorage(), licence="CC-BY-SA-4.0")
+        publish(str(made), str(published), KINDS, licence="CC-BY-SA-4.0")
         folders += tables(published)
 
     found = spark_rows(folders, tmp_path)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from kbsource.files import join
+from kbsource.local_copies import release_copies
 from pipelines.cli import main
-from pipelines.runners.presets import pipeline_options
-from pipelines.stores.storage import BeamStorage
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
-from tests.support.stores import put, s3_server
+from tests.support.stores import contents_of, put, s3_server
 
-pytest.importorskip("boto3", reason="needs boto3: pip install 'kbsource[aws]'")
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
 
 RECORDS = [
@@ -70,21 +70,16 @@ def test_everything_in_a_bucket_has_the_bytes_that_it_has_here(
     expected = chain(str(local), [], capsys)
 
     with s3_server() as flags:
-        pipeline_options(flags)
-        store = BeamStorage()
         for name, content in given.items():
-            put(store, f"s3://wiki/{name}", content)
+            put(f"s3://wiki/{name}", content)
         monkeypatch.setattr("tempfile.tempdir", str(scratch))
         said = chain("s3://wiki", flags, capsys)
 
         assert said["show"].replace("s3://wiki", str(local)) == expected["show"]
-        found = {path.removeprefix("s3://wiki/"): path for path in store.glob("s3://wiki/**")}
+        found = contents_of("s3://wiki")
         assert set(found) == {str(path.relative_to(local)) for path in local.rglob("*") if path.is_file()}
-        for name, path in found.items():
+        for name, content in found.items():
             if not name.endswith("manifest.json"):  # which name releases by their folders
-                with store.open_read(path) as file:
-                    assert file.read() == (local / name).read_bytes(), name
-    from pipelines.stores.local_copies import release_copies
-
+                assert content == (local / name).read_bytes(), name
     release_copies()
     assert os.listdir(scratch) == []

@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, ClassVar
 
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage
-from pipelines.stores.local_copies import local_copy, release_copies
-from pipelines.stores.storage import BeamStorage
+from kbsource.files import Folder
+from kbsource.local_copies import local_copy, release_copies
 from tests.support.real_data import ROOT
 
 NAMES = ("a.arrow", "b.arrow")
@@ -23,41 +23,35 @@ NAMES = ("a.arrow", "b.arrow")
 # Says where its copy lies and waits for a line; what it reads slowly is noted in a file.
 USER = """
 import sys
-from kbsource.files import LocalStorage
-from pipelines.stores.local_copies import local_copy
 
-class Noted(LocalStorage):
-    def open_read(self, path):
+class Noted(Folder):
+    def open(self, name=""):
         with open(sys.argv[2], "a") as notes:
-            print(path, file=notes)
-        return super().open_read(path)
+            print(self / name, file=notes)
+        return super().open(name)
 
-print(local_copy(sys.argv[1], ("a.arrow", "b.arrow"), storage=Noted()), flush=True)
+print(local_copy(Noted(sys.argv[1]), ("a.arrow", "b.arrow")), flush=True)
 sys.stdin.readline()
 """
 
 # Takes copies and lets go of them, 200 times.
 GUEST = """
 import random, sys
-from pathlib import Path
-from kbsource.files import LocalStorage
-from pipelines.stores.local_copies import local_copy, release_copies
 
 chance = random.Random(int(sys.argv[2]))
 for _ in range(200):
-    local = local_copy(sys.argv[1], ("a.arrow",), storage=LocalStorage(), version=str(chance.randrange(2)))
+    local = local_copy(Folder.of(sys.argv[1]), ("a.arrow",), version=str(chance.randrange(2)))
     assert Path(local, "a.arrow").stat().st_size == 700
     release_copies()
 """
 
 
-class _Counting(LocalStorage):
-    def __init__(self) -> None:
-        self.n_read = 0
+class _Counting(Folder):
+    opened: ClassVar[list[str]] = []
 
-    def open_read(self, path: str) -> object:  # type: ignore[override]
-        self.n_read += 1
-        return super().open_read(path)
+    def open(self, name: str = "") -> BinaryIO:
+        self.opened.append(self.name)
+        return super().open(name)
 
 
 @pytest.fixture
@@ -97,29 +91,29 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def test_a_copy_is_made_once_and_goes_with_the_process(folder: Path, scratch: Path) -> None:
-    storage = _Counting()
-    local = local_copy(str(folder), NAMES, storage=storage)
-    again = local_copy(str(folder), NAMES, storage=storage)
+    counting = _Counting(str(folder))
+    _Counting.opened.clear()
+    local = local_copy(counting, NAMES)
+    again = local_copy(counting, NAMES)
 
     assert again == local
-    assert storage.n_read == 2
+    assert counting.opened == [*NAMES]
     assert {one.name for one in Path(local).iterdir()} == {*NAMES, "lock", "copying"}
     assert (Path(local) / "b.arrow").read_bytes() == (folder / "b.arrow").read_bytes()
     release_copies()
     assert list(scratch.iterdir()) == []
-    assert local_copy(str(folder), NAMES, storage=storage) == local
-    assert storage.n_read == 4
+    assert local_copy(counting, NAMES) == local
+    assert counting.opened == [*NAMES, *NAMES]
 
 
 def test_what_is_local_is_given_as_it_is(folder: Path, scratch: Path) -> None:
-    assert LocalStorage().local_copy(str(folder), NAMES) == str(folder)
-    assert BeamStorage().local_copy(str(folder), NAMES) == str(folder)
+    assert Folder.of(folder).local_copy(NAMES) == str(folder)
     assert list(scratch.iterdir()) == []
 
 
 def test_other_files_under_the_same_names_are_another_copy(folder: Path, scratch: Path) -> None:
     def copy(version: str = "", store: str = "") -> str:
-        return local_copy(str(folder), NAMES, storage=LocalStorage(), version=version, store=store)
+        return local_copy(Folder(str(folder), (("aws_endpoint_url", store),)), NAMES, version=version)
 
     copies = [copy(), copy("v1"), copy("v2"), copy("v2", "other")]
     (folder / "a.arrow").write_bytes(b"longer than before" * 100)
@@ -129,24 +123,24 @@ def test_other_files_under_the_same_names_are_another_copy(folder: Path, scratch
 
 
 def test_a_file_that_is_missing_or_cut_off_is_named(folder: Path, scratch: Path) -> None:
-    class Short(LocalStorage):
-        def size(self, path: str) -> int:
-            return super().size(path) + 1
+    class Short(Folder):
+        def size(self, name: str = "") -> int:
+            return super().size(name) + 1
 
     with pytest.raises(DataError, match=r"index/c\.arrow is missing; fetch or make the release again"):
-        local_copy(str(folder), ("c.arrow",), storage=LocalStorage())
+        local_copy(Folder.of(folder), ("c.arrow",))
     with pytest.raises(DataError, match=r"a\.arrow had 701 bytes, and 700 when it was copied"):
-        local_copy(str(folder), ("a.arrow",), storage=Short())
+        local_copy(Short(str(folder)), ("a.arrow",))
 
 
 def test_a_folder_that_others_may_write_to_is_refused(folder: Path, scratch: Path) -> None:
-    local = Path(local_copy(str(folder), NAMES, storage=LocalStorage()))
+    local = Path(local_copy(Folder.of(folder), NAMES))
     release_copies()
     local.mkdir()
     local.chmod(0o777)
 
     with pytest.raises(SetupError, match="not a folder that this user made"):
-        local_copy(str(folder), NAMES, storage=LocalStorage())
+        local_copy(Folder.of(folder), NAMES)
 
 
 def test_processes_share_a_copy_and_the_last_one_removes_it(folder: Path, scratch: Path, tmp_path: Path) -> None:
@@ -195,14 +189,14 @@ def test_a_copy_of_something_else_does_not_keep_what_was_left_behind(
     killed.kill()
     killed.communicate()
 
-    local = local_copy(str(folder), NAMES, storage=LocalStorage(), version="another")
+    local = local_copy(Folder.of(folder), NAMES, version="another")
 
     assert not left.exists()
     assert [str(one) for one in scratch.iterdir()] == [local]
 
 
 def test_a_fork_leaves_the_copy_to_its_parent(folder: Path, scratch: Path) -> None:
-    local = Path(local_copy(str(folder), NAMES, storage=LocalStorage()))
+    local = Path(local_copy(Folder.of(folder), NAMES))
     child = os.fork()
     if child == 0:
         release_copies()

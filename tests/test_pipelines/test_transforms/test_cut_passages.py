@@ -11,28 +11,28 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
+from kbsource.columns import batch_of
 from kbsource.errors import SetupError
 from kbsource.records import Page
-from kbsource.release.columns import pages_to_batch
-from kbsource.runtime.chunks import Key
+from kbsource.runtime.chunks import ChunkKey
+from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions
-from mapping.passages.schema import PASSAGES
 from pipelines.runners.running import run_pipeline
-from pipelines.transforms.cut_passages import CutPassages
+from pipelines.transforms.pages import CutPassages
 from tests.support.passages import page
 
 
 def pages(*given: Page) -> pa.RecordBatch:
-    return pages_to_batch(given).select(["page_id", "title", "elements"])
+    return batch_of(given, Page).select(["page_id", "title", "elements"])
 
 
-def texts(element: tuple[Key, pa.RecordBatch]) -> tuple[Any, ...]:
+def texts(element: tuple[ChunkKey, pa.RecordBatch]) -> tuple[Any, ...]:
     key, batch = element
     assert batch.schema.equals(PASSAGES, check_metadata=False)
     return tuple(key), batch["passage_id"].to_pylist(), batch["text"].to_pylist()
 
 
-def cut(chunks: Iterable[tuple[Key, pa.RecordBatch]], options: CutOptions) -> tuple[beam.Pipeline, Any]:
+def cut(chunks: Iterable[tuple[ChunkKey, pa.RecordBatch]], options: CutOptions) -> tuple[beam.Pipeline, Any]:
     pipeline = TestPipeline(runner="FnApiRunner")
     return pipeline, pipeline | beam.Create(chunks) | CutPassages(options)
 
@@ -40,11 +40,11 @@ def cut(chunks: Iterable[tuple[Key, pa.RecordBatch]], options: CutOptions) -> tu
 def test_passages_and_counts_come_of_every_chunk() -> None:
     chunks = [
         (
-            Key(0, 0),
+            ChunkKey(0, 0),
             pages(page(3, "Sorn", "The Sorn is a river. It rises here."), page(4, "Empty", "x", kinds=["heading"])),
         ),
-        (Key(0, 1), pages(page(5, "Tey", "A town of no more than forty goats."))),
-        (Key(1, 0), pages()),
+        (ChunkKey(0, 1), pages(page(5, "Tey", "A town of no more than forty goats."))),
+        (ChunkKey(1, 0), pages()),
     ]
 
     pipeline, results = cut(chunks, CutOptions(max_words=5))
@@ -55,7 +55,7 @@ def test_passages_and_counts_come_of_every_chunk() -> None:
         ((1, 0), [], []),
     ]
     names = ("pages", "pages_without_text", "passages", "words", "long_passages")
-    values = {Key(0, 0): (2, 1, 2, 8, 0), Key(0, 1): (1, 0, 1, 8, 1), Key(1, 0): (0, 0, 0, 0, 0)}
+    values = {ChunkKey(0, 0): (2, 1, 2, 8, 0), ChunkKey(0, 1): (1, 0, 1, 8, 1), ChunkKey(1, 0): (0, 0, 0, 0, 0)}
     counts = [(key, dict(zip(names, one, strict=True))) for key, one in values.items()]
     assert_that(results.chunks | beam.Map(texts), equal_to(expected), label="chunks")
     assert_that(results.counts, equal_to(counts), label="counts")
@@ -64,7 +64,9 @@ def test_passages_and_counts_come_of_every_chunk() -> None:
 
 
 def test_options_are_those_of_the_cut() -> None:
-    pipeline, results = cut([(Key(0, 0), pages(page(1, "A", "One two three four.")))], CutOptions(3, split_long=True))
+    pipeline, results = cut(
+        [(ChunkKey(0, 0), pages(page(1, "A", "One two three four.")))], CutOptions(3, split_long=True)
+    )
     expected = [((0, 0), ["1__0", "1__1"], ["One two three", "four."])]
     assert_that(results.chunks | beam.Map(texts), equal_to(expected))
     run_pipeline(pipeline, "test")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pytest
@@ -12,15 +11,20 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from kbsource.errors import SetupError
-from kbsource.runtime.chunks import Key, Stored
-from pipelines.alignment.filtering import Filtered, FilterOptions
+from kbsource.runtime.chunks import BatchRef, ChunkKey
+from mapping.records import SCORED, Alignment
+from mapping.search.page_search import SearchSettings
 from pipelines.alignment.reading import EvidenceFiles
-from pipelines.alignment.release_pages import SearchSettings
-from pipelines.alignment.rows import rows_as_dicts
-from pipelines.transforms.align_spans import AlignSpans
-from pipelines.transforms.read_evidence import ReadEvidence
-from pipelines.transforms.resolve_pages import EvidenceOfPairs, ResolvePages
-from pipelines.transforms.write_alignment import Filter, JoinOutcomes
+from pipelines.alignment.settling import AlignedRecord, FilterOptions
+from pipelines.transforms.align import (
+    AlignSpans,
+    EvidenceOfPairs,
+    Filter,
+    JoinOutcomes,
+    ReadEvidence,
+    ResolvePages,
+    read_alignments,
+)
 from tests.support.alignments import evidence, record, write_records
 
 PAIRS = [
@@ -43,8 +47,8 @@ def own(tmp_path: Path) -> EvidenceFiles:
     return EvidenceFiles("jsonl", (str(path),), chunk_records=1, max_rejects=0.5)
 
 
-def short(row: dict[str, Any]) -> tuple[str, str | None, str, str | None]:
-    return row["page_value"], row["title"], row["outcome"], row["text"]
+def short(row: Alignment) -> tuple[str, str | None, str, str | None]:
+    return row.page.value, row.title, row.outcome, row.text
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -53,7 +57,7 @@ def test_pairs_of_title_and_text_are_aligned(release: Path) -> None:
     with TestPipeline(runner="FnApiRunner") as pipeline:
         found = pipeline | beam.Create(PAIRS) | EvidenceOfPairs() | ResolvePages(kb) | AlignSpans(kb)
         assert_that(
-            found | beam.FlatMap(rows_as_dicts) | beam.Map(short),
+            found | beam.FlatMap(read_alignments) | beam.Map(short),
             equal_to(
                 [
                     ("River Ullane", "River Ullane", "exact", "rises in Lake Miravel"),
@@ -76,12 +80,12 @@ def test_a_title_that_is_like_a_missing_one_is_taken_where_that_is_asked_for(
         rows = pipeline | beam.Create(PAIRS[2:3] * 2) | EvidenceOfPairs() | ResolvePages(kb, folder=folders[0])
         found = rows | AlignSpans(kb, settings=settings, folder=folders[1])
         assert_that(
-            found | beam.FlatMap(rows_as_dicts) | beam.Map(short),
-            equal_to([("Lake Miravl", "Lake Miravel", "weak", None)] * 2),
+            found | beam.FlatMap(read_alignments) | beam.Map(short),
+            equal_to([("Lake Miravl", "Lake Miravel", SCORED, None)] * 2),
         )
 
 
-def n_rows(element: tuple[Key, Stored]) -> tuple[Key, int]:
+def n_rows(element: tuple[ChunkKey, BatchRef]) -> tuple[ChunkKey, int]:
     return element[0], element[1].n_rows
 
 
@@ -92,12 +96,12 @@ def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_da
     for _ in range(2):  # the second time from what the first has left
         with TestPipeline(runner="FnApiRunner") as pipeline:
             read = pipeline | ReadEvidence([strict, own], str(tmp_path / "staging"))
-            chunks = [(Key(1, 0), 1), (Key(1, 1), 1)]
-            with_rejected = [(Key(1, 0), 2), (Key(1, 1), 1)]
+            chunks = [(ChunkKey(1, 0), 1), (ChunkKey(1, 1), 1)]
+            with_rejected = [(ChunkKey(1, 0), 2), (ChunkKey(1, 1), 1)]
             assert_that(read.examples | "examples" >> beam.Map(n_rows), equal_to(with_rejected), label="are examples")
             assert_that(read.evidence | "evidence" >> beam.Map(n_rows), equal_to(chunks), label="are evidence")
             assert_that(
-                read.rejected | "rejected" >> beam.Map(n_rows), equal_to([(Key(1, 0), 1)]), label="are rejected"
+                read.rejected | "rejected" >> beam.Map(n_rows), equal_to([(ChunkKey(1, 0), 1)]), label="are rejected"
             )
             assert_that(read.datasets | beam.MapTuple(lambda part, one: (part, one.tally.records)), equal_to([(1, 3)]))
             assert_that(
@@ -107,8 +111,8 @@ def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_da
             )
 
 
-def shown(one: Filtered) -> tuple[str, str | None, str | None]:
-    return one.settled.example.example_id, one.decision.reason, one.record and json.dumps(one.record["output"])[:30]
+def shown(one: AlignedRecord) -> tuple[str, str | None, str | None]:
+    return one.example.example_id, one.decision.reason, one.record and json.dumps(one.record["output"])[:30]
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +16,35 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from kbsource.errors import SetupError
-from kbsource.files import LocalStorage
 from kbsource.records import BadRecord
-from kbsource.runtime.chunks import Key, read_stored
+from kbsource.runtime.chunks import ChunkKey, read_stored
+from kbsource.site import Site
+from pipelines.primitives import guarded_map
+from pipelines.primitives.guarded_chunk import packed
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.runners.running import run_pipeline
+from pipelines.transforms import AlignSpans, CutPassages, ParseWikitext
 from tests.support.chunk_functions import NUMBERS, Doubling
 
 
-def chunk(part: int, *values: int) -> tuple[Key, pa.RecordBatch]:
-    return Key(part, 0), pa.record_batch({"n": list(values)}, schema=NUMBERS)
+def chunk(part: int, *values: int) -> tuple[ChunkKey, pa.RecordBatch]:
+    return ChunkKey(part, 0), pa.record_batch({"n": list(values)}, schema=NUMBERS)
 
 
 def bad(value: int, reason: str, number: int) -> BadRecord:
     return BadRecord("double", str(value), reason, "", "", number)
 
 
-def numbers(element: tuple[Key, Any]) -> tuple[int, list[int]]:
+def numbers(element: tuple[ChunkKey, Any]) -> tuple[int, list[int]]:
     key, rows = element
     if isinstance(rows, pa.RecordBatch):
         return key[0], rows["n"].to_pylist()
-    return key[0], [n for batch in read_stored(rows, LocalStorage()) for n in batch["n"].to_pylist()]
+    return key[0], [n for batch in read_stored(rows) for n in batch["n"].to_pylist()]
 
 
 def check(
     moods: dict[int, str],
-    chunks: list[tuple[Key, pa.RecordBatch]],
+    chunks: list[tuple[ChunkKey, pa.RecordBatch]],
     *,
     made: list[tuple[int, list[int]]],
     rejected: list[BadRecord],
@@ -52,7 +56,7 @@ def check(
     results = pipeline | beam.Create(chunks) | GuardedMap(make, **options)
     assert_that(results.chunks | beam.Map(numbers), equal_to(made), label="chunks")
     assert_that(results.rejected, equal_to(rejected), label="rejected")
-    counts = [(Key(part, 0), {"made": len(values)}) for part, values in made]
+    counts = [(ChunkKey(part, 0), {"made": len(values)}) for part, values in made]
     assert_that(results.counts, equal_to(counts), label="counts")
     run_pipeline(pipeline, "test")
 
@@ -91,6 +95,7 @@ def test_a_row_that_ends_its_process_alone_too_is_told_and_the_others_are_done(m
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mood", ["segfault", "kill", "hang"])
 def test_what_happens_to_a_process_once_changes_nothing(tmp_path: Path, mood: str) -> None:
     check({2: mood}, [chunk(0, 1, 2, 3)], made=[(0, [2, 4, 6])], rejected=[], once=tmp_path, timeout_s=0.3)
@@ -113,6 +118,7 @@ def test_wrong_set_up_ends_the_job_with_its_own_words() -> None:
         run_pipeline(pipeline, "test")
 
 
+@pytest.mark.slow
 def test_too_many_bad_rows_end_the_job() -> None:
     pipeline = TestPipeline(runner="FnApiRunner")
     moods = tuple((n, "raise") for n in range(1, 30))
@@ -132,15 +138,29 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "module",
     [
-        "kbsource.pages.page_chunks",
+        "kbsource.pages.articles",
         "mapping.passages.corpus",
-        "pipelines.alignment.release_pages",
-        "pipelines.jobs.wikidata_files",
+        "pipelines.alignment.search",
+        "kbsource.wikidata.parts",
         "pipelines.primitives.guarded_chunk",
-        "pipelines.qampari.list_reading",
-        "pipelines.qampari.search",
+        "pipelines.qampari.pages",
     ],
 )
 def test_what_guarded_processes_load_is_without_beam_which_would_cost_each_two_seconds(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("transform", [lambda kb: ParseWikitext(Site()), lambda kb: CutPassages(), AlignSpans])
+def test_what_guarded_processes_are_given_is_without_beam(
+    transform: Callable[[str], object], release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(guarded_map, "packed", lambda make: given.append(packed(make)) or given[-1])
+    transform(str(release))
+
+    (text,) = given
+    code = (
+        f"import base64, pickle, sys; pickle.loads(base64.b64decode({text!r})); sys.exit('apache_beam' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,9 +13,9 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
-from kbsource.runtime.chunks import Key
+from kbsource.runtime.chunks import ChunkKey
 from pipelines.runners.running import run_pipeline
-from pipelines.transforms.read_wikidata import ReadWikidata
+from pipelines.transforms.wikidata import ReadWikidata
 from tests.support.entities import array, item, item_snak, terms
 
 BROKEN = b'{"id":"Q7"'
@@ -35,7 +35,7 @@ def dump(tmp_path: Path) -> Path:
     return path
 
 
-def rows(element: tuple[Key, pa.RecordBatch], *columns: str) -> tuple[Any, ...]:
+def rows(element: tuple[ChunkKey, pa.RecordBatch], *columns: str) -> tuple[Any, ...]:
     key, batch = element
     return (tuple(key), *zip(*(batch[name].to_pylist() for name in columns), strict=True))
 
@@ -58,7 +58,7 @@ def test_every_entity_is_a_row_or_counted_as_something_else(dump: Path) -> None:
     bad = BadRecord("parse", "Q7", "malformed_json", detail, "dump.json", offset)
     assert_that(read.rejected, equal_to([bad]), label="rejected")
     counts = {"lines": 5, "items": 2, "properties": 1, "others": 1, "rejected": 1}
-    assert_that(read.counts, equal_to([(Key(0, 0), counts)]), label="counts")
+    assert_that(read.counts, equal_to([(ChunkKey(0, 0), counts)]), label="counts")
     run_pipeline(pipeline, "test")
 
 

@@ -14,7 +14,6 @@ import pytest
 
 import pipelines.jobs.wikidata as job
 from kbsource.errors import DataError, SetupError
-from kbsource.files import LocalStorage
 from kbsource.release.manifest import InputFile
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
@@ -28,7 +27,7 @@ from tests.support.real_data import real_path
 
 
 def test_every_line_is_an_entity_or_counted_as_something_else(release: Path, dump: Path) -> None:
-    manifest = WIKIDATA_RELEASE.read(str(release), LocalStorage())
+    manifest = WIKIDATA_RELEASE.read(str(release))
     expected = EntityCounts(48, 43, 1, 1, {"duplicate_entity": 2, "malformed_json": 1})
     assert manifest.totals == expected
     assert manifest.counts == {dump.name: expected}
@@ -264,7 +263,7 @@ def test_what_a_damaged_block_may_have_held_counts_for_the_ceiling(tmp_path: Pat
         ({"languages": ("EN",)}, "--languages"),
         ({"languages": ()}, "--languages"),
         ({"sites": ("en wiki",)}, "--sites"),
-        ({"sites": ("en",)}, "--sites has 'en'; write it like enwiki"),
+        ({"sites": ("en",)}, "--sites is en. Write it like enwiki"),
         ({"qualifiers": ("580",)}, "--qualifiers"),
         ({"max_rejects": 2.0}, "--max-rejects"),
         ({"worker_memory_bytes": 1}, "--worker-memory"),
@@ -278,14 +277,14 @@ def test_options_that_cannot_be_are_named(options: dict[str, Any], named: str, d
 
 def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = str(tmp_path / "release")
-    assert main(["wikidata", "--dump", str(dump), "--output", output, "--max-rejects", "0.1", "--json"]) == 0
+    assert main(["wikidata", str(dump), "--output", output, "--max-rejects", "0.1", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["counts"]["items"], made["rows"]["classes"]) == (43, 8)
     assert main(["verify", output]) == 0
     assert "44 entities" in capsys.readouterr().out
-    assert main(["wikidata", "--dump", str(dump), "--output", output]) == 2
+    assert main(["wikidata", str(dump), "--output", output]) == 2
     with pytest.raises(SetupError, match="kbsource-wikidata-1"):
-        PAGES_RELEASE.read(output, LocalStorage())
+        PAGES_RELEASE.read(output)
 
 
 def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:

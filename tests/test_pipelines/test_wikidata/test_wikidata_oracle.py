@@ -18,17 +18,16 @@ from hypothesis import strategies as st
 
 import pipelines.jobs.wikidata as job
 from kbsource.dump.digests import hash_file
-from kbsource.files import LocalStorage, join
+from kbsource.files import join
 from kbsource.release.manifest import InputFile
 from kbsource.release.verify import verify
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import Key, Stored, Work, chunk_path, read_stored, with_numbers, write_chunk
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Work, chunk_path, read_stored, with_numbers, write_chunk
 from kbsource.wikidata.assemble import find_superseded
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from kbsource.wikidata.lines import plan_lines
-from kbsource.wikidata.parts import IDS, ORDINALS
-from pipelines.jobs.wikidata_files import MakeFiles, write_plan
-from pipelines.options.wikidata import WikidataOptions
+from kbsource.wikidata.parts import IDS, ORDINALS, planned_files, write_plan
+from pipelines.options import WikidataOptions
 from tests.support import mini_wikidata
 from tests.support.builds import rows
 from tests.support.entities import array, item, item_snak, make, reader, snak, statement, terms
@@ -36,7 +35,6 @@ from tests.support.examples import examples
 from tests.support.real_data import real_path
 from tests.support.wikidata_oracle import expected_tables, lines_of
 
-STORAGE = LocalStorage()
 TABLES = ("items", "properties", "sitelinks", "statements", "classes")
 SAMPLES = (
     "wikibase-dump-filter_entities.ndjson.gz",
@@ -47,25 +45,26 @@ SAMPLES = (
 
 def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: Any) -> None:
     """Makes a release in this process, step by step, without a guard that could forgive an error."""
-    options = WikidataOptions((str(dump),), str(output), max_rejects=1.0, allow_truncated=True, **given)
+    options = WikidataOptions((str(dump),), output=str(output), max_rejects=1.0, allow_truncated=True, **given)
     staging = str(output / "_staging")
-    hashed = {str(dump): hash_file(str(dump), STORAGE)}
-    ranges = plan_lines([str(dump)], STORAGE, range_bytes=range_bytes)
-    write_plan(ranges, hashed, staging, STORAGE)
-    function = MakeFiles(staging, reader(languages=options.languages))()
+    hashed = {str(dump): hash_file(str(dump))}
+    ranges = plan_lines([str(dump)], range_bytes=range_bytes)
+    write_plan(ranges, hashed, staging)
+    function = planned_files(staging, reader(languages=options.languages))
 
-    def read(key: Key, rows: Iterable[pa.RecordBatch]) -> tuple[Key, Stored]:
+    def read(key: ChunkKey, rows: Iterable[pa.RecordBatch]) -> tuple[ChunkKey, BatchRef]:
         work = Work(key, Beat.unshared())
         made = function(with_numbers(rows), work)
         path = chunk_path(join(staging, job.READ), key)
-        return key, write_chunk(made, function.schema, work.report, path=path, storage=STORAGE)
+        return key, write_chunk(made, function.schema, work.report, path=path)
 
-    chunks = [read(Key(one.index, 0), ()) for one in ranges]
-    ids = pa.Table.from_batches((batch for _, chunk in chunks for batch in read_stored(chunk, STORAGE)), IDS)
+    chunks = [read(ChunkKey(one.index, 0), ()) for one in ranges]
+    ids = pa.Table.from_batches((batch for _, chunk in chunks for batch in read_stored(chunk)), IDS)
     for part, ordinals in find_superseded(ids).items():
-        chunks.append(read(Key(part, 1), [pa.record_batch({"ordinal": ordinals}, schema=ORDINALS)]))
+        chunks.append(read(ChunkKey(part, 1), [pa.record_batch({"ordinal": ordinals}, schema=ORDINALS)]))
     inputs = [InputFile(dump.name, dump.stat().st_size, hashed[str(dump)].sha256)]
-    assert list(job.Commit(options, inputs, str(output), staging).process(sorted(chunks))) == [str(output)]
+    folders = {"output": str(output), "staging": staging}
+    assert list(job.finish_release(sorted(chunks), options=options, inputs=tuple(inputs), **folders)) == [str(output)]
 
 
 def tables_of(release: Path) -> dict[str, list[dict[str, Any]]]:
@@ -237,6 +236,7 @@ def streams(content: bytes) -> bytes:
     return b"".join(bz2.compress(content[start : start + 700]) for start in range(0, len(content), 700))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(
     st.lists(LINE, max_size=10),

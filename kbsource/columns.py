@@ -1,0 +1,293 @@
+"""Rows to Arrow columns and back, leaf by leaf: many times faster than through dictionaries. See ``kbsource.rows``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from itertools import accumulate, chain, pairwise
+from types import FunctionType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+import pyarrow as pa
+from msgspec.structs import astuple
+
+from kbsource.errors import RecordError
+from kbsource.rows import ArrowType, Columns, Row
+
+R = TypeVar("R", bound=Row)
+_SECONDS = pa.timestamp("s", tz="UTC")
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(), bytes: pa.binary()}
+_NAMED = {"timestamp": pa.timestamp("ms", tz="UTC")}
+# Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
+# only read.
+_FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
+    pa.int8(): "b",
+    pa.uint8(): "B",
+    pa.int32(): "i",
+    pa.uint32(): "I",
+    pa.int64(): "q",
+    pa.uint64(): "Q",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What values are in Arrow, and the rows that structs stand for."""
+
+    type: pa.DataType
+    item: _Form | None = None
+    row: type[Row] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A field of a row that is a column."""
+
+    name: str
+    field: pa.Field
+    form: _Form
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A field of a row that is several columns."""
+
+    name: str
+    row: type[Row]
+    fields: tuple[_Column | _Group, ...]
+    is_optional: bool
+
+
+_Fields = tuple[_Column | _Group, ...]
+
+
+@cache
+def schema_of(row: type[Row]) -> pa.Schema:
+    """The Arrow schema of a table of such rows, with the meaning of each column, and its own, as ``description``."""
+    return pa.schema(_arrow_fields(_fields(row)), {"description": " ".join((row.__doc__ or "").split())})
+
+
+@cache
+def struct_of(row: type[Row]) -> pa.StructType:
+    """The Arrow type of such rows within a column."""
+    return pa.struct(_arrow_fields(_fields(row)))
+
+
+def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
+    """Rows as one record batch.
+
+    Raises:
+        RecordError: ``bad_timestamp``.
+    """
+    schema = schema_of(row)
+    columns = zip(_transposed(list(rows), row), schema, strict=True)
+    arrays = [encode(column, field.type, is_nullable=field.nullable) for column, field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
+    """The rows of a batch or table of ``schema_of(row)``, or of some of its columns.
+
+    Where columns are missing the rows are of a class of their own that has no more fields than there are columns (of a
+    row that is several columns all must be there) and the methods of ``row``; it cannot be pickled.
+
+    Raises:
+        ValueError: a column is of another type.
+    """
+    if isinstance(batch, pa.Table):
+        return list(chain.from_iterable(rows_of(part, row) for part in batch.to_batches()))
+    names = frozenset(batch.schema.names)
+    made, fields = (row, _fields(row)) if names >= {*schema_of(row).names} else _part_of(row, names)
+    arrays = (batch[field.name] for field in _arrow_fields(fields))
+    return _made(arrays, made, fields)
+
+
+def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = False) -> pa.Array:
+    """Nested values as an Arrow array: sequences for lists, rows or tuples for structs, texts for times."""
+    if pa.types.is_list(type_):
+        has_nulls = is_nullable and None in values
+        lists = [value or () for value in values] if has_nulls else values
+        offsets: list[int | None] = list(accumulate(map(len, lists), initial=0))
+        if has_nulls:
+            offsets = [None if value is None else at for value, at in zip(values, offsets, strict=False)] + offsets[-1:]
+        child = encode(list(chain.from_iterable(lists)), type_.value_type)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), child, type=type_)
+    if pa.types.is_struct(type_):
+        first = (
+            next((value for value in values if value is not None), None) if is_nullable else next(iter(values), None)
+        )
+        if first is None and values:
+            return pa.array(values, type_)  # with empty fields, where pa.nulls has null ones
+        mask = None
+        if is_nullable and None in values:
+            mask = pa.array([value is None for value in values])
+            values = [first if value is None else value for value in values]  # fields that are never null need some
+        columns = zip(
+            _transposed(values, type(first) if isinstance(first, Row) else type_.num_fields), type_, strict=True
+        )
+        arrays = [encode(column, field.type, is_nullable=field.nullable) for column, field in columns]
+        return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
+    if pa.types.is_timestamp(type_):
+        seconds = [None if value is None else timestamp_seconds(value) for value in values]
+        return pa.array(seconds, _SECONDS).cast(type_)
+    return pa.array(values, type_)
+
+
+def numbers(array: pa.Array) -> memoryview:
+    """The values of a fixed-width column without nulls as a memory view, without a copy.
+
+    Raises:
+        ArrowInvalid: there are nulls.
+    """
+    if array.null_count:
+        raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that has none")
+    width = array.type.bit_width // 8
+    data = memoryview(array.buffers()[1] or b"").cast("B")
+    return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])
+
+
+def timestamp_seconds(timestamp: str) -> int:
+    """The seconds since 1970 of ``2019-07-19T20:25:53Z``.
+
+    Raises:
+        RecordError: ``bad_timestamp``.
+    """
+    try:
+        if len(timestamp) != 20 or timestamp[-1] != "Z":
+            raise ValueError("not of the form 2019-07-19T20:25:53Z")
+        return int(datetime.fromisoformat(timestamp).timestamp())
+    except ValueError as error:
+        raise RecordError("bad_timestamp", f"{timestamp!r}: {error}") from error
+
+
+def timestamp_text(seconds: int) -> str:
+    """What ``timestamp_seconds`` took."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}".zfill(20)
+
+
+def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
+    """The columns of rows, or of tuples of so many values; None, where that may be, is null in all of them."""
+    fields = () if isinstance(of, int) else _fields(of)
+    n_columns = of if isinstance(of, int) else len(fields)
+    if is_optional:
+        nothing = (None,) * n_columns
+        values = [nothing if value is None else astuple(value) for value in values]
+    tuples = map(astuple, values) if fields and not is_optional else values
+    columns: list[Sequence[Any]] = list(zip(*tuples, strict=True)) or [()] * n_columns
+    if not any(isinstance(field, _Group) for field in fields):
+        return columns
+    found: list[Sequence[Any]] = []
+    for column, field in zip(columns, fields, strict=True):
+        if isinstance(field, _Group):
+            found += _transposed(column, field.row, is_optional=is_optional or field.is_optional)
+        else:
+            found.append(column)
+    return found
+
+
+def _decode(array: pa.Array, form: _Form) -> list[Any]:
+    """What ``encode`` took, with tuples for lists and rows for structs."""
+    if form.item is not None:
+        lengths = array.value_lengths().to_pylist() if array.null_count else ()
+        offsets = list(accumulate((n or 0 for n in lengths), initial=0)) if lengths else array.offsets.to_pylist()
+        items = _decode(array.flatten(), form.item)
+        first = offsets[0]
+        lists = [tuple(items[start - first : end - first]) for start, end in pairwise(offsets)]
+        return [None if n is None else one for n, one in zip(lengths, lists, strict=True)] if lengths else lists
+    if form.row is not None:
+        rows = _made(iter(array.flatten()), form.row, _fields(form.row))
+        if array.null_count:
+            return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
+        return rows
+    if pa.types.is_timestamp(form.type):
+        seconds = array.cast(_SECONDS).cast(pa.int64()).to_pylist()
+        return [None if one is None else timestamp_text(one) for one in seconds]
+    is_plain = array.null_count == 0 and pa.types.is_integer(array.type)
+    values: list[Any] = numbers(array).tolist() if is_plain else array.to_pylist()
+    return values
+
+
+def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
+    """Rows of as many arrays as there are columns; where that may be, None for one whose columns are all null."""
+    columns = [
+        _made(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
+        if isinstance(field, _Group)
+        else _decode(next(arrays), field.form)
+        for field in fields
+    ]
+    if is_optional:
+        nothing = (None,) * len(columns)
+        return [None if values == nothing else row(*values) for values in zip(*columns, strict=True)]
+    return list(map(row, *columns))
+
+
+@cache
+def _part_of(row: type[R], names: frozenset[str]) -> tuple[type[R], _Fields]:
+    """A class with the fields of a row that are among these columns, and its methods; and these fields."""
+    fields = tuple(field for field in _fields(row) if names >= {one.name for one in _arrow_fields((field,))})
+    methods = {name: value for name, value in vars(row).items() if isinstance(value, FunctionType | property)}
+    own = [field.name for field in fields]
+    made: Any = msgspec.defstruct(row.__name__, own, bases=(Row,), namespace=methods, frozen=True, gc=False)
+    return made, fields
+
+
+def _arrow_fields(fields: _Fields) -> list[pa.Field]:
+    return [
+        found
+        for field in fields
+        for found in (_arrow_fields(field.fields) if isinstance(field, _Group) else (field.field,))
+    ]
+
+
+@cache
+def _fields(row: type[Row]) -> _Fields:
+    hints = get_type_hints(row, include_extras=True)
+    return tuple(_field(name, hints[name]) for name in row.__struct_fields__)
+
+
+def _field(name: str, hint: Any) -> _Column | _Group:
+    (marks, hint), is_optional = _annotated(hint), False
+    if type(None) in get_args(hint):
+        (hint,) = (one for one in get_args(hint) if one is not type(None))
+        is_optional = True
+    group = next((mark for mark in marks if isinstance(mark, Columns)), None)
+    if group is not None:
+        return _Group(name, hint, _within(_fields(hint), group, is_optional=is_optional), is_optional)
+    form = _form(hint, marks)
+    about = next(({"description": mark} for mark in marks if isinstance(mark, str)), None)
+    return _Column(name, pa.field(name, form.type, is_optional, about), form)
+
+
+def _within(fields: _Fields, group: Columns, *, is_optional: bool) -> _Fields:
+    """Fields of a row as they stand among the columns of another one."""
+    found: list[_Column | _Group] = []
+    for one in fields:
+        if isinstance(one, _Group):
+            inner = _within(one.fields, group, is_optional=is_optional)
+            found.append(_Group(one.name, one.row, inner, one.is_optional))
+            continue
+        field = one.field.with_name(group.prefix + one.field.name)
+        if field.metadata:
+            about = field.metadata[b"description"].decode().replace("{}", group.word)
+            field = field.with_metadata({"description": about})
+        found.append(_Column(one.name, field.with_nullable(True) if is_optional else field, one.form))
+    return tuple(found)
+
+
+def _form(hint: Any, marks: Sequence[Any] = ()) -> _Form:
+    more, hint = _annotated(hint)
+    named = next((mark for mark in (*marks, *more) if isinstance(mark, ArrowType)), None)
+    if named is not None:
+        return _Form(_NAMED[named.name] if named.name in _NAMED else getattr(pa, named.name)())
+    if get_origin(hint) is tuple:
+        item = _form(get_args(hint)[0])
+        return _Form(pa.list_(item.type), item)
+    return _Form(struct_of(hint), row=hint) if issubclass(hint, Row) else _Form(_TYPES[hint])
+
+
+def _annotated(hint: Any) -> tuple[tuple[Any, ...], Any]:
+    """What a type is annotated with, and the type."""
+    return (hint.__metadata__, hint.__origin__) if get_origin(hint) is Annotated else ((), hint)

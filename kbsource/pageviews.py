@@ -1,0 +1,284 @@
+"""The release of page views: what its manifest says, its kind and its laws."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from heapq import merge
+from operator import attrgetter
+from typing import Annotated, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.dump.lines import LineRange, read_lines
+from kbsource.dump.rejects import DAMAGED_BYTES
+from kbsource.files import Files, Folder, base_name
+from kbsource.records import BadRecord
+from kbsource.release.kind import Kind
+from kbsource.release.laws import Law, counts_law
+from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
+from kbsource.rows import SCHEMA_VERSION, Row
+from kbsource.runtime.chunks import Report
+from kbsource.site import Site
+from kbsource.titles import is_valid_title, normalise_title, split_namespace
+
+FORMAT = "kbsource-pageviews-1"
+
+
+class TitleViews(Row):
+    """One row per title and page of the main namespace that has views, by title in code-point order, then page id, null
+    first."""
+
+    title: Annotated[str, "title as it was visited, in normal form, with spaces; a redirect's too"]
+    page_id: Annotated[int | None, "page that was visited; null where the files do not tell"]
+    views: Annotated[int, "views of all files, over every kind of access"]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What rows are sorted by."""
+        return self.title, -1 if self.page_id is None else self.page_id
+
+
+USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
+
+
+@dataclass(frozen=True, slots=True)
+class LineCounts(Counted):
+    """What became of the lines of the wiki; law: lines_read = used + other_namespaces + no_page + rejected."""
+
+    lines_read: int = 0
+    used: int = 0
+    other_namespaces: int = 0
+    no_page: int = 0  #: lines with a title that no page can have, or with views whose page is not known
+    rejected: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageviewsManifest(TypedManifest):
+    """Everything that is known about a release of page views, which has tables alone."""
+
+    #: ``counts``, ``totals``: per input file by base name, and their sum
+    counts: dict[str, LineCounts]
+    totals: LineCounts
+    views: int  #: of the lines used
+    #: with damage of a file ``damaged_bytes`` and ``estimated_lost``, lines of the wiki
+    findings: dict[str, int] = field(default_factory=dict)
+    format: str = FORMAT
+    schema_version: int = SCHEMA_VERSION
+
+
+def line_counts(report: Report) -> LineCounts:
+    """What became of the lines of a range."""
+    became = {name: report.counts[name] for name in (USED, OTHER_NAMESPACES, NO_PAGE)}
+    rejected = Counter(bad.reason for bad in report.rejected)
+    return LineCounts(sum(became.values()) + rejected.total(), **became, rejected=dict(rejected))
+
+
+def count_faults(manifest: PageviewsManifest) -> list[str]:
+    """Every way in which the counts disagree with each other or with the tables' rows."""
+    faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
+    return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
+
+
+_LAW = "a row of page views is not in its place, or has a number that is none of views"
+LAWS = (
+    Law(
+        "views_law",
+        _LAW,
+        "case when views < 0 or title = '' or page_id < 0 then [title || format(', {} views', views)] end",
+        of="pageviews",
+    ),
+    Law(
+        "views_law",
+        _LAW,
+        """select _file, format('{}, page {} is out of order', title, page_id) from (
+            select *, coalesce(page_id, -1) as id, lag(title) over placed as other, lag(id) over placed as other_id
+            from pageviews window placed as (order by _file, _row)
+        ) where title < other or (title = other and id <= other_id)""",
+    ),
+    counts_law("select '', 'views', sum(views) from pageviews", "views", ("pageviews",)),
+)
+
+PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
+    name="release of page views",
+    format=FORMAT,
+    made_by="kbsource pageviews",
+    manifest=PageviewsManifest,
+    tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},
+    required=("pageviews", "rejected"),
+    schema_version=SCHEMA_VERSION,
+    count_faults=count_faults,
+    laws=LAWS,
+    claims=lambda manifest: {"views": manifest.views},
+    counted={"titles with views": "select count(*) from pageviews"},
+    shown_by=("pageviews", "title"),
+)
+
+
+ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
+_MAX_LINE_BYTES = 1 << 20
+_MAX_DIGITS = 15
+"""More views than that no file has; sums of so many stay within 64 bits."""
+_MAX_PAGE_ID = (1 << 32) - 1
+_NO_ID = b"null"
+UNKNOWN_TITLE = "-"
+"""Title of views whose page is not known; where the page id is, it is the page of that title."""
+_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
+
+
+class PageViews(NamedTuple):
+    """Views of a page, of one kind of access, in the time of the file."""
+
+    title: str  #: with spaces, percent escapes decoded; as visited, so it may be a redirect's
+    page_id: int | None  #: None where the file does not tell
+    views: int
+
+
+def projects_of(edition: str) -> frozenset[str]:
+    """What the files call the Wikipedia of a language edition, its mobile site included.
+
+    >>> sorted(projects_of("en"))
+    ['en', 'en.m', 'en.m.z', 'en.wikipedia', 'en.z', 'en.zero']
+    """
+    return frozenset({edition, *(f"{edition}.{site}" for site in ("wikipedia", "m", "zero", "z", "m.z"))})
+
+
+def read_range(
+    line_range: LineRange,
+    projects: frozenset[str],
+    *,
+    files: Files = Folder.of,
+    on_damage: Callable[[int], None] | None = None,
+) -> Iterator[PageViews | BadRecord]:
+    """Yields the views of the pages of some projects, in the order of the file.
+
+    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), others for the
+    reasons of ``kbsource.dump.lines.read_lines``, which also has ``on_damage``. Of a line that a damage cuts nothing is
+    read. Memory stays flat.
+    """
+    wanted = frozenset(project.encode() for project in projects)
+    name = base_name(line_range.path)
+    for line in read_lines(line_range, files=files, max_bytes=_MAX_LINE_BYTES, on_damage=on_damage):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        fields = line.data.removesuffix(b"\r").split(b" ")
+        if fields[0] not in wanted:
+            continue
+        views = _views(fields)
+        if views is None:
+            detail = line.data[:1000].decode("utf-8", "replace")
+            yield BadRecord("read", "", "malformed_line", detail, name, line.offset)
+        else:
+            yield views
+
+
+def _views(fields: list[bytes]) -> PageViews | None:
+    """What a line says, None when it has none of the forms."""
+    if len(fields) in (5, 6) and fields[-3] in ACCESS:
+        written_id, count = fields[2] if len(fields) == 6 else _NO_ID, _number(fields[-2])
+    elif len(fields) in (3, 4):
+        written_id, count = _NO_ID, _number(fields[2])
+    else:
+        return None
+    page_id = None if written_id == _NO_ID else _number(written_id)
+    is_id = written_id == _NO_ID or (page_id is not None and page_id <= _MAX_PAGE_ID)
+    return PageViews(_title(fields[1]), page_id, count) if is_id and count is not None and fields[1] else None
+
+
+def _number(written: bytes) -> int | None:
+    return int(written) if written.isdigit() and len(written) <= _MAX_DIGITS else None
+
+
+def _title(written: bytes) -> str:
+    text = written.decode("utf-8", "replace")
+    return (unquote(text) if _ESCAPE.search(written) else text).replace("_", " ")
+
+
+MERGED_ROWS = 1 << 14
+_SUMS_AT_ONCE = 1 << 17
+
+
+def sum_range(
+    line_range: LineRange, site: Site, report: Report, *, files: Files = Folder.of
+) -> Iterator[pa.RecordBatch]:
+    """Yields the views of the articles of a wiki in a range, rows ``TitleViews``; a row is one of several summands.
+
+    Args:
+        report: takes the counts of ``kind.LineCounts``, the sum ``views``, the name of the file, what is rejected, and
+            ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
+    """
+    report.facts["file"] = base_name(line_range.path)
+    title_of = _Titles(site).find
+    sums: Counter[tuple[str, int | None]] = Counter()
+    damages: list[int] = []
+    for row in read_range(line_range, projects_of(site.edition), files=files, on_damage=damages.append):
+        if isinstance(row, BadRecord):
+            report.rejected.append(row)
+            continue
+        reason, title = title_of(row.title)
+        if row.title == UNKNOWN_TITLE and row.page_id is None:
+            reason = NO_PAGE
+        report.counts[reason] += 1
+        if reason == USED:
+            sums[title, row.page_id] += row.views
+            report.counts["views"] += row.views
+        if len(sums) == _SUMS_AT_ONCE:
+            yield _batch(sums)
+            sums.clear()
+    report.counts[DAMAGED_BYTES] = sum(damages)
+    if sums:
+        yield _batch(sums)
+
+
+def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
+    return batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
+
+
+class _Titles:
+    """Finds the normal form of titles, and remembers the most frequent ones."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.find = lru_cache(1 << 16)(self._find)
+
+    def _find(self, written: str) -> tuple[str, str]:
+        """What becomes of a line with the title, and the title."""
+        title = normalise_title(written, self._site)
+        if split_namespace(title, self._site)[0]:
+            return OTHER_NAMESPACES, title
+        return USED if is_valid_title(title) else NO_PAGE, title
+
+
+@dataclass(frozen=True, slots=True)
+class TitleGroups:
+    """Puts all rows of a title in one of some groups."""
+
+    n_groups: int
+
+    def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        titles = rows["title"].to_pylist()
+        return np.fromiter((zlib.crc32(title.encode()) % self.n_groups for title in titles), np.int64, len(titles))
+
+
+def sum_group(rows: pa.Table) -> pa.Table:
+    """One row for each title and page, in the order of the table: by title, then page id, none first."""
+    sums = pa.TableGroupBy(rows, ["title", "page_id"], use_threads=False).aggregate([("views", "sum")])
+    sums = sums.rename_columns(["title", "page_id", "views"]).cast(schema_of(TitleViews))
+    keys = pa.table({"title": sums["title"], "page_id": pc.fill_null(sums["page_id"], -1)})
+    return sums.take(pc.sort_indices(keys, sort_keys=[("title", "ascending"), ("page_id", "ascending")]))
+
+
+def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[TitleViews]:
+    """Yields the rows of all groups in the order of the table. Memory: a batch of each."""
+    rows = ((row for batch in batches for row in rows_of(batch, TitleViews)) for batches in groups)
+    yield from merge(*rows, key=attrgetter("key"))

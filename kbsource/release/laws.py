@@ -1,0 +1,242 @@
+"""What a release must keep to, as data: a slug, a meaning, and the SQL that names what breaks it.
+
+>>> sold = Law("negative_price", "a price is below 0", "case when price < 0 then [name] end", of="goods")
+>>> known = Law(
+...     "unknown_shop",
+...     "goods are of a shop that is not there",
+...     "select _file, name from goods anti join shops using (shop_id)",
+...     needs=("shops",),
+... )
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from kbsource.files import Folder, join
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import Manifest
+from kbsource.release.reader import row_groups
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+M = TypeVar("M", bound=Manifest)
+T = TypeVar("T")
+_SHOWN = 160
+
+
+@dataclass(frozen=True)
+class Law:
+    """A rule that the releases of a kind keep. Several may have one slug, and only the first its meaning.
+
+    Read are the views of ``kbsource.release.sql``, with places; those of a release to compare with stand in a schema of
+    its name. ``claimed`` (_part, name, n) is what ``Kind.claims`` says.
+    """
+
+    slug: str
+    meaning: str  #: of its being broken
+    broken: str = ""
+    """A query of two columns, a row a case: the file, and what breaks the law there. With ``of`` an expression over one
+    row of a table instead: a list of what breaks the law in it, or null. Empty where ``Kind.check`` looks."""
+    of: str = ""  #: that table; all such laws are asked in one reading of it
+    needs: tuple[str, ...] = ()
+    """Tables that must be whole, and names of releases to compare with; without them the law is not asked."""
+
+
+COMMON = (
+    Law("manifest", "the manifest is not what was written"),
+    Law("missing", "a listed file is not there"),
+    Law("unlisted", "a file is there that the manifest does not list"),
+    Law("size", "a file has another size"),
+    Law("sha256", "a file's content changed"),
+    Law("unreadable", "a file is not what its name says"),
+    Law("schema", "a table's columns are not those of its schema"),
+    Law("rows", "a file has another number of rows"),
+    Law("statistics", "a row group's statistics are not those of its ids"),
+    Law("counts", "counts do not add up"),
+)
+"""Laws of every kind of release."""
+
+
+def meanings(laws: Iterable[Law]) -> dict[str, str]:
+    """What it means that a law is broken, by its slug."""
+    return {law.slug: law.meaning for law in reversed([*laws]) if law.meaning}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One law broken in one file: how often, the first case, and what it means."""
+
+    file: str
+    rule: str
+    n_cases: int
+    example: str
+    meaning: str
+
+
+class Findings:
+    """Findings as they come in; of each file and law the first example is kept."""
+
+    def __init__(self, laws: Iterable[Law]) -> None:
+        self._meanings = meanings(laws)
+        self._found: dict[tuple[str, str], Finding] = {}
+
+    def add(self, file: str, rule: str, example: str, n_cases: int = 1) -> None:
+        """Takes cases of a law that is broken in a file."""
+        before = self._found.get((file, rule))
+        if before is not None:
+            n_cases, example = n_cases + before.n_cases, before.example
+        self._found[file, rule] = Finding(file, rule, n_cases, example, self._meanings[rule])
+
+    def has(self, file: str, rule: str) -> bool:
+        """Whether a file is known to break a law."""
+        return (file, rule) in self._found
+
+    def sorted(self) -> tuple[Finding, ...]:
+        """What was found, by file and law."""
+        return tuple(one for _, one in sorted(self._found.items()))
+
+
+def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], found: Findings) -> None:
+    """Asks for what breaks laws.
+
+    Args:
+        db: with the views that they read.
+        laws: those that need what is not given are left out.
+        given: tables that are whole, and names of releases to compare with.
+    """
+    of_rows: dict[str, list[Law]] = {}
+    queries: list[Law] = []
+    for law in laws:
+        if law.broken and {*law.needs} <= {*given}:
+            (of_rows.setdefault(law.of, []) if law.of else queries).append(law)
+    for table, group in of_rows.items():
+        cases = ", ".join(f"({law.broken}) as broken_{number}" for number, law in enumerate(group))
+        sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(group)))
+        query = f'select _file, {sums} from (select _file, {cases} from "{table}") group by _file'
+        for file, *results in db.execute(query).fetchall():
+            for law, n_cases, example in zip(group, results[::2], results[1::2], strict=True):
+                if n_cases:
+                    found.add(file, law.slug, str(example), int(n_cases))
+    for law in queries:
+        query = f"select file, count(*), min(what) from ({law.broken}) as broken(file, what) group by file"
+        for file, n_cases, example in db.execute(query).fetchall():
+            found.add(file or MANIFEST, law.slug, str(example), n_cases)
+
+
+@dataclass(frozen=True, slots=True)
+class Checking(Generic[M]):
+    """A release whose laws are asked, for what a kind looks at with its own Python."""
+
+    path: str
+    name: str  # of the kind
+    manifest: M
+    sources: Mapping[str, str]  # folders to compare with, by name
+    found: Findings
+    db: DuckDBPyConnection
+    given: set[str]  # tables that are whole, names of sources, and what ``Kind.views`` adds
+    listed: Collection[str]  # every file
+    sound: AbstractSet[str]  # files that are what was written and hold as many rows
+
+    def has_files(self, needed: Iterable[str], *, exactly: bool = False) -> bool:
+        """Whether these files are listed and sound, so that what they hold can be compared; notes those missing.
+
+        Args:
+            exactly: no other file may be listed.
+        """
+        wanted = set(needed)
+        for file in sorted(wanted - set(self.listed)):
+            self.found.add(file, "missing", f"no {self.name} is without it")
+        odd = sorted(set(self.listed) - wanted) if exactly else []
+        for file in odd:
+            self.found.add(MANIFEST, "manifest", f"{file} is no part of a {self.name}")
+        return not odd and wanted <= {*self.sound}
+
+    def lines(self, file: str) -> Generator[bytes]:
+        """The lines of a file, with their ends."""
+        with Folder.of(join(self.path, file)).open() as opened:
+            yield from opened
+
+    def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """(file, rows) of a table that is whole, or of columns of it, in order; one row group in memory."""
+        for entry in self.manifest.tables[table]:
+            for group in row_groups(join(self.path, entry.file), columns):
+                for batch in group.combine_chunks().to_batches():
+                    yield entry.file, batch
+
+    def remade(self, file: str, rule: str) -> Remade:
+        """Opens a file to compare it with what is made again."""
+        return Remade(self, file, rule)
+
+    def same(
+        self, file: str, rule: str, stored: Iterable[T], wanted: Iterable[T], named: Callable[[T], object] = repr
+    ) -> None:
+        """Compares the rows of a file with those that are made again, up to the first difference; all stored ones are
+        read."""
+        rows = iter(stored)
+        for number, (one, other) in enumerate(zip_longest(rows, wanted)):
+            if one != other:
+                said = " instead of ".join("nothing" if it is None else str(named(it))[:_SHOWN] for it in (one, other))
+                self.found.add(file, rule, f"number {number}: {said}")
+                break
+        deque(rows, maxlen=0)
+
+
+class Remade:
+    """A file as it is made again: what is written is compared with what the file holds, up to the first difference,
+    behind which all has moved. A context; ``Checking.remade`` opens it."""
+
+    def __init__(self, checking: Checking[Any], file: str, rule: str) -> None:
+        self._checking, self._file, self._rule = checking, file, rule
+        self._is_same = True
+
+    def __enter__(self) -> Self:
+        self._stored = Folder.of(join(self._checking.path, self._file)).open()
+        return self
+
+    def write(self, piece: bytes, name: str = "") -> None:
+        """Compares the next piece; ``name`` says what it is of."""
+        if self._is_same and (stored := self._stored.read(len(piece))) != piece:
+            pairs = enumerate(zip(stored, piece, strict=False))
+            at = next((n for n, (one, other) in pairs if one != other), min(len(stored), len(piece)))
+            self._differs(f"{name} from byte {at}: {stored[at : at + _SHOWN].decode('utf-8', 'replace')}".lstrip())
+
+    def skip_line(self) -> None:
+        """Passes over a line that nothing can be compared with."""
+        self._stored.readline()
+
+    def _differs(self, how: str) -> None:
+        self._is_same = False
+        self._checking.found.add(self._file, self._rule, how)
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None and self._is_same and (rest := self._stored.read(_SHOWN)):
+            self._differs(f"more than there should be: {rest.decode('utf-8', 'replace')}")
+        self._stored.close()
+
+
+def counts_law(
+    query: str, names: str, needs: tuple[str, ...], *, slug: str = "counts", meaning: str = meanings(COMMON)["counts"]
+) -> Law:
+    """The law that what is counted in tables is what the manifest claims.
+
+    Args:
+        query: gives _part, name and n.
+        names: pattern of the names in ``claimed`` that it counts, as ``like`` takes it.
+    """
+    broken = f"""
+select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
+    format('{{}}: {{}} counted, {{}} written', name, coalesce(counted.n, 0), coalesce(written.n, 0))
+from ({query}) as counted(_part, name, n)
+full join (select _part, name, n from claimed where name like '{names}') as written using (_part, name)
+where coalesce(counted.n, 0) <> coalesce(written.n, 0)
+"""
+    return Law(slug, meaning, broken, needs=needs)

@@ -1,0 +1,264 @@
+"""Pages on their way into a release: the laws that each keeps, row groups, and where each page lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.columns import batch_of, timestamp_seconds
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import CHUNK_BYTES, Folder, join
+from kbsource.index.mapped_files import write_index_file
+from kbsource.index.title_index import BATCH_ROWS
+from kbsource.records import CellLink, Page
+from kbsource.release.layout import index_path
+from kbsource.release.manifest import FileEntry
+from kbsource.release.pages.kind import CONTROLS
+from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA
+from kbsource.release.reader import parquet_file
+from kbsource.release.writer import write_lines
+from kbsource.runtime.sorted_runs import SortedRuns
+
+MAX_INT = (1 << 31) - 1
+"""Offsets, ordinals and spans are stored as 32-bit integers."""
+
+
+def check_page(page: Page) -> None:
+    """Raises where a page breaks a law.
+
+    Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
+    ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
+    and infoboxes name an element; links in cells and infobox values lie within their text; categories that templates
+    give are among the categories.
+
+    Raises:
+        RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
+            other law, ``bad_text`` for text that is not Unicode (a lone surrogate).
+    """
+    elements = page.elements
+    if not elements or elements[0].kind != "title":
+        raise RecordError("page_law", "element 0 is not the title")
+    texts = [element.text for element in elements]
+    joined = "\n".join(texts)
+    if joined.count("\n") != len(texts) - 1:
+        raise RecordError("page_law", "an element holds a newline")
+    for text in (joined, "\n".join(_other_texts(page))):
+        if (control := CONTROLS.search(text)) is not None:
+            around = text[max(control.start() - 20, 0) : control.end() + 20]
+            raise RecordError("page_law", f"a control character in {around!r}")
+    if not joined.isascii():
+        try:
+            joined.encode()
+        except UnicodeEncodeError as error:
+            raise RecordError("bad_text", str(error)) from error
+    for number, element in enumerate(elements):
+        if number and element.kind == "title":
+            raise RecordError("page_law", f"element {number} is a second title")
+        if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
+            raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
+    if not set(page.template_categories) <= set(page.categories):
+        raise RecordError("page_law", "a category of a template is no category of the page")
+    _check_anchors(page, texts)
+    for table in page.tables:
+        _check_place(table.element, "table", len(texts))
+        for row in table.rows:
+            for cell in row:
+                if not (0 < cell.colspan <= MAX_INT and 0 < cell.rowspan <= MAX_INT):
+                    raise RecordError("page_law", f"cell spans {cell.colspan} x {cell.rowspan}")
+                if cell.links:
+                    _check_links(cell.links, len(cell.text))
+    for infobox in page.infoboxes:
+        _check_place(infobox.element, "infobox", len(texts))
+        for field in infobox.fields:
+            if field.links:
+                _check_links(field.links, len(field.text))
+
+
+def _other_texts(page: Page) -> Iterator[str]:
+    """What is stored of a page beside its elements, but what repeats their text or is a title of the index."""
+    yield from page.categories
+    for use in page.templates:
+        yield use.name
+    for table in page.tables:
+        yield table.caption or ""
+        yield from table.header
+        for row in table.rows:
+            for cell in row:
+                yield cell.text
+    for infobox in page.infoboxes:
+        yield infobox.name
+        for field in infobox.fields:
+            yield field.name
+            yield field.text
+
+
+def _check_anchors(page: Page, texts: list[str]) -> None:
+    n_texts = len(texts)
+    last = (0, 0)
+    for anchor in page.anchors:
+        number, start, end, text = anchor.element, anchor.start, anchor.end, anchor.text
+        if not 0 <= number < n_texts:
+            raise RecordError("offset_law", f"anchor {text!r} in element {number} of {n_texts}")
+        # A slice forgives offsets out of range; the law does not.
+        if texts[number][start:end] != text or not 0 <= start <= end <= len(texts[number]):
+            raise RecordError("offset_law", f"anchor {text!r} at [{start}, {end}) of element {number}")
+        if (number, start) < last:
+            raise RecordError("page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order")
+        last = (number, start)
+
+
+def _check_place(element: int, what: str, n_elements: int) -> None:
+    if not 0 <= element < n_elements:
+        raise RecordError("page_law", f"{what} after element {element} of {n_elements}")
+
+
+def _check_links(links: Sequence[CellLink], length: int) -> None:
+    for link in links:
+        if not 0 <= link.start <= link.end <= length:
+            raise RecordError("offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}")
+
+
+GROUP_ROWS = 512
+GROUP_CHARS = 512 << 10
+"""A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
+cost less to write: most of both is fixed, for the number of columns. A file's footer, which is held whole by who writes
+or reads the file, grows by 6 KB a group."""
+
+
+_ENCODING_FAULTS = (ArithmeticError, TypeError, ValueError, pa.ArrowException)
+
+
+class PageFaultError(Exception):
+    """A page that keeps the laws cannot be encoded; ``number`` is the one that it was added with."""
+
+    def __init__(self, number: int, detail: str) -> None:
+        super().__init__(f"page {number}: {detail}")
+        self.number = number
+
+
+class PageGroups:
+    """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
+
+    def __init__(self) -> None:
+        self._pending: list[Page] = []
+        self._numbers: list[int] = []
+        self._pending_chars = 0
+
+    @staticmethod
+    def check(page: Page) -> None:
+        """Checks every law that a page of a release keeps.
+
+        Raises:
+            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``.
+        """
+        check_page(page)
+        timestamp_seconds(page.timestamp)
+
+    def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
+        """Takes a page that ``check`` has passed; gives the group before it where that is full.
+
+        Args:
+            number: names it in a ``PageFaultError``.
+
+        Raises:
+            PageFaultError: a page of the group cannot be encoded.
+        """
+        n_chars = sum(len(element.text) for element in page.elements)
+        full = None
+        if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
+            full = self.rest()
+        self._pending.append(page)
+        self._numbers.append(number)
+        self._pending_chars += n_chars
+        return full
+
+    def rest(self) -> pa.RecordBatch | None:
+        """What is pending, None when nothing is; call it once more after the last page.
+
+        Raises:
+            PageFaultError: a page cannot be encoded.
+        """
+        if not self._pending:
+            return None
+        try:
+            batch = batch_of(self._pending, Page)
+        except _ENCODING_FAULTS:
+            for number, page in zip(self._numbers, self._pending, strict=True):
+                try:
+                    batch_of([page], Page)
+                except _ENCODING_FAULTS as error:
+                    raise PageFaultError(number, str(error)) from error
+            raise
+        self._pending, self._numbers, self._pending_chars = [], [], 0
+        return batch
+
+
+@dataclass(frozen=True, slots=True)
+class LocationsReport:
+    """What was written; ``page_order`` is the manifest's."""
+
+    n_pages: int
+    n_qids: int
+    page_order: str
+
+
+def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> LocationsReport:
+    """Writes both files from the pages' own columns. Memory: a file's footer and a few blocks of rows.
+
+    Args:
+        files: the pages files in order, relative to it.
+        scratch: local folder for scratch files, 32 bytes a page.
+
+    Raises:
+        SetupError: two pages have one page id or one Wikidata item.
+    """
+    os.makedirs(folder, exist_ok=True)
+    is_ordered = True
+    with (
+        SortedRuns(os.path.join(scratch, "pages"), PAGES_SCHEMA, by="page_id") as pages,
+        SortedRuns(os.path.join(scratch, "qids"), QIDS_SCHEMA, by="qid") as qids,
+    ):
+        for shard, file in enumerate(files):
+            with Folder.of(join(output, file)).open() as source:
+                row, last = 0, -1
+                columns = parquet_file(source).iter_batches(BATCH_ROWS, columns=["page_id", "qid"], use_threads=False)
+                for batch in columns:
+                    own = batch["page_id"].to_numpy()
+                    is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))
+                    rows = np.arange(row, row + len(own), dtype=np.int32)
+                    pages.add(own, np.full(len(own), shard, np.int32), rows)
+                    claims = batch.filter(pc.is_valid(batch["qid"]))
+                    qids.add(pc.utf8_slice_codeunits(claims["qid"], 1).cast(pa.int64()), claims["page_id"])
+                    row, last = row + len(own), own[-1]
+        by_page = _distinct(pages.read_sorted(BATCH_ROWS), "page id ")
+        write_index_file(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, by_page)
+        by_item = _distinct(qids.read_sorted(BATCH_ROWS), "Wikidata item Q")
+        write_index_file(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, by_item)
+        return LocationsReport(pages.n_rows, qids.n_rows, "by_page_id" if is_ordered else "as_dumped")
+
+
+def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
+    """The batches, whose first column ascends, and stops at a value that comes again."""
+    last = np.empty(0, np.int64)
+    for batch in batches:
+        keys = np.concatenate([last, batch[0].to_numpy()])
+        repeated = keys[1:][keys[1:] == keys[:-1]]
+        if len(repeated):
+            raise SetupError(f"{what}{repeated[0]} belongs to two pages; report this build")
+        last = keys[-1:]
+        yield batch
+
+
+def publish_index(folder: str, files: Sequence[str], output: str) -> tuple[FileEntry, ...]:
+    """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
+    entries = []
+    for name in sorted(files):
+        with open(os.path.join(folder, name), "rb") as source:
+            blocks = iter(lambda: source.read(CHUNK_BYTES), b"")
+            entries.append(write_lines(blocks, index_path(name), output=output))
+    return tuple(replace(entry, rows=None) for entry in entries)

@@ -1,1 +1,0 @@
-"""Templates that no rule knows, worked out from their own definitions in the dump."""

@@ -1,0 +1,478 @@
+"""What a use of ``{{convert}}`` asks for: its numbers and units, the outputs, and how they are to be shown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from kbsource.wikitext.functions.arguments import PageFacts, Template, table
+from kbsource.wikitext.functions.numbers import (
+    MINUS,
+    NBSP,
+    Number,
+    group_digits,
+    number_format,
+    parse_number,
+    plain_minus,
+    power_of_ten,
+    round_digits,
+    round_significant,
+    spell_number,
+)
+from kbsource.wikitext.functions.units import Unit, find_unit, output_units, subunits_in
+
+UNIT_ON_EACH = frozenset({"x", "×", "by(x)"})
+_WORDS_IN_VALUE = (" to ", " and ", " or ", " by ", " x ", " × ", "×", "–", "±", "x", "-")
+_OUTPUT_ONLY = frozenset({"output only", "out", "output", "output number only", "number", "num", "unit2"})
+_NUMBER_ONLY = frozenset({"output number only", "number", "num"})
+
+
+@dataclass(slots=True)
+class Options:
+    """What the named arguments ask for."""
+
+    lang: str
+    abbr: str = "out"
+    has_abbr: bool = False
+    join: tuple[str, str] = (" (", ")")
+    wants_all_names: bool = False
+    is_adjective: bool = False
+    is_flipped: bool = False
+    is_output_only: bool = False
+    is_number_only: bool = False
+    is_american: bool = False
+    has_values_only: bool = False
+    middle: str = ""
+    precision: int | None = None
+    significant: int | None = None
+    round_to: float = 0.0
+    fraction: int = 0
+    comma: str = ""
+    spell: str = ""
+    before: tuple[str, str] = ("", "")
+    separators: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Measure:
+    """The input: numbers with the words between them, in one unit or in several that make up one measure."""
+
+    numbers: list[Number]
+    words: list[str]
+    unit: Unit
+    parts: list[tuple[Number, Unit]] = field(default_factory=list)
+
+
+def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
+    options = Options(lang=lang)
+    if abbr:
+        options.abbr, options.has_abbr = abbr, True
+    if not named:
+        if lang != "en" and lang != "simple":
+            options.abbr, options.has_abbr = "on", True
+        return options
+    given = named.get("abbr", "")
+    if given == "values":
+        options.has_values_only = True
+    elif given:
+        options.abbr, options.has_abbr = {"unit": "on", "~": "on", "h0": "on"}.get(given, given), True
+    if lang != "en" and lang != "simple":
+        options.abbr, options.has_abbr = "on", True
+    display = named.get("disp", "")
+    options.is_flipped = display == "flip" or named.get("order", "") in ("flip", "out")
+    if display in table("joins"):
+        before, behind = table("joins")[display]
+        options.join = before, behind
+        options.wants_all_names = display in ("or", "slash", "/", "s")
+        options.has_values_only = display.startswith("table") and not given
+    elif display in _OUTPUT_ONLY:
+        options.is_output_only = True
+        options.is_number_only = display in _NUMBER_ONLY
+    elif display == "5":
+        options.round_to = 5.0
+    elif display in ("x", "preunit"):
+        options.separators = [display]
+    adjective = named.get("adj", "") or named.get("adjective", "")
+    options.is_adjective = adjective in ("on", "mid", "1") or named.get("sing", "") == "on"
+    if adjective in ("mid", "pre") or adjective.endswith("pre"):
+        options.separators.append(adjective)
+    if named.get("abbr") == "mos":
+        options.abbr = "on"
+    options.is_american = named.get("sp", "").lower() == "us"
+    if named.get("sigfig", "").isdecimal():
+        options.significant = min(int(named["sigfig"]), 15)
+    rounding = named.get("round", "")
+    if rounding:
+        options.round_to = {"5": 5.0, "10": 10.0, "25": 25.0, "50": 50.0, "half": 0.5, "0.5": 0.5}.get(rounding, 0.0)
+    if named.get("frac", "").isdecimal():
+        options.fraction = min(int(named["frac"]), 1000)
+    options.comma = named.get("comma", "")
+    options.spell = named.get("spell", "")
+    return options
+
+
+def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | None:
+    """The input measure and the arguments after it; None when there is no number with a unit."""
+    words: list[str] = []
+    numbers: list[Number] = []
+    position = 0
+    while True:
+        if position >= len(arguments):
+            return None
+        found = _values(arguments[position], lang)
+        if found is None:
+            return None
+        numbers.extend(found[0])
+        words.extend(found[1])
+        position += 1
+        if position >= len(arguments):
+            return None
+        word = plain_minus(arguments[position]).strip()
+        if word in table("ranges") and position + 1 < len(arguments) and _values(arguments[position + 1], lang):
+            words.append(word)
+            position += 1
+            continue
+        break
+    code = arguments[position].strip()
+    unit = find_unit(code) or Unit(code, code, 0.0, code, code, code, is_symbol_only=True)
+    position += 1
+    measure = Measure(numbers, words, unit)
+    if len(numbers) == 1:
+        position = _read_parts(measure, arguments, position, lang)
+    return measure, arguments[position:]
+
+
+def _read_parts(measure: Measure, arguments: list[str], position: int, lang: str) -> int:
+    """Takes ``4|in`` after ``6|ft``; gives the position after it."""
+    unit = measure.unit
+    while position + 1 < len(arguments):
+        more = parse_number(arguments[position], lang)
+        smaller = find_unit(arguments[position + 1]) if more is not None else None
+        if more is None or smaller is None or not subunits_in(unit, smaller):
+            break
+        if not measure.parts:
+            measure.parts.append((measure.numbers[0], unit))
+        measure.parts.append((more, smaller))
+        unit = smaller
+        position += 2
+    return position
+
+
+def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
+    """The numbers of one argument with the range words between them: mostly one, two for ``10-20``."""
+    number = parse_number(text, lang)
+    if number is not None:
+        return [number], []
+    plain = plain_minus(text).strip()
+    for word in _WORDS_IN_VALUE:
+        head, found, tail = plain.partition(word)
+        if found and head.strip():
+            first, second = parse_number(head, lang), parse_number(tail, lang)
+            if first is not None and second is not None:
+                return [first, second], [word.strip()]
+    return None
+
+
+def read_rest(
+    rest: list[str], named: dict[str, str], options: Options, measure: Measure
+) -> tuple[tuple[Unit, ...], ...]:
+    """Reads output units, precision and inserted words; gives the outputs, empty when none can be worked out."""
+    position = 0
+    code = ""
+    if rest:
+        precision = _precision(rest[0])
+        if precision is not None:
+            options.precision = precision
+        else:
+            code = rest[0].strip()
+        position = 1
+        if options.precision is None and len(rest) > 1:
+            options.precision = _precision(rest[1])
+            position += options.precision is not None
+    if "mid" in options.separators and code and position >= len(rest) and not output_units(code):
+        code, position = "", position - 1
+    for kind in options.separators:
+        if kind == "mid" and position < len(rest):
+            word = rest[position].strip()
+            options.middle = word if word.startswith("-") else f" {word}" if word else ""
+            position += 1
+        elif kind.endswith("pre") and position < len(rest):
+            options.before = (rest[position].strip() + " ", "")
+            position += 1
+        elif kind == "x":
+            first = rest[position] if position < len(rest) else ""
+            second = rest[position + 1] if position + 1 < len(rest) else ""
+            options.join = (first, second) if first.strip() else (" [ ", " ]")
+            position += 2
+        elif kind == "preunit" and position < len(rest):
+            words = [word.strip() for word in rest[position : position + 2]]
+            options.before = (words[0] + " " if words[0] else "", words[-1] + " " if words[-1] else "")
+            position += 2
+    if options.precision is None and position < len(rest):
+        options.precision = _precision(rest[position])
+    last = measure.parts[-1][1] if measure.parts else measure.unit
+    if not code:
+        code = _default_output(measure)
+    outputs = output_units(code)
+    if not outputs or last.scale == 0.0:
+        return ()
+    return tuple(units for units in outputs if all(unit.kind == last.kind for unit in units))
+
+
+def _default_output(measure: Measure) -> str:
+    if measure.parts:
+        first = measure.parts[0][1].code
+        return {"ft": "m", "yd": "m", "mi": "km", "st": "kg", "lb": "kg", "hand": "cm"}.get(first, "") or (
+            measure.parts[-1][1].default
+        )
+    return measure.unit.default
+
+
+def _precision(text: str) -> int | None:
+    plain = plain_minus(text).strip()
+    digits = plain[1:] if plain.startswith("-") else plain
+    return int(plain) if digits.isdecimal() and digits.isascii() and len(digits) <= 2 else None
+
+
+_LONGEST_REPEATED = 64  # characters of a unit that may stand after each value; a longer one stands once
+
+
+def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | None:
+    """What ``{{convert}}`` shows: ``5 miles (8.0 km)``; what cannot be converted is shown as it is written."""
+    arguments = list(template.positional)
+    options = read_options(template.named, page.lang, abbr)
+    taken = read_input(arguments, page.lang)
+    if taken is None:
+        return template.shown()
+    measure, rest = taken
+    outputs = read_rest(rest, template.named, options, measure)
+    sides = _sides(options)
+    if options.is_output_only and outputs:
+        return "; ".join(_output(measure, units, options, by_name=sides[1]) for units in outputs)
+    left = _input(measure, options, by_name=sides[1] if options.is_flipped else sides[0])
+    by_name = sides[0] if options.is_flipped else sides[1]
+    texts = [_output(measure, units, options, by_name=by_name) for units in outputs]
+    right = "; ".join(text for text in texts if text)
+    if not right:
+        return left
+    opening, closing = options.join
+    if options.is_flipped:
+        left, right = right, left
+    return f"{left}{opening}{right}{closing}"
+
+
+def _sides(options: Options) -> tuple[bool, bool]:
+    """Whether the measure shown first and the one shown second have their units by name."""
+    if options.wants_all_names and not options.has_abbr:
+        return True, True
+    abbr = options.abbr
+    return abbr in ("off", "out", "none"), abbr in ("off", "in", "none")
+
+
+def _input(measure: Measure, options: Options, *, by_name: bool) -> str:
+    """The input as shown: ``6 feet 4 inches``, ``10–20 km``, ``1,150-mile``."""
+    if measure.parts:
+        hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
+        gap = "-" if options.is_adjective and by_name else " "
+        pieces = [
+            f"{_written(number, options)}{hyphen}{_unit_text(unit, options, by_name=by_name, one=_is_one(number))}"
+            for number, unit in measure.parts
+        ]
+        return gap.join(pieces) + options.middle
+    values = [_written(number, options) for number in measure.numbers]
+    return _with_unit(values, measure.words, measure.unit, options, by_name=by_name, one=_is_one(measure.numbers[-1]))
+
+
+def _written(number: Number, options: Options) -> str:
+    if options.spell in ("in", "In", "on", "On"):
+        word = spell_number(number.value)
+        if word:
+            return word[0].upper() + word[1:] if options.spell[0].isupper() else word
+    if options.comma in ("off", "gaps", "gap", "5"):
+        group = number_format(options.lang)[0]
+        digits = sum(character.isdecimal() for character in number.shown.partition(".")[0])
+        if options.comma == "off" or (options.comma == "5" and digits < 5):
+            return number.shown.replace(group, "")
+        if options.comma.startswith("gap"):
+            return number.shown.replace(group, "\u2009")
+    return number.shown
+
+
+def _is_one(number: Number) -> bool:
+    return abs(number.value) == 1.0 or (number.denominator > 0 and abs(number.value) < 1.0)
+
+
+def _with_unit(
+    values: list[str], words: list[str], unit: Unit, options: Options, *, by_name: bool, one: bool, output: bool = False
+) -> str:
+    """Values with their unit: the unit after the last one, or after each in ``2 m × 3 m``."""
+    by_name = by_name and not unit.is_symbol_only
+    is_bare = options.has_values_only or options.is_number_only
+    text = "" if is_bare else _unit_text(unit, options, by_name=by_name, one=one)
+    gap = "" if is_bare else " " if by_name else NBSP
+    if unit.multiple:
+        if not by_name if output else options.abbr == "on":
+            values = [value + power_of_ten(str(unit.power)) for value in values]
+        else:
+            gap = f"{'-' if options.is_adjective else NBSP}{unit.multiple}{gap}"
+    is_hyphenated = options.is_adjective and by_name and not options.has_values_only
+    if is_hyphenated:
+        text = text.replace(" ", "-")
+        gap = gap.replace(" ", "-")
+    before = options.before[1 if output else 0]
+    if before:
+        gap = " "
+        text = before + text
+    result = values[0]
+    for word, value in zip(words, values[1:], strict=True):
+        with_names, with_symbols, before_hyphen = table("ranges").get(word, (f" {word} ",) * 3)
+        between = before_hyphen if is_hyphenated else with_names if by_name else with_symbols
+        if word in UNIT_ON_EACH and not by_name and 0 < len(text) <= _LONGEST_REPEATED:
+            result += gap + text
+        if between == "–" and value.startswith(MINUS):
+            between = " to "
+        result += between + value
+    if text.startswith("/"):
+        gap = ""
+    return f"{result}{gap}{text}{'' if output else options.middle}"
+
+
+def _unit_text(unit: Unit, options: Options, *, by_name: bool, one: bool) -> str:
+    if not by_name or unit.is_symbol_only:
+        return unit.symbol_plural if unit.symbol_plural and not (one and not unit.multiple) else unit.symbol
+    name = unit.name if options.is_adjective or (one and not unit.multiple) else unit.plural
+    return unit.american(name) if options.is_american else name
+
+
+def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_name: bool) -> str:
+    """One converted measure: ``8.0 km``, ``5 ft 11 in``, ``3–6 mi``."""
+    if measure.parts:
+        source = measure.parts[-1][1]
+        total = sum(abs(number.value) * unit.scale for number, unit in measure.parts) / source.scale
+        sign = -1.0 if measure.parts[0][0].value < 0 else 1.0
+        numbers = [measure.parts[-1][0]._replace(value=sign * total)]
+    else:
+        source = measure.unit
+        numbers = measure.numbers
+    smallest = units[-1]
+    results = [_convert_value(number.value, source, smallest) for number in numbers]
+    precision = options.precision
+    if precision is None:
+        precision = max(
+            _default_precision(number, abs(result), source, smallest, is_composite=bool(measure.parts))
+            for number, result in zip(numbers, results, strict=True)
+        )
+    if len(units) > 1:
+        texts = [_split_output(result, units, precision, options, by_name=by_name) for result in results]
+        joined = texts[0]
+        for word, text in zip(measure.words, texts[1:], strict=True):
+            joined += table("ranges").get(word, (f" {word} ",) * 3)[1] + text
+        return joined
+    values = [_rounded(result, precision, options) for result in results]
+    if options.spell in ("on", "On", "out"):
+        values = [spell_number(float(value)) or value for value in values if value.isdecimal()] or values
+    one = values[-1] == "1" or values[-1].rstrip("0") == "1."
+    shown_values = [_signed(result, value, options) for result, value in zip(results, values, strict=True)]
+    return _with_unit(shown_values, measure.words, smallest, options, by_name=by_name, one=one, output=True)
+
+
+def _signed(result: float, value: str, options: Options) -> str:
+    text = value if "⁄" in value or not value[:1].isdecimal() else group_digits(value, options.lang)
+    if options.comma == "off":
+        text = text.replace(number_format(options.lang)[0], "")
+    return MINUS + text if result < 0 and value.strip("0.") else text
+
+
+def _rounded(result: float, precision: int, options: Options) -> str:
+    value = abs(result)
+    if not math.isfinite(value):
+        return "∞"
+    if options.fraction:
+        return _as_fraction(value, options.fraction)
+    if options.precision is None:
+        if options.significant:
+            return round_significant(value, options.significant)
+        if options.round_to == 0.5:
+            half = math.floor(2 * value + 0.5) / 2
+            return f"{half:.0f}" if half == int(half) else f"{half:.1f}"
+        if options.round_to:
+            return f"{math.floor(value / options.round_to + 0.5) * options.round_to:.0f}"
+    return round_digits(value, precision)
+
+
+def _as_fraction(value: float, denominator: int) -> str:
+    whole, top = divmod(math.floor(value * denominator + 0.5), denominator)
+    if not top:
+        return str(whole)
+    divisor = math.gcd(top, denominator)
+    fraction = f"{top // divisor}⁄{denominator // divisor}"
+    return f"{whole}+{fraction}" if whole else fraction
+
+
+def _split_output(result: float, units: tuple[Unit, ...], precision: int, options: Options, *, by_name: bool) -> str:
+    """A value in several units: ``6 ft 4 in``; the last may have decimals, the others are whole."""
+    decimals = max(precision, 0)
+    rest = float(_rounded(result, decimals, options)) if not options.fraction else abs(result)
+    pieces: list[str] = []
+    hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
+    for position, unit in enumerate(units):
+        if position + 1 < len(units):
+            factor = round(unit.scale / units[-1].scale)
+            whole = math.floor(rest / factor + 1e-9)
+            rest -= whole * factor
+            if whole == 0 and not pieces:
+                continue
+            value = str(whole)
+        elif options.fraction:
+            value = _as_fraction(rest, options.fraction)
+        else:
+            value = round_digits(abs(rest), decimals)
+        name = _unit_text(unit, options, by_name=by_name, one=value == "1")
+        pieces.append(f"{group_digits(value, options.lang) if '⁄' not in value else value}{hyphen}{name}")
+    sign = MINUS if result < 0 else ""
+    return sign + ("-" if options.is_adjective and by_name else " ").join(pieces)
+
+
+def _convert_value(value: float, source: Unit, target: Unit) -> float:
+    if source.offset is not None and target.offset is not None:
+        return (value - source.offset) * (source.scale / target.scale) + target.offset
+    if source.is_inverse != target.is_inverse:
+        return 1.0 / (value * source.scale * target.scale) if value else 0.0
+    return value * (source.scale / target.scale)
+
+
+def _default_precision(number: Number, result: float, source: Unit, target: Unit, *, is_composite: bool) -> int:
+    """The number of decimals of a result, negative for rounding to tens and more.
+
+    The result is as precise as the input, by the trailing zeros and decimals it is written with, and never below
+    two significant digits; temperatures keep three in kelvin.
+    Source: default_precision in Module:Convert.
+    """
+    if number.denominator:
+        precision = max(math.log10(number.denominator), 1.0)
+    else:
+        digits, _, exponent = number.clean.partition("e")
+        whole, dot, decimals = digits.partition(".")
+        if dot:
+            precision = float(len(decimals))
+        elif is_composite:
+            precision = 0.0
+        else:
+            precision = float(len(whole.rstrip("0")) - len(whole))
+        if exponent:
+            precision -= int(exponent)
+    value = number.value
+    if source.offset is not None and target.offset is not None:
+        kelvin = abs((value - source.offset) * source.scale)
+        minimum = 2 if kelvin < 1e-8 else 2 - math.floor(math.log10(kelvin) + 1e-14)
+        return max(math.floor(precision), minimum)
+    if value == 0 or result <= 0 or not math.isfinite(result):
+        return 0
+    if target.more == "integer" and value == math.floor(value):
+        adjust = -math.log10(source.scale)
+    elif is_composite and source.more == "subunit":
+        adjust = math.log10(target.scale) + 2
+    else:
+        adjust = math.log10(abs(value / result))
+    minimum = 1 - math.floor(math.log10(result) + 1e-14)
+    return max(math.floor(precision + adjust + math.log10(2)), minimum)

@@ -1,1 +1,0 @@
-"""Numbers, quantities and units as templates show them."""

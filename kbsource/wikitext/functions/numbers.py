@@ -1,0 +1,341 @@
+"""Numbers as templates read and write them: parsing, digit groups per language, rounding, raised and lowered digits."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+NBSP = "\u00a0"
+MINUS = "\u2212"
+
+# Separators (group, decimal mark, digits from which groups are formed). Source: MediaWiki's messages files,
+# $separatorTransformTable and $minimumGroupingDigits, as of 2024-06.
+_ENGLISH = (",", ".", 4)
+_FORMATS: dict[str, tuple[str, str, int]] = {
+    lang: form
+    for form, langs in (
+        ((".", ",", 4), "de nl da id tr vi ro el"),
+        (("\u202f", ",", 4), "fr"),
+        ((NBSP, ",", 5), "es pt ru uk bg et pl hu lv"),
+        ((".", ",", 5), "it ca"),
+        ((NBSP, ",", 4), "sv no nb nn fi cs lt"),
+    )
+    for lang in langs.split()
+}
+
+_SUPERSCRIPTS = str.maketrans("0123456789+-−=()nixy", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱˣʸ")
+_RAISABLE = frozenset("0123456789+-−=()nixy")
+
+_VULGAR = {
+    text[0]: (int(text[1]), int(text[3]))
+    for text in "½1/2 ⅓1/3 ⅔2/3 ¼1/4 ¾3/4 ⅕1/5 ⅖2/5 ⅗3/5 ⅘4/5 ⅙1/6 ⅚5/6 ⅛1/8 ⅜3/8 ⅝5/8 ⅞7/8".split()
+}
+
+_SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, " ": None, ",": None, "'": None})
+# White space, and the marks that the parser leaves where it cut a reference or a comment.
+_BLANKS = " \t\n\u00a0\u2009\u202f\x01\x02"
+_LONGEST = 48  # characters; no number of an article is longer
+_LARGEST = 1e80  # more than there are atoms; keeps every conversion within floats
+_PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
+_FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
+_DIGIT_RUN = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
+
+
+class Number(NamedTuple):
+    """A number as written."""
+
+    value: float  #: the number
+    clean: str  #: digits without sign and separators, ``1250.50`` or ``1.2e6``: the precision is read from it
+    shown: str  #: as it is to be shown, with digit groups and a true minus sign
+    denominator: int = 0  #: of a written fraction, 0 when there is none
+
+
+def number_format(lang: str) -> tuple[str, str, int]:
+    """A language's group separator, its decimal mark and the number of digits from which groups are formed."""
+    return _FORMATS.get(lang) or _FORMATS.get(lang.split("-", 1)[0]) or _ENGLISH
+
+
+def group_digits(digits: str, lang: str = "en") -> str:
+    """Unsigned plain digits (``1234567.5``) with a language's digit groups and decimal mark."""
+    whole, dot, decimals = digits.partition(".")
+    group, mark, minimum = number_format(lang)
+    if len(whole) >= minimum and len(whole) > 3:
+        head = len(whole) % 3
+        parts = [whole[:head]] if head else []
+        parts.extend(whole[i : i + 3] for i in range(head, len(whole), 3))
+        whole = group.join(parts)
+    return f"{whole}{mark}{decimals}" if dot else whole
+
+
+def format_number(text: str, lang: str) -> str:
+    """A text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text stays."""
+    return _DIGIT_RUN.sub(lambda found: group_digits(found.group(), lang), text)
+
+
+def unformat_number(text: str, lang: str) -> str:
+    """A formatted number as plain digits: the ``R`` form of ``{{formatnum:}}``."""
+    group, mark, _ = number_format(lang)
+    plain = text.replace(group, "").replace("\u202f", "").replace(NBSP, "").replace("&nbsp;", "")
+    return plain.replace(mark, ".") if mark != "." else plain
+
+
+def plain_minus(text: str) -> str:
+    """A text with every minus sign and minus entity as ``-`` and space entities as spaces."""
+    if "&" in text:
+        text = text.replace("&minus;", "-").replace("&#8722;", "-").replace("&nbsp;", " ").replace("&thinsp;", "")
+        text = text.replace("&#160;", " ").replace("&frasl;", "/").replace("&frac12;", "½").replace("&plus;", "+")
+    return text.replace(MINUS, "-") if not text.isascii() else text
+
+
+def parse_number(text: str, lang: str = "en") -> Number | None:
+    """The number that an argument holds; None when it is not one number and nothing else.
+
+    Understood: ``1,250.5``, ``−3``, ``1.2e6``, ``1/2``, ``2+1/2``, ``2-1/2``, ``½``, ``2½``. Digit groups written with
+    a comma are read by English rules in every language, since templates take plain numbers.
+    """
+    return _parse_number(text, lang) if len(text) <= 2 * _LONGEST else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _parse_number(text: str, lang: str) -> Number | None:
+    plain = plain_minus(text).strip(_BLANKS)
+    if not plain or len(plain) > _LONGEST:
+        return None
+    match = _PLAIN.fullmatch(plain) or _PLAIN.fullmatch(plain.translate(_SPACES_AND_MARKS))
+    if match:
+        sign, digits, exponent = match.groups()
+        digits = ("0" + digits if digits[0] == "." else digits).rstrip(".")
+        value = float(digits + ("e" + exponent if exponent else ""))
+        if value > _LARGEST:
+            return None
+        shown = group_digits(digits, lang)
+        clean = digits
+        if exponent:
+            clean = f"{digits}e{int(exponent)}"
+            shown += power_of_ten(str(int(exponent)))
+        return Number(-value, clean, MINUS + shown) if sign == "-" else Number(value, clean, sign + shown)
+    if plain[-1] in _VULGAR and (len(plain) == 1 or plain[:-1].strip().isdecimal()):
+        numerator, denominator = _VULGAR[plain[-1]]
+        whole = plain[:-1].strip()
+        return Number(int(whole or 0) + numerator / denominator, whole or "0", plain, denominator)
+    match = _FRACTION.fullmatch(plain)
+    if match and int(match.group(4)):
+        sign, whole, top, bottom = match.groups()
+        value = int(whole or 0) + int(top) / int(bottom)
+        shown = f"{group_digits(whole, lang)}+{top}⁄{bottom}" if whole else f"{top}⁄{bottom}"
+        if sign == "-":
+            value, shown = -value, MINUS + shown
+        return Number(value, whole or "0", shown, int(bottom))
+    return None
+
+
+def round_digits(value: float, precision: int) -> str:
+    """A non-negative value as digits, rounded to ``precision`` decimals; negative ones round to tens, hundreds.
+
+    A tiny amount is added first, so that values that binary fractions cannot hold are rounded as people expect.
+    Source: cvtround in https://en.wikipedia.org/wiki/Module:Convert
+    """
+    if precision >= 0:
+        return f"{value + 2e-14 if precision <= 8 else value:.{min(precision, 60)}f}"
+    shift = 10.0 ** min(-precision, 300)
+    digits = f"{value / shift:.0f}"
+    return digits + "0" * min(-precision, 300) if digits != "0" else "0"
+
+
+def round_significant(value: float, digits: int) -> str:
+    """A non-negative value as plain digits with so many significant ones."""
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.{max(digits, 1) - 1}e}".partition("e")[2])
+    return round_digits(value, digits - 1 - exponent)
+
+
+def raise_text(text: str) -> str:
+    """A text in superscript characters where all of it has them, else the text itself."""
+    return text.translate(_SUPERSCRIPTS) if text and _RAISABLE.issuperset(text) else text
+
+
+def power_of_ten(exponent: str) -> str:
+    """``×10`` with the exponent raised."""
+    return f"×10{raise_text(plain_minus(exponent).strip())}"
+
+
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_FRACTIONS = {0.5: "one-half", 0.25: "one-quarter", 0.75: "three-quarters"}
+_LARGE = (
+    (1_000_000_000, "billion", " "),
+    (1_000_000, "million", " "),
+    (1000, "thousand", " "),
+    (100, "hundred", " and "),
+)
+
+
+def spell_number(value: float) -> str:
+    """A number in English words; empty for what has no short words (most fractions, 10¹² and above)."""
+    if value in _FRACTIONS:
+        return _FRACTIONS[value]
+    if value != int(value) or abs(value) >= 1e12:
+        return ""
+    number = int(value)
+    return f"negative {_in_words(-number)}" if number < 0 else _in_words(number)
+
+
+def _in_words(number: int) -> str:
+    if number < 20:
+        return _SMALL[number]
+    if number < 100:
+        tens, ones = divmod(number, 10)
+        return f"{_TENS[tens]}-{_SMALL[ones]}" if ones else _TENS[tens]
+    size, word, joint = next(large for large in _LARGE if number >= large[0])
+    head, rest = divmod(number, size)
+    text = f"{_in_words(head)} {word}"
+    return f"{text}{joint}{_in_words(rest)}" if rest else text
+
+
+_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|([a-z]+)|(<=|>=|!=|<>|[-+*/^()<>=]))\s*")
+_MAX_LENGTH = 2000  # tokens; an article's expressions have a few dozen
+_BINARY: dict[str, tuple[int, Callable[[float, float], float]]] = {
+    "^": (8, lambda left, right: math.pow(left, right)),
+    "*": (7, operator.mul),
+    "/": (7, operator.truediv),
+    "div": (7, operator.truediv),
+    "mod": (7, lambda left, right: math.fmod(int(left), int(right))),
+    "fmod": (7, math.fmod),
+    "+": (6, operator.add),
+    "-": (6, operator.sub),
+    "round": (5, lambda left, right: _round(left, int(right))),
+    "=": (4, lambda left, right: float(left == right)),
+    "!=": (4, lambda left, right: float(left != right)),
+    "<>": (4, lambda left, right: float(left != right)),
+    "<": (4, lambda left, right: float(left < right)),
+    ">": (4, lambda left, right: float(left > right)),
+    "<=": (4, lambda left, right: float(left <= right)),
+    ">=": (4, lambda left, right: float(left >= right)),
+    "and": (3, lambda left, right: float(bool(left) and bool(right))),
+    "or": (2, lambda left, right: float(bool(left) or bool(right))),
+}
+_UNARY: dict[str, Callable[[float], float]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "not": lambda value: float(not value),
+    "abs": abs,
+    "ceil": lambda value: float(math.ceil(value)),
+    "floor": lambda value: float(math.floor(value)),
+    "trunc": lambda value: float(math.trunc(value)),
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "ln": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+}
+_UNARY_RANK = 9
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+
+
+def _round(value: float, digits: int) -> float:
+    scale = 10.0 ** max(min(digits, 20), -20)
+    return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-12), value) / scale
+
+
+def evaluate(text: str) -> float | None:
+    """The value of an expression; None when it is none or has no finite value."""
+    tokens = _tokens(plain_minus(text).lower())
+    if tokens is None or not tokens:
+        return None
+    try:
+        value = _run(tokens)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _tokens(text: str) -> list[str | float] | None:
+    tokens: list[str | float] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or len(tokens) >= _MAX_LENGTH:
+            return None
+        number, word, sign = match.groups()
+        if number is not None:
+            tokens.append(float(number))
+        elif word is not None:
+            tokens.append(_CONSTANTS.get(word, word))
+        else:
+            tokens.append(sign)
+        position = match.end()
+    return tokens
+
+
+def _run(tokens: list[str | float]) -> float | None:
+    """Runs Dijkstra's shunting yard; None when operands and operators do not fit together."""
+    values: list[float] = []
+    waiting: list[tuple[int, str]] = []  # (rank, operator); unary ones have _UNARY_RANK, brackets 0
+
+    def reduce() -> bool:
+        rank, name = waiting.pop()
+        if rank == _UNARY_RANK:
+            if not values:
+                return False
+            values.append(_UNARY[name](values.pop()))
+            return True
+        if len(values) < 2:
+            return False
+        right = values.pop()
+        values.append(_BINARY[name][1](values.pop(), right))
+        return True
+
+    expects_operand = True
+    for token in tokens:
+        if isinstance(token, float):
+            if not expects_operand:
+                return None
+            values.append(token)
+            expects_operand = False
+        elif token == "(":
+            if not expects_operand:
+                return None
+            waiting.append((0, token))
+        elif token == ")":
+            while waiting and waiting[-1][0]:
+                if not reduce():
+                    return None
+            if not waiting or expects_operand:
+                return None
+            waiting.pop()
+        elif expects_operand:
+            if token not in _UNARY:
+                return None
+            waiting.append((_UNARY_RANK, token))
+        else:
+            if token not in _BINARY:
+                return None
+            rank = _BINARY[token][0]
+            while waiting and waiting[-1][0] >= rank:
+                if not reduce():
+                    return None
+            waiting.append((rank, token))
+            expects_operand = True
+    while waiting:
+        if not waiting[-1][0] or not reduce():
+            return None
+    return values[0] if len(values) == 1 else None
+
+
+def number_text(value: float) -> str:
+    """A value as MediaWiki prints it: whole numbers without a point, at most 14 significant digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.14g}".replace("e+", "E+").replace("e-", "E-")

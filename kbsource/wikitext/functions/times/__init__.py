@@ -1,1 +1,0 @@
-"""Dates, ages and times of day, and how languages write them."""

@@ -1,1 +1,0 @@
-"""Lua modules of a wiki (Scribunto), run in a sandbox by the optional extra ``kbsource[lua]``."""

@@ -1,0 +1,364 @@
+"""What the library of a module asks of the world outside: frames, titles, languages, time."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import re
+import time as clock
+import unicodedata
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any
+
+from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
+from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
+from kbsource.wikitext.frames import BoundError, Definitions, Frame
+from kbsource.wikitext.functions import conditions, foreign
+from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.clock import read_moment, time
+from kbsource.wikitext.functions.numbers import format_number, unformat_number
+
+MODULE = 828
+INSTRUCTIONS_A_UNIT = 100
+"""Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
+STOP = b"\0stop\0"
+"""What the sandbox is answered when the page has nothing left."""
+MAX_SECONDS = 3.0
+"""Seconds of CPU that one run may take, the last resort: only work on giant strings escapes the counts for so long."""
+_UNITS_A_LOOK_UP = 100
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+# Source: languages/messages of MediaWiki 1.39, $rtl.
+_RIGHT_TO_LEFT = frozenset(
+    "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
+)
+# The message "and" with the blank before it. Source: languages/i18n of MediaWiki 1.39.
+_AND = {"bg": "и", "ca": "i", "cs": "a", "da": "og", "de": "und", "es": "y", "et": "ja", "fi": "ja", "fr": "et",
+        "hu": "és", "it": "e", "lt": "ir", "ltg": "i", "lv": "un", "nb": "og", "nl": "en", "no": "og", "pl": "i",
+        "pt": "e", "ro": "și", "ru": "и", "sv": "och", "tr": "ve", "uk": "і", "vi": "và"}  # fmt: skip
+
+Value = str | int | float | bytes | bool | None
+
+
+class Host:
+    """Answers the questions of one run of a module."""
+
+    def __init__(
+        self, frame: Frame, site: Site, definitions: Definitions, modules: LuaModules, exists: Callable[[str], bool]
+    ) -> None:
+        self._frame = frame
+        self._site = site
+        self._definitions = definitions
+        self._modules = modules
+        self._exists = exists
+        self.bound: BoundError | None = None  #: why the page may run no further
+        self._last = clock.thread_time() + MAX_SECONDS
+
+    def __call__(self, question: bytes, *values: bytes | float | bool | None) -> Value | tuple[Value, ...]:
+        """Answers a question; texts come and go as UTF-8. Nothing is raised through Lua."""
+        given = [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
+        try:
+            answer = _QUESTIONS[question.decode()](self, *given)
+        except (BoundError, RecursionError) as error:
+            self.bound = error if isinstance(error, BoundError) else BoundError("depth")
+            return STOP
+        if isinstance(answer, tuple):
+            return tuple(value.encode("utf-8", "replace") if isinstance(value, str) else value for value in answer)
+        return answer.encode("utf-8", "replace") if isinstance(answer, str) else answer
+
+    def _spend(self, instructions: float) -> None:
+        self._frame.spend(int(instructions) // INSTRUCTIONS_A_UNIT)
+        if clock.thread_time() > self._last:
+            raise BoundError("time")
+
+    # Frames.
+
+    def _frame_of(self, number: int) -> Frame:
+        parent = self._frame.parent
+        return parent if number and parent is not None else self._frame
+
+    def _arguments(self, number: int) -> bytes:
+        arguments = self._frame_of(number).arguments
+        numbers = sorted(
+            (key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key)
+        )
+        others = [key for key in arguments if not (key.isdecimal() and key.isascii())]
+        texts = [text.encode("utf-8", "replace") for key in numbers + others for text in (key, arguments[key])]
+        return b"".join(b"%d:%s" % (len(text), text) for text in texts)
+
+    def _has_parent(self) -> bool:
+        return self._frame.parent is not None
+
+    def _frame_title(self, number: int) -> str:
+        return self._frame_of(number).title
+
+    def _preprocess(self, number: int, wikitext: str) -> str:
+        return self._frame_of(number).preprocess(wikitext)
+
+    def _expand(self, number: int, name: str, *flat: str) -> str:
+        arguments: Mapping[str, str] = dict(zip(flat[::2], flat[1::2], strict=True))
+        return self._frame_of(number).expand(name, arguments)
+
+    # Pages.
+
+    def _module(self, written: str) -> tuple[bytes | None, str]:
+        number, name = split_namespace(clean_title(str(written)), self._site)
+        if number != MODULE:
+            return None, f"module '{written}' not found"
+        found = self._modules.compiled(upper_first(name, self._site.lang))
+        self._frame.spend(1 + len(found[0] or b"") // 4096)
+        return found
+
+    def _namespaces(self) -> str:
+        numbers = sorted({0} | set(self._site.namespaces or CANONICAL_NAMESPACES))
+        rows = []
+        for number in numbers:
+            canonical = CANONICAL_NAMESPACES.get(number, ("",))[0]
+            rows.append(f"{number}\t{self._site.namespaces.get(number, canonical)}\t{canonical}\n")
+        return "".join(rows)
+
+    def _namespace(self, name: str) -> int | None:
+        return 0 if not name else self._site.namespace_by_name.get(name.replace("_", " ").casefold())
+
+    def _title(self, written: str, namespace: int) -> tuple[Value, ...]:
+        text, _, fragment = html.unescape(written).partition("#")
+        normal = normalise_title(text, self._site)
+        number, rest = split_namespace(normal, self._site)
+        if not number and namespace:
+            number, rest = int(namespace), upper_first(rest, self._site.lang)
+        if not is_valid_title(rest, namespace=number):
+            return (None, None, None)
+        return number, rest, fragment.strip()
+
+    def _page_title(self) -> str:
+        return self._frame.page_title
+
+    def _there(self, title: str) -> bool:
+        self._frame.spend(_UNITS_A_LOOK_UP)
+        number, name = split_namespace(title, self._site)
+        if number == TEMPLATE:
+            return self._definitions.source(name) is not None
+        if number == MODULE:
+            return self._definitions.module(name) is not None
+        return self._exists(title) if not number else False
+
+    def _content(self, title: str) -> str | None:
+        self._frame.spend(_UNITS_A_LOOK_UP)
+        number, name = split_namespace(title, self._site)
+        if number not in (TEMPLATE, MODULE):
+            return None
+        return self._definitions.source(name) if number == TEMPLATE else self._definitions.module(name)
+
+    # Languages, numbers, time.
+
+    def _now(self) -> int | None:
+        return self._seconds(PageFacts(self._site.lang, "", self._frame.timestamp))
+
+    def _seconds(self, facts: PageFacts) -> int | None:
+        found = read_moment("", facts)
+        return None if found is None else (found[1] - _EPOCH) // datetime.timedelta(seconds=1)
+
+    def _date(self, form: str, seconds: float) -> str:
+        try:
+            moment = _EPOCH + datetime.timedelta(seconds=int(seconds))
+        except OverflowError:
+            return ""
+        if form != "*t":
+            return moment.strftime(form)
+        names = {"year": moment.year, "month": moment.month, "day": moment.day, "hour": moment.hour}
+        names |= {"min": moment.minute, "sec": moment.second}
+        names |= {"wday": moment.isoweekday() % 7 + 1, "yday": moment.timetuple().tm_yday}
+        return " ".join(f"{name}={value}" for name, value in names.items())
+
+    def _format_date(self, form: str, written: Value, lang: str) -> str | None:
+        text = str(written)
+        facts = PageFacts(lang)
+        if read_moment(text, facts) is None:
+            facts = PageFacts(lang, "", self._frame.timestamp)
+            if read_moment(text, facts) is None:
+                return None
+        return time(Template("#time", (form, text), {}), facts)
+
+    def _plural(self, lang: str, number: str, *forms: str) -> str:
+        return conditions.plural(Template("plural:", (number, *forms), {}), PageFacts(lang)) or ""
+
+    def _language_name(self, code: Value, inside: str) -> str | None:
+        name = str(code).lower()
+        return foreign.language_names(inside).get(name) or foreign.language_names("autonyms").get(name)
+
+    def _decode(self, text: str, is_any: Value) -> str:
+        pattern = _ANY_REFERENCE if is_any else _REFERENCE
+        return pattern.sub(lambda found: html.unescape(found[0]), text)
+
+    def _part(self, text: str, first: float, last: float) -> str:
+        start, end = int(first), int(last)
+        start = max(start + len(text), 0) if start < 0 else max(start - 1, 0)
+        return text[start : max(end + len(text) + 1 if end < 0 else end, 0)]
+
+    def _one_to_one(self, text: str, *, is_upper: bool) -> str:
+        changed = text.upper() if is_upper else text.lower()
+        if len(changed) == len(text):
+            return changed
+        pairs = ((letter, letter.upper() if is_upper else letter.lower()) for letter in text)
+        return "".join(other if len(other) == 1 else letter for letter, other in pairs)
+
+
+_QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
+    "spend": Host._spend,
+    "arguments": Host._arguments,
+    "has_parent": Host._has_parent,
+    "frame_title": Host._frame_title,
+    "preprocess": Host._preprocess,
+    "expand": Host._expand,
+    "module": Host._module,
+    "library": lambda host, name: host._modules.library(name),
+    "namespaces": Host._namespaces,
+    "namespace": Host._namespace,
+    "title": Host._title,
+    "page_title": Host._page_title,
+    "exists": Host._there,
+    "content": Host._content,
+    "now": Host._now,
+    "date": Host._date,
+    "format_date": Host._format_date,
+    "plural": Host._plural,
+    "language_name": Host._language_name,
+    "decode": Host._decode,
+    "sub": Host._part,
+    "site_name": lambda host: host._site.name,
+    "host": lambda host: f"//{host._site.host}",
+    "code": lambda host: host._site.lang,
+    "and": lambda host: f" {_AND.get(host._site.lang, 'and')}",
+    "is_rtl": lambda host, lang: lang in _RIGHT_TO_LEFT,
+    "category": lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn",
+    "length": lambda host, text: len(text),
+    "upper": lambda host, text: host._one_to_one(text, is_upper=True),
+    "lower": lambda host, text: host._one_to_one(text, is_upper=False),
+    "normalise": lambda host, form, text: unicodedata.normalize(form, text),
+    "format_number": lambda host, number, lang: format_number(str(number), lang),
+    "plain_number": lambda host, text, lang: unformat_number(text, lang),
+}
+
+
+MAX_MEMORY = 24 << 20
+"""Bytes that a module may take; what MediaWiki allows is twice as much, for all modules of a page together."""
+MAX_NESTED = 10
+"""Modules at work, each called by wikitext of the one before."""
+_UNITS_A_RUN = 250  # of making a state and loading the library
+_MAX_REMEMBERED_BYTES = 32 << 20
+_LIBRARY = ("sandbox", "patterns", "frame", "matcher", "ustring", "language", "text", "html", "pages")
+_LOADED_AT_ONCE = _LIBRARY[:3]  # the others when they are asked for
+_COMPILE = b"""function(source, name)
+    local compiled, problem = loadstring(source, name)
+    if compiled then return string.dump(compiled), '' end
+    return nil, problem
+end"""
+_LOAD = b"""(function()
+    local load = loadstring
+    return function(compiled, ...) return load(compiled)(...) end
+end)()"""
+_BYTECODE = "\x1b"  # no module may bring its own
+
+
+class LuaModules:
+    """The modules of one wiki; an ``Invoke``. Compiled modules are remembered; nothing else passes from run to run.
+
+    A state that runs were to share would let one see what another left, and what a limit finds would hang on it.
+    Without ``exists`` there are no articles.
+    """
+
+    def __init__(self, definitions: Definitions, site: Site, exists: Callable[[str], bool] | None = None) -> None:
+        self._definitions = definitions
+        self._site = site
+        self._exists = exists or (lambda title: False)
+        self._compiler = _new_state().eval(_COMPILE)
+        self._compiled: dict[str, tuple[bytes | None, str]] = {}
+        self._n_bytes = 0
+        self._n_running = 0
+        folder = resources.files("kbsource.wikitext").joinpath("lua")
+        self._library = {
+            name: self._compile(folder.joinpath(f"{name}.lua").read_text("utf-8"), f"={name}")[0] for name in _LIBRARY
+        }
+
+    def compiled(self, name: str) -> tuple[bytes | None, str]:
+        """The compiled module of a name in normal form, and what is wrong where there is none."""
+        found = self._compiled.get(name)
+        if found is None:
+            source = self._definitions.module(name)
+            if source is None or source.startswith(_BYTECODE):
+                found = (None, f"module '{name}' not found")
+            else:
+                found = self._compile(source, f"=Module:{name}")
+            self._n_bytes += len(found[0] or b"")
+            if self._n_bytes > _MAX_REMEMBERED_BYTES:
+                self._compiled.clear()
+                self._n_bytes = len(found[0] or b"")
+            self._compiled[name] = found
+        return found
+
+    def library(self, name: str) -> bytes | None:
+        """A compiled part of the library."""
+        return self._library[name]
+
+    def __call__(self, module: str, function: str, frame: Frame) -> str | None:
+        """The wikitext that a function of a module returns; None where it fails."""
+        import lupa.lua51
+
+        name = upper_first(clean_title(module), self._site.lang)
+        if self.compiled(name)[0] is None:
+            return None
+        if self._n_running >= MAX_NESTED:
+            raise BoundError("depth")
+        frame.spend(_UNITS_A_RUN)
+        host = Host(frame, self._site, self._definitions, self, self._exists)
+        self._n_running += 1
+        try:
+            run = self._start(host)
+            text = run(f"Module:{name}".encode(), function.strip().encode())
+        except lupa.lua51.LuaMemoryError as error:
+            raise BoundError("memory") from error
+        except lupa.lua51.LuaError as error:
+            if host.bound is None and "stopped" not in str(error).split("\n", 1)[0]:
+                return None
+            raise host.bound or BoundError("memory") from error
+        finally:
+            self._n_running -= 1
+        if host.bound is not None:
+            raise host.bound
+        return bytes(text).decode("utf-8", "replace")
+
+    def _compile(self, source: str, name: str) -> tuple[bytes | None, str]:
+        import lupa.lua51
+
+        try:
+            compiled, problem = self._compiler(source.encode("utf-8", "replace"), name.encode())
+        except lupa.lua51.LuaMemoryError:
+            return None, "not enough memory"
+        return compiled, bytes(problem).decode("utf-8", "replace")
+
+    def _start(self, host: Host) -> Any:
+        state = _new_state()
+        load, kit = state.eval(_LOAD), state.table()
+        for name in _LOADED_AT_ONCE:
+            run = load(self._library[name], kit, host)
+        return run
+
+
+def _new_state() -> Any:
+    """A Lua state that reaches nothing of Python but what is handed to it."""
+    import lupa.lua51
+
+    return lupa.lua51.LuaRuntime(
+        encoding=None,
+        register_eval=False,
+        register_builtins=False,
+        unpack_returned_tuples=True,
+        attribute_filter=_refuse,
+        max_memory=MAX_MEMORY,
+    )
+
+
+def _refuse(value: object, name: object, is_set: bool) -> object:
+    raise AttributeError("no attribute of a Python object is open to Lua")

@@ -1,0 +1,267 @@
+"""HTML tags and extension tags of wikitext."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from functools import cache, lru_cache
+
+from kbsource.wikitext.functions.numbers import raise_text
+from kbsource.wikitext.markers import CUT, LITERAL_OF, PRE, literal, unliteral
+
+MAX_LIST_DEPTH = 100
+"""Lists within lists go no deeper in a release: what is deeper stands at this depth."""
+
+_INLINE = frozenset(
+    """abbr b bdi bdo big cite code data del dfn em font i ins kbd mark q rb rbc rp rt rtc ruby s samp small span
+    strike strong sub sup time tt u var wbr link meta tvar""".split()
+)
+_BLOCK = frozenset("p div center blockquote ul ol dl section article aside figure figcaption caption_".split())
+_TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "\n!"}
+_DROPPED_TABLE_PARTS = frozenset({"tbody", "thead", "tfoot", "colgroup", "col"})
+
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d+)", re.IGNORECASE)
+# What is raised, but for what holds another one; a note of more characters is no exponent.
+_RAISED = re.compile(r"<sup(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?sup[\s>])[^<>\n]*>){1,60})</sup\s*>", re.IGNORECASE)
+_BASE_ENDS = frozenset(")]}'>")
+_GREEK = re.compile("[\u0370-\u03ff]")
+_INNER_TAG = re.compile(r"<[^<>]*>")
+# Words that are set small and high and read on the line: ordinals and abbreviations of several languages.
+_HIGH_WORDS = frozenset(
+    """st nd rd th d er re ere ère e eme ème es o os a as c r rs t te me mes lle lles gr tm sm""".split()
+)
+_AMPERSAND = LITERAL_OF["&"]
+_LESS_THAN = LITERAL_OF["<"]
+
+
+def replace_tags(text: str, losses: Counter[str]) -> str:
+    """The text without HTML tags; ``<`` that opens no known tag becomes a plain character.
+
+    Inline tags leave a neutral marker, block tags a paragraph break, ``<br>`` a space, ``<li>`` a list line,
+    ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
+    """
+    if "<" not in text:
+        return text
+    if "</sup" in text or "</SUP" in text:
+        text = _RAISED.sub(_raised, text)
+    list_markers: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        closing, name, attributes = match.groups()
+        name = name.lower()
+        if name in _INLINE:
+            return CUT
+        if name == "br":
+            return " "
+        if name in ("ul", "ol"):
+            if closing:
+                del list_markers[-1:]
+            else:
+                list_markers.append("*" if name == "ul" else "#")
+            return "\n"
+        if name in _BLOCK:
+            return "\n\n"
+        if name == "hr":
+            return "\n----\n"
+        if name in ("li", "dt", "dd"):
+            if closing:
+                return "\n"
+            marker = {"dt": ";", "dd": ":"}.get(name) or "".join(list_markers[:MAX_LIST_DEPTH]) or "*"
+            return f"\n{marker} "
+        if len(name) == 2 and name[0] in "hH" and name[1] in "123456":
+            marks = "=" * int(name[1])
+            return f" {marks}\n" if closing else f"\n{marks} "
+        if name in _TABLE:
+            if closing:
+                return "\n|}\n" if name == "table" else ""
+            if name == "table":
+                losses["html_table"] += 1
+                return "\n{|\n"
+            spans = " ".join(f"{key}={value}" for key, value in _SPAN.findall(attributes))
+            return _TABLE[name] + (f" {spans} | " if spans else " ") if name != "tr" else "\n|-\n"
+        if name in _DROPPED_TABLE_PARTS:
+            return ""
+        return _LESS_THAN + match.group()[1:]
+
+    return _TAG.sub(replace, text).replace("<", _LESS_THAN)
+
+
+def _raised(match: re.Match[str]) -> str:
+    """What is raised as superscript characters, or as ``^(…)``, so that 10<sup>18</sup> does not read 1018.
+
+    Words stay: 19<sup>th</sup>; so does what holds links, templates or no letter or digit: marks of notes.
+    """
+    content, start = match[1], match.start()
+    before = match.string[start - 1 : start]
+    shown = _INNER_TAG.sub("", content)
+    plain = unliteral(html.unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
+        return match.group()
+    raised = raise_text("".join(plain.split()))
+    if raised != plain:
+        return raised
+    is_word = len(plain) > 1 and plain.isalpha() and (plain.isascii() or not before.isdigit())
+    if (is_word and not _GREEK.search(plain)) or not any(map(str.isalnum, plain)):
+        return match.group()
+    return f"^({shown.strip()})" if before.isalnum() or before in _BASE_ENDS else match.group()
+
+
+def decode_references(text: str) -> str:
+    """The text with character references decoded, once; what they stand for is never taken for markup.
+
+    No-break spaces become plain spaces: they are shown alike, and evidence is found by its words.
+    """
+    if "&" not in text:
+        return text
+    return _REFERENCE.sub(lambda match: _decode(match[0]), text).replace("&", _AMPERSAND)
+
+
+@lru_cache(maxsize=1 << 12)
+def _decode(reference: str) -> str:
+    decoded = html.unescape(reference)
+    if decoded == reference:
+        return _AMPERSAND + reference[1:]
+    if decoded in "\u00a0\n\t":
+        return " "
+    if len(decoded) == 1:
+        if decoded in LITERAL_OF:
+            return LITERAL_OF[decoded]
+        if decoded < " ":
+            return ""
+        return decoded
+    if decoded.endswith(";"):  # &notin-like prefixes that html.unescape takes without their semicolon
+        return _AMPERSAND + reference[1:]
+    return decoded
+
+
+# Extension tags whose content is no text of the article. Counted under the tag's name.
+_CUT_TAGS = frozenset(
+    """ref references gallery imagemap timeline score hiero graph mapframe maplink templatestyles inputbox
+    categorytree indicator templatedata includeonly quiz charinsert rss phonos section ce-none languages
+    dynamicpagelist randomimage listing chart""".split()
+)
+_LITERAL_TAGS = frozenset({"nowiki"})
+_TEX_TAGS = frozenset({"math", "chem", "ce"})
+_PRE_TAGS = frozenset({"pre", "syntaxhighlight", "source"})
+_TRANSPARENT_TAGS = frozenset({"noinclude", "onlyinclude", "translate", "tvar"})
+_TRANSPARENT_BLOCKS = frozenset({"poem"})
+_ALL_TAGS = sorted(
+    _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
+)
+
+# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once. Most are a whole reference without tags in it.
+_OPENER = re.compile(
+    r"<(?:(?P<reference>ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
+    rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*)>)",
+    re.IGNORECASE,
+)
+_LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
+
+
+def find_closer(tag: str, text: str, start: int) -> re.Match[str] | None:
+    """The first closer of a tag from a place on."""
+    return _closer(tag).search(text, start)
+
+
+@cache
+def _closer(tag: str) -> re.Pattern[str]:
+    return re.compile(rf"</{tag}\s*>", re.IGNORECASE)
+
+
+def strip_extensions(text: str, losses: Counter[str]) -> str:
+    """The wikitext without comments and extension tags.
+
+    What is text in them stays: ``<nowiki>`` and TeX as literal characters, ``<pre>`` and ``<syntaxhighlight>`` as
+    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in
+    ``losses``.
+    """
+    if "<" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    n = len(text)
+    unclosed: set[str] = set()
+    while match := _OPENER.search(text, position):
+        start, after = match.span()
+        out.append(text[position:start])
+        if match.lastgroup == "reference":
+            losses["ref"] += 1
+            out.append(CUT)
+            position = after
+            continue
+        tag = match.group(3)
+        if tag is None:
+            end = -1 if "!--" in unclosed else text.find("-->", after)
+            if end < 0:
+                unclosed.add("!--")
+                losses["broken_markup"] += 1
+                position = after
+                continue
+            losses["comment"] += 1
+            position = end + 3
+            if _stands_alone(out, text, position, n):
+                newline = text.find("\n", position)
+                position = n if newline < 0 else newline + 1
+            continue
+        tag = tag.lower()
+        position = after
+        if tag in _TRANSPARENT_TAGS:
+            out.append(CUT)
+            continue
+        if tag in _TRANSPARENT_BLOCKS:
+            out.append("\n\n")
+            continue
+        if match.group(2):
+            losses["broken_markup"] += 1
+            out.append(CUT)
+            continue
+        if match.group(4).endswith("/"):
+            if tag in _CUT_TAGS:
+                losses[tag] += 1
+            out.append(CUT)
+            continue
+        closer = None if tag in unclosed else find_closer(tag, text, after)
+        if closer is None:
+            unclosed.add(tag)
+            out.append(CUT)
+            if tag != "references":
+                losses["broken_markup"] += 1
+            continue
+        content = text[after : closer.start()]
+        position = closer.end()
+        if tag in _CUT_TAGS:
+            losses[tag] += 1
+            out.append(CUT)
+        else:
+            out.append(_kept(tag, match.group(4), content))
+    out.append(text[position:])
+    return "".join(out)
+
+
+def _stands_alone(out: list[str], text: str, position: int, n: int) -> bool:
+    """Whether only blanks share the line with a comment: then its newline goes with it."""
+    end = position
+    while end < n and text[end] in " \t":
+        end += 1
+    if end < n and text[end] != "\n":
+        return False
+    for piece in reversed(out):
+        stripped = piece.rstrip(" \t")
+        if stripped:
+            return stripped[-1] == "\n"
+    return True
+
+
+def _kept(tag: str, attributes: str, content: str) -> str:
+    if tag in _LITERAL_TAGS:
+        return CUT + literal(decode_references(content)) + CUT
+    if tag in _TEX_TAGS:
+        return CUT + " ".join(literal(content).split()) + CUT
+    if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
+        return CUT + literal(content.strip()) + CUT
+    content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")
+    lines = (decode_references(content) if tag == "pre" else content).split("\n")
+    return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"

@@ -1,0 +1,319 @@
+"""The source of a template as a tree of text, uses of templates and ``{{{parameters}}}``.
+
+Source: Preprocessor_Hash of MediaWiki: which braces belong together, and which pipes and equals signs part arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from kbsource.wikitext.functions.arguments import read_rules
+from kbsource.wikitext.markers import CUT, TEMPLATE_LINK
+
+_TOKEN = re.compile(r"(\{\{+|\}\}+|\[\[|\]\]|\||=)")
+
+
+class Use(NamedTuple):
+    """``{{head|part|name=part}}``."""
+
+    head: Text  #: what stands before the first pipe
+    parts: tuple[tuple[Text | None, Text], ...]  #: the arguments; None as the name of one without
+    begins_line: bool  #: it stands behind a newline in the source
+
+
+class Parameter(NamedTuple):
+    """``{{{name|default}}}``; None as the default of one without."""
+
+    name: Text
+    default: Text | None
+
+
+Text = tuple[str | Use | Parameter, ...]
+
+
+def count_pieces(source: str) -> int:
+    """About the number of pieces that the tree of a source has."""
+    return sum(map(source.count, ("{{", "}}", "[[", "|", "=")))
+
+
+class _Open:
+    """A run of braces that is open, with its arguments so far. Pipes in links within it part no arguments."""
+
+    __slots__ = ("begins_line", "current", "key", "n_braces", "n_links", "parts")
+
+    def __init__(self, n_braces: int, begins_line: bool) -> None:
+        self.n_braces = n_braces
+        self.begins_line = begins_line
+        self.n_links = 0
+        self.parts: list[tuple[Text | None, Text]] = []
+        self.key: Text | None = None
+        self.current: list[str | Use | Parameter] = []
+
+    def end_part(self) -> None:
+        self.parts.append((self.key, tuple(self.current)))
+        self.key, self.current = None, []
+
+    def written(self) -> Iterator[str | Use | Parameter]:
+        """It as text: nothing closes it. Braces without partner are left out, as on pages."""
+        for key, value in self.parts:
+            yield from (*key, "=") if key is not None else ()
+            yield from (*value, "|")
+        yield from (*self.key, "=") if self.key is not None else ()
+        yield from self.current
+
+
+def read_tree(source: str) -> Text:
+    """The tree of a source, in time linear in it."""
+    if "{{" not in source and "}}" not in source:
+        return (source,) if source else ()
+    stack = [_Open(0, False)]
+    pieces = _TOKEN.split(source)
+    for text, token in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+        top = stack[-1]
+        if text:
+            top.current.append(text)
+        if not token:
+            break
+        if token[:2] == "{{":
+            stack.append(_Open(len(token), text[-1:] == "\n"))
+        elif token[:2] == "}}":
+            _close(stack, len(token))
+        elif token == "|" and top.n_braces and not top.n_links:
+            top.end_part()
+        elif token == "=" and top.parts and top.key is None and not top.n_links:
+            top.key, top.current = tuple(top.current), []
+        else:
+            top.n_links = top.n_links + 1 if token == "[[" else max(top.n_links - (token == "]]"), 0)
+            top.current.append(token)
+    return _joined(piece for opened in stack for piece in opened.written())
+
+
+def _close(stack: list[_Open], n_closers: int) -> None:
+    """Closes what a run of closing braces closes."""
+    while n_closers >= 2 and len(stack) > 1:
+        opened = stack.pop()
+        opened.end_part()
+        taken = 3 if opened.n_braces >= 3 and n_closers >= 3 else 2
+        left = opened.n_braces - taken
+        n_closers -= taken
+        head = _joined(opened.parts[0][1])
+        node: Use | Parameter
+        if taken == 3:
+            node = Parameter(head, _default(*opened.parts[1]) if len(opened.parts) > 1 else None)
+        else:
+            parts = [(None if key is None else _joined(key), _joined(value)) for key, value in opened.parts[1:]]
+            node = Use(head, tuple(parts), opened.begins_line and not left)
+        if left >= 2:
+            stack.append(_Open(left, opened.begins_line))
+            stack[-1].current.append(node)
+        else:
+            stack[-1].current += ["{", node] if left else [node]
+    if n_closers == 1:
+        stack[-1].current.append("}")
+
+
+def _default(key: Text | None, value: Text) -> Text:
+    return _joined(value) if key is None else _joined((*key, "=", *value))
+
+
+def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:
+    """The pieces with texts side by side as one."""
+    out: list[str | Use | Parameter] = []
+    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        if is_text:
+            out.append("".join(map(str, group)))
+        else:
+            out += group
+    return tuple(out)
+
+
+_KINDS = ("hidden", "maintenance", "aside", "infobox")  # where several fit, the first counts
+# A tag, or the line that begins or ends a table of wikitext.
+_PIECE = re.compile(
+    r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)>|(?:\A|\n)[ \t:*#\x02\x0b]*\{\|([^\n]*)|\n[ \t\x02]*\|\}"
+)
+_ATTRIBUTE = re.compile(r"\b(class|style|role|id)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>|]+))", re.IGNORECASE)
+_TELLING = re.compile(r"class|style|role|\bid\b", re.IGNORECASE)
+_NO_CONTENT = frozenset({"br", "hr", "img", "wbr", "link", "meta", "col", "input"})
+_CATEGORY = re.compile(rf"\[\[{TEMPLATE_LINK}?\s*([^\[\]|:\n]{{1,100}}):[^\[\]\n]*\]\]")
+_TAG = re.compile(r"<[^<>\n]*>")
+_LONGEST_HATNOTE = 1000
+_NODE = "\x00"  # stands for what is no text, in no source
+
+
+class _Signs(NamedTuple):
+    """What tells a kind of box; ``prefixes`` are beginnings of classes, with ``kinds`` beside them."""
+
+    values: dict[tuple[str, str], str]
+    prefixes: dict[str, str]
+    styles: dict[str, re.Pattern[str]]
+
+
+class _Box(NamedTuple):
+    start: int
+    inner_start: int
+    inner_end: int
+    end: int
+    kind: str
+
+
+@cache
+def _signs() -> _Signs:
+    data: dict[str, dict[str, Any]] = read_rules("box_classes")
+    values: dict[tuple[str, str], str] = {}
+    prefixes: dict[str, str] = {}
+    styles: dict[str, re.Pattern[str]] = {}
+    for kind in _KINDS:
+        for attribute, key in (("class", "classes"), ("role", "roles"), ("id", "ids")):
+            for value in data[kind].get(key, ()):
+                if value.endswith("*"):
+                    prefixes.setdefault(value[:-1], kind)
+                else:
+                    values.setdefault((attribute, value), kind)
+        if data[kind].get("styles"):
+            styles[kind] = re.compile("|".join(data[kind]["styles"]), re.IGNORECASE)
+    return _Signs(values, prefixes, styles)
+
+
+def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, frozenset[str]]:
+    """An expansion without its boxes, and their kinds.
+
+    Tables that are no boxes stay. Categories in boxes stay as well, but where one of the boxes is of maintenance: then
+    all of them go. ``is_category`` says whether links with this prefix put a page into a category.
+    """
+    if text[:1] == ":" and _is_hatnote(text):
+        return "", frozenset({"aside"})
+    if not _TELLING.search(text):
+        return text, frozenset()
+    boxes = _find_boxes(text)
+    if not boxes:
+        return text, frozenset()
+    out: list[str] = []
+    position = 0
+    for box in boxes:
+        out += [text[position : box.start], CUT]
+        out += [link[0] for link in _CATEGORY.finditer(text, box.start, box.end) if is_category(link[1])]
+        position = box.end
+    out.append(text[position:])
+    text = "".join(out)
+    kinds = frozenset(box.kind for box in boxes)
+    if "maintenance" in kinds:
+        text = _CATEGORY.sub(lambda link: CUT if is_category(link[1]) else link[0], text)
+    return text, kinds
+
+
+def without_insides(tree: Text, is_category: Callable[[str], bool], n_levels: int = 20) -> Text:
+    """A definition whose boxes are empty, so that nothing is worked out for what nobody sees of them.
+
+    What its uses show is the same. Boxes that are no maintenance keep their categories, and those of them keep all that
+    hold braces, from which categories may come. Braces within braces are looked into ``n_levels`` deep.
+    """
+    if not n_levels:
+        return tree
+    nodes = [node if isinstance(node, str) else _with_empty_boxes(node, is_category, n_levels - 1) for node in tree]
+    text = "".join(node if isinstance(node, str) else _NODE for node in nodes)
+    if not _TELLING.search(text):
+        return tuple(nodes)
+    others = iter(node for node in nodes if not isinstance(node, str))
+    out: list[str | Use | Parameter] = []
+    position = 0
+    for box in _find_boxes(text):
+        inside = text[box.inner_start : box.inner_end]
+        if box.kind != "maintenance" and _NODE in inside:
+            continue
+        out += _filled(text[position : box.inner_start], others)
+        if box.kind != "maintenance":
+            out += [link[0] for link in _CATEGORY.finditer(inside) if is_category(link[1])]
+        for _ in range(inside.count(_NODE)):
+            next(others)
+        position = box.inner_end
+    return (*out, *_filled(text[position:], others))
+
+
+def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
+    if isinstance(node, Parameter):
+        return node if node.default is None else node._replace(default=without_insides(node.default, *args))
+    is_choice = bool(node.head) and str(node.head[0]).lstrip().startswith("#if")
+    parts: list[tuple[Text | None, Text]] = []
+    for name, value in node.parts:
+        is_apart = name is not None and not is_choice  # an equals sign of an attribute parts nothing
+        text: Text = value if name is None or is_apart else (*name, "=", *value)
+        parts.append((name if is_apart else None, without_insides(text, *args)))
+    return node._replace(parts=tuple(parts))
+
+
+def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:
+    """A text with its nodes back in their places."""
+    first, *rest = text.split(_NODE)
+    if first:
+        yield first
+    for piece in rest:
+        yield next(nodes)
+        if piece:
+            yield piece
+
+
+def _is_hatnote(text: str) -> bool:
+    """Whether a text is a note to the reader from before there were classes: one indented line in italics."""
+    if len(text) > _LONGEST_HATNOTE or "[[" not in text or "\n" in text.strip():
+        return False
+    words = _TAG.sub("", text).strip(": \n")
+    return words.startswith("''") and words.endswith("''") and words[2:3] != "'"
+
+
+def _find_boxes(text: str) -> list[_Box]:
+    """The outermost boxes that are closed, in order."""
+    found: list[_Box] = []
+    stack: list[tuple[str, int, int, str]] = []  # name of the tag, where it begins and ends, kind of box or ""
+    opened = [Counter[str]()]  # open tags by name, outside of tables and in each table within the one before
+    for match in _PIECE.finditer(text):
+        name = (match[2] or "{|").lower()
+        attributes = match[3] if match[2] else match[4]
+        if match[1] or attributes is None:
+            if attributes is None:
+                if len(opened) == 1:
+                    continue
+                opened.pop()
+            elif not opened[-1][name]:
+                continue
+            while True:
+                last, start, inner_start, kind = stack.pop()
+                if last == name:
+                    break
+                opened[-1][last] -= attributes is not None
+            opened[-1][name] -= attributes is not None
+            if kind:
+                while found and found[-1].start >= start:
+                    found.pop()
+                found.append(_Box(start, inner_start, match.start(), match.end(), kind))
+        elif name not in _NO_CONTENT and not attributes.endswith("/"):
+            start = match.start() + (match[0][:1] == "\n")
+            stack.append((name, start, match.end(), _kind_of(attributes) if attributes else ""))
+            if match[2]:
+                opened[-1][name] += 1
+            else:
+                opened.append(Counter())
+    return found
+
+
+def _kind_of(attributes: str) -> str:
+    """The kind of box that a tag with these attributes opens; empty where it opens none."""
+    signs = _signs()
+    kinds: set[str] = set()
+    for name, *values in _ATTRIBUTE.findall(attributes):
+        name, value = name.lower(), "".join(values).lower()
+        if name == "style":
+            kinds.update(kind for kind, pattern in signs.styles.items() if pattern.search(value))
+            continue
+        for word in value.split():
+            kind = signs.values.get((name, word))
+            if kind is None and name == "class":
+                kind = next((kind for prefix, kind in signs.prefixes.items() if word.startswith(prefix)), None)
+            if kind:
+                kinds.add(kind)
+    return next((kind for kind in _KINDS if kind in kinds), "")

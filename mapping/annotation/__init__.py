@@ -1,0 +1,1 @@
+"""Tasks for people, and what they said."""

@@ -1,0 +1,550 @@
+"""Passages before people, as KILT's campaign had it: which ones, the tasks, what was said of them and what comes of it.
+
+::
+
+    tasks.jsonl | tasks.csv | tasks.json, tasks.xml    what people are given
+    passages.jsonl                                     passage_id, wikipedia_id, wikipedia_title, text
+    key.jsonl                                          not for them: input, answers, which systems found each passage
+
+    judgements.jsonl                                   what they said, a line for each highlight
+    passages.jsonl, key.jsonl                          as in the tasks
+    rejected/                                          lines that could not be used
+
+Source: Petroni et al., KILT (2021), section 4: four passages of four systems, each with a tenth of the tokens of a
+gold answer; how tokens are counted is not said there and settled here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import orjson
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder, join
+from kbsource.identity import stable_sha256
+from kbsource.kilt import kilt_texts
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import BadRecord, Page
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_hashes
+from kbsource.release.writer import write_lines, write_rejected
+from mapping.annotation.tasks import (
+    CAMPAIGN,
+    CAMPAIGN_TASKS,
+    JUDGEMENTS,
+    KEY,
+    PASSAGES,
+    TASKS,
+    CandidateOptions,
+    Reject,
+    TaskForm,
+    TaskSheet,
+    fleiss_kappa,
+    mean_kappa,
+    pair_kappas,
+    read_said,
+    write_task_folder,
+)
+from mapping.metrics.answers import answer_form, rouge_l
+from mapping.metrics.kilt import GoldRecord, id_of, parse_gold, parse_prediction
+from mapping.metrics.ranks import Provenance, Span
+from mapping.sources.campaign import verdict_of
+from mapping.sources.raw_records import (
+    Json,
+    RawRecord,
+    check_lines,
+    check_shape,
+    digits_or_text,
+    iter_lines,
+    iter_records,
+    objects_at,
+    text_at,
+)
+from mapping.sources.scratch import Joined
+
+_ID_CHARS = 16
+
+
+class Passage(NamedTuple):
+    """A passage that a system found."""
+
+    page_id: str
+    title: str  # of its page; empty where the run does not say
+    paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None where they are not known
+    text: str
+
+
+class Candidate(NamedTuple):
+    """A passage that people are shown."""
+
+    passage_id: str  # of question, page and text; tells nothing of where it comes from
+    passage: Passage
+    systems: tuple[int, ...]  # that found it, by number; empty where none did
+    is_gold: bool  # it is the gold provenance
+    overlap: float  # share of the tokens of a gold answer that it holds
+
+
+def token_overlap(answers: Iterable[str], text: str, stop_words: Collection[str]) -> float:
+    """The highest share, over the answers, of an answer's distinct tokens that a text holds.
+
+    Tokens are those of the form of answers, without stop words; an answer of nothing else has no share.
+
+    >>> token_overlap(["the Lake of Miravel"], "It rises in Miravel.", {"of", "in"})
+    0.5
+    """
+    held = set(answer_form(text).split())
+    sought = (set(answer_form(answer).split()) - set(stop_words) for answer in answers)
+    return max((len(tokens & held) / len(tokens) for tokens in sought if tokens), default=0.0)
+
+
+def choose_candidates(
+    question_id: str,
+    answers: Sequence[str],
+    runs: Sequence[Sequence[Passage]],
+    gold: Passage | None,
+    *,
+    options: CandidateOptions,
+    stop_words: Collection[str],
+) -> list[Candidate]:
+    """The passages that people are shown of a question, in the order in which they are shown.
+
+    The gold passage first, whatever it holds, then the best of every system (``runs`` have the passages of each, best
+    first), the second best of every system, and so on, until there are enough; a passage that is there already, or
+    holds too little of the answers, is passed over.
+    """
+    chosen: list[tuple[Passage, list[int], bool, float]] = []
+    if gold is not None:
+        chosen.append((gold, [], True, token_overlap(answers, gold.text, stop_words)))
+    for of_rank in zip_longest(*runs):
+        for system, passage in enumerate(of_rank):
+            if passage is None:
+                continue
+            same = next((entry for entry in chosen if is_same(entry[0], passage)), None)
+            if same is not None:
+                if system not in same[1]:
+                    same[1].append(system)
+            elif len(chosen) < options.per_question:
+                overlap = token_overlap(answers, passage.text, stop_words)
+                if overlap >= options.least_overlap:
+                    chosen.append((passage, [system], False, overlap))
+    candidates = [
+        Candidate(
+            stable_sha256(question_id, passage.page_id, passage.text)[:_ID_CHARS],
+            passage,
+            tuple(sorted(systems)),
+            is_gold,
+            overlap,
+        )
+        for passage, systems, is_gold, overlap in chosen
+    ]
+    return sorted(candidates, key=lambda candidate: stable_sha256(options.seed, question_id, candidate.passage_id))
+
+
+def is_same(first: Passage, second: Passage) -> bool:
+    """Whether two passages of a page share a paragraph, or, where these are not known, one holds the other."""
+    if first.page_id != second.page_id:
+        return False
+    if first.paragraphs is not None and second.paragraphs is not None:
+        return first.paragraphs[0] <= second.paragraphs[1] and second.paragraphs[0] <= first.paragraphs[1]
+    forms = answer_form(first.text), answer_form(second.text)
+    return forms[0] in forms[1] or forms[1] in forms[0]
+
+
+LABELS = ("yes", "no", "partial")
+_SHEET = TaskSheet(
+    TASKS,
+    "Does this passage hold enough to answer the question? Mark what does.",
+    ("question", "title"),
+    "text",
+    LABELS,
+)
+_PARAGRAPHS = ("start_paragraph_id", "end_paragraph_id")
+
+
+def write_candidates(
+    gold: str,
+    runs: Sequence[str],
+    output: str,
+    options: CandidateOptions,
+    *,
+    source: KnowledgeSource | None,
+    reject: Reject,
+    scratch_folder: str | None = None,
+) -> dict[str, int]:
+    """Writes the candidates of every question, a JSON object a line, and gives counts. Memory: one question.
+
+    ``runs`` are predictions of each system. A place without a ``text`` stands for the first paragraph of its page,
+    which is taken from ``source``.
+
+    Raises:
+        SetupError: a file cannot be read or is another one; a gold passage is wanted, and there is no release.
+    """
+    if options.with_gold and source is None:
+        raise SetupError("--with-gold needs the text of the gold provenance: give the release with --kb.")
+    texts = _Texts(source)
+    stop_words = frozenset() if options.stop_words else _stop_words(options.language)
+    counts: Counter[str] = Counter(questions=0, passages=0, without_candidates=0, places_without_text=0)
+    with Joined(scratch_folder) as joined, Folder.of(output).create() as file:
+        for number, run in enumerate(runs):
+            for raw, record in _records(run, reject, "run"):
+                try:
+                    spans = parse_prediction(record).provenance or ()
+                    joined.put(f"run{number}", id_of(record), raw, orjson.dumps(spans))
+                except RecordError as error:
+                    reject(raw.bad(error, stage="run"))
+        for raw, record in _records(gold, reject, "gold"):
+            try:
+                question_id, asked = id_of(record), parse_gold(record)
+                joined.open_question(question_id)
+            except RecordError as error:
+                reject(raw.bad(error, stage="gold"))
+                continue
+            found = [joined.get(f"run{number}", question_id) for number in range(len(runs))]
+            passages = [texts.passages(orjson.loads(content)) if content else [] for content in found]
+            right = texts.gold(asked) if options.with_gold else None
+            candidates = choose_candidates(
+                question_id, asked.answers, passages, right, options=options, stop_words=stop_words
+            )
+            counts["questions"] += 1
+            counts["passages"] += len(candidates)
+            counts["without_candidates"] += not candidates
+            value = {
+                "question_id": question_id,
+                "input": asked.text,
+                "answers": asked.answers,
+                "passages": [_passage_json(candidate, runs) for candidate in candidates],
+            }
+            file.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+        for number in range(len(runs)):
+            for question_id, raw in joined.without_question(f"run{number}"):
+                reject(raw.bad(RecordError("unknown_id", f"{question_id!r} is not in {gold}"), stage="run"))
+    counts["places_without_text"] = texts.n_lacking
+    return dict(counts)
+
+
+def _stop_words(language: str) -> frozenset[str]:
+    import spacy  # reading what people said needs none of it
+
+    return frozenset(spacy.blank(language).Defaults.stop_words)
+
+
+def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, Json]]:
+    check_shape(
+        path,
+        iter_records(path),
+        lambda record: "id" in record and "output" in record,
+        expected=f"records of KILT with id and output ({role})",
+    )
+    for raw in iter_records(path):
+        try:
+            yield raw, raw.parse()
+        except RecordError as error:
+            reject(raw.bad(error, stage=role))
+
+
+class _Texts:
+    """Passages of places, with texts out of a release where they have none."""
+
+    def __init__(self, source: KnowledgeSource | None) -> None:
+        self._source = source
+        self.n_lacking = 0  # places that have no text, and no page in the release
+
+    def passages(self, provenance: Provenance) -> list[Passage]:
+        found = (self._passage(span) for span in provenance)
+        return [passage for passage in found if passage is not None]
+
+    def gold(self, record: GoldRecord) -> Passage | None:
+        """The first gold place as its whole paragraphs."""
+        for span in (span for output in record.outputs for span in output):
+            page = self._page(span)
+            paragraphs = _paragraphs(span)
+            if page is not None and paragraphs is not None:
+                text = " ".join(kilt_texts(page)[0][paragraphs[0] : paragraphs[1] + 1]).strip()
+                if text:
+                    return Passage(str(page.page_id), page.title, paragraphs, text)
+        return None
+
+    def _passage(self, span: Span) -> Passage | None:
+        title = str(span.get("title") or span.get("wikipedia_title") or "")
+        if isinstance(span.get("text"), str) and span["text"].strip():
+            return Passage(str(span.get("wikipedia_id", "")).strip(), title, _paragraphs(span), span["text"])
+        page = self._page(span)
+        texts = kilt_texts(page)[0][1:] if page is not None else []
+        number = next((number for number, text in enumerate(texts, 1) if not text.startswith("Section::::")), None)
+        if page is None or number is None:
+            self.n_lacking += 1
+            return None
+        return Passage(str(page.page_id), page.title, (number, number), texts[number - 1].strip())
+
+    def _page(self, span: Span) -> Page | None:
+        page_id = str(span.get("wikipedia_id", "")).strip()
+        if self._source is None or not (page_id.isascii() and page_id.isdecimal()):
+            return None
+        return self._source.by_id(int(page_id))
+
+
+def _paragraphs(span: Span) -> tuple[int, int] | None:
+    first, last = (span.get(name) for name in _PARAGRAPHS)
+    return (first, last) if isinstance(first, int) and isinstance(last, int) else None
+
+
+def _passage_json(candidate: Candidate, runs: Sequence[str]) -> Json:
+    passage = candidate.passage
+    return {
+        "passage_id": candidate.passage_id,
+        "wikipedia_id": passage.page_id,
+        "wikipedia_title": passage.title,
+        "text": passage.text,
+        "systems": [runs[system] for system in candidate.systems],
+        "is_gold": candidate.is_gold,
+        "overlap": candidate.overlap,
+    }
+
+
+def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[str, int]:
+    """Writes the tasks of a file of candidates into an empty folder, a passage of a question each; gives counts.
+
+    Raises:
+        SetupError: the file is another one, or ``output`` is not empty; a DataError for a line that is none of it.
+    """
+    check_lines(
+        candidates,
+        lambda record: "question_id" in record and "passages" in record,
+        expected="candidates, as kbsource campaign candidates writes them",
+    )
+    check_output(output)
+    n_tasks = Counter[str]()
+
+    def asked() -> Iterator[tuple[Json, Json]]:
+        for raw in iter_lines(candidates):
+            try:
+                question = raw.parse()
+                yield from ((question, passage) for passage in objects_at(question, "passages"))
+            except RecordError as error:
+                raise SetupError(
+                    f"{candidates}, line {raw.line}: {error.detail}; write the candidates again."
+                ) from error
+
+    def tasks() -> Iterator[Json]:
+        for question, passage in asked():
+            n_tasks["tasks"] += 1
+            yield {
+                "question_id": question["question_id"],
+                "passage_id": passage["passage_id"],
+                "question": question["input"],
+                "title": passage["wikipedia_title"],
+                "text": text_at(passage, "text"),
+            }
+
+    shown = ("passage_id", "wikipedia_id", "wikipedia_title", "text")
+    hidden = ("passage_id", "systems", "is_gold", "overlap")
+    passages = ({name: passage[name] for name in shown} for _, passage in asked())
+    key = (
+        {"question_id": question["question_id"], "answers": question["answers"]}
+        | {name: passage[name] for name in hidden}
+        for question, passage in asked()
+    )
+    write_task_folder(
+        CAMPAIGN_TASKS,
+        tasks(),
+        _SHEET,
+        form,
+        hidden={PASSAGES: map(_line, passages), KEY: map(_line, key)},
+        facts={
+            "inputs": [asdict(file) for file in input_files([candidates])],
+            "options": {"form": form},
+            "counts": n_tasks,
+        },
+        output=output,
+    )
+    return dict(n_tasks)
+
+
+def _line(record: Json) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+LEAST_ROUGE = 0.15
+"""A passage that is less like every answer is looked at by hand. Source: Petroni et al., KILT (2021), section 4."""
+
+
+def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
+    """Writes what people said into an empty folder, each highlight with its place in the passage; gives counts.
+
+    Files are JSON Lines, CSV, or exports of Label Studio. Rows without a label, as a sheet leaves them that was not
+    filled in, are passed over and counted. Of two labels of one person for a passage the first counts. Memory: the
+    passages and labels of the campaign.
+
+    Raises:
+        SetupError: the tasks are not as they were written, a file is another one, or ``output`` is not empty.
+    """
+    manifest = CAMPAIGN_TASKS.read(tasks)
+    check_hashes(tasks, manifest.entries())
+    check_output(output)
+    texts = {line["passage_id"]: line["text"] for line in _lines(join(tasks, PASSAGES))}
+    questions = {line["passage_id"]: line["question_id"] for line in _lines(join(tasks, KEY))}
+    counts: Counter[str] = Counter(judgements=0, unanswered=0)
+    rejected: list[BadRecord] = []
+    labels: dict[tuple[str, str], str] = {}
+
+    def judgement(record: Json) -> bytes | None:
+        is_answered = bool(record.get("label"))
+        row = _judgement(record, texts, questions, labels) if is_answered else None
+        counts["judgements" if is_answered else "unanswered"] += 1
+        return None if row is None else _line(row)
+
+    judgements = read_said(
+        files,
+        judgement,
+        fits=lambda record: "passage_id" in record,
+        expected="judged passages",
+        stage="judgement",
+        reject=rejected.append,
+    )
+    with ReleaseFolder(output, kind=CAMPAIGN):
+        entries = [write_lines(judgements, JUDGEMENTS, output=output)]
+        for name in (PASSAGES, KEY):
+            with Folder.of(join(tasks, name)).open() as file:
+                entries.append(write_lines(file, name, output=output))
+        entries.append(write_rejected(rejected, output=output))
+        counts["rejected"] = len(rejected)
+        facts = {
+            "tasks": {"manifest_sha256": manifest.sha256},
+            "inputs": [asdict(file) for file in input_files(files)],
+            "counts": dict(counts),
+            "code": code_facts(),
+        }
+        commit(CAMPAIGN, CAMPAIGN.listing(entries, facts), output)
+    return dict(counts)
+
+
+def _judgement(
+    record: Json, texts: dict[str, str], questions: dict[str, str], said: dict[tuple[str, str], str]
+) -> dict[str, Any]:
+    passage_id, worker_id = digits_or_text(record, "passage_id"), digits_or_text(record, "worker_id")
+    label = text_at(record, "label").strip().lower()
+    if passage_id not in texts:
+        raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
+    if label not in LABELS:
+        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+    if said.setdefault((passage_id, worker_id), label) != label:
+        raise RecordError("conflicting_label", f"worker {worker_id!r} said otherwise of passage {passage_id!r}")
+    row: dict[str, Any] = {
+        "question_id": questions[passage_id],
+        "passage_id": passage_id,
+        "worker_id": worker_id,
+        "label": label,
+    }
+    highlight = str(record.get("highlight") or "").strip()
+    if highlight:
+        start, end = place_of(highlight, texts[passage_id])
+        row |= {"highlight": texts[passage_id][start:end], "start_char": start, "end_char": end}
+    if record.get("free_text"):
+        row["free_text"] = str(record["free_text"])
+    return row
+
+
+def place_of(highlight: str, text: str) -> tuple[int, int]:
+    """The first and one past the last code point of a highlight in its passage, whatever became of blanks.
+
+    Raises:
+        RecordError: ``highlight_not_found``.
+
+    >>> place_of("a  lake", "It is a lake.")
+    (6, 12)
+    """
+    pattern = r"\s+".join(map(re.escape, highlight.split()))
+    found = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
+    if found is None:
+        raise RecordError("highlight_not_found", f"{highlight[:80]!r} is not in the passage")
+    return found.span()
+
+
+@dataclass(slots=True)
+class CampaignReport:
+    """What came of a campaign."""
+
+    summary: dict[str, Any] = field(default_factory=dict)  # counts and agreement, as JSON
+    #: for each question its fate, the passages that were judged, and which are to be looked at by hand
+    questions: list[dict[str, Any]] = field(default_factory=list)
+
+
+def report_campaign(folder: str) -> CampaignReport:
+    """What came of a campaign.
+
+    A passage is provenance where ``MIN_ACCEPTED`` accept it; one that a single person accepts, or that somebody says is
+    part of the evidence, is partial evidence. A question without provenance is dropped.
+
+    Raises:
+        SetupError: the folder is none of a campaign, or not as it was written.
+    """
+    manifest = CAMPAIGN.read(folder)
+    check_hashes(folder, manifest.entries())
+    labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in _lines(join(folder, JUDGEMENTS)):
+        labels[row["passage_id"]][row["worker_id"]] = row["label"]
+    texts = {line["passage_id"]: line["text"] for line in _lines(join(folder, PASSAGES))}
+    report = CampaignReport()
+    by_question: dict[str, dict[str, Any]] = {}
+    workers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    n_fates: Counter[str] = Counter()
+    for line in _lines(join(folder, KEY)):
+        said = labels.get(line["passage_id"], {})
+        for worker, label in said.items():
+            workers[worker]["judged"] += 1
+            workers[worker]["gold_judged"] += line["is_gold"]
+            workers[worker]["gold_accepted"] += line["is_gold"] and label == "yes"
+        verdict = verdict_of(said) if said else "unjudged"
+        rouge = max((rouge_l(texts[line["passage_id"]], answer) for answer in line["answers"]), default=0.0)
+        question = by_question.setdefault(line["question_id"], {"question_id": line["question_id"], "passages": []})
+        question["passages"].append(
+            {
+                "passage_id": line["passage_id"],
+                "verdict": verdict,
+                "accepted_by": sum(label == "yes" for label in said.values()),
+                "judged_by": len(said),
+                "is_gold": line["is_gold"],
+                "rouge_l": rouge,
+                "check_by_hand": verdict == "accepted" and rouge < LEAST_ROUGE,
+            }
+        )
+    for question in by_question.values():
+        verdicts = Counter(passage["verdict"] for passage in question["passages"])
+        kept = "kept" if verdicts["accepted"] else "dropped"
+        question["fate"] = "unjudged" if verdicts["unjudged"] == verdicts.total() else kept
+        n_fates[question["fate"]] += 1
+        report.questions.append(question)
+    passages = [passage for question in report.questions for passage in question["passages"]]
+    verdicts = Counter(passage["verdict"] for passage in passages)
+    binary = {name: {worker: label == "yes" for worker, label in said.items()} for name, said in labels.items()}
+    pairs = pair_kappas(binary)
+    report.summary = {
+        "questions": {
+            "asked": len(report.questions),
+            **{name: n_fates[name] for name in ("kept", "dropped", "unjudged")},
+        },
+        "passages": {"asked": len(passages)}
+        | {name: verdicts[name] for name in ("accepted", "partial", "refused", "unjudged")},
+        "accepted_per_question": verdicts["accepted"] / n_fates["kept"] if n_fates["kept"] else None,
+        "check_by_hand": sum(passage["check_by_hand"] for passage in passages),
+        "kappa": {
+            "mean_of_pairs": mean_kappa(pairs),
+            "fleiss": fleiss_kappa(binary),
+            "pairs": [pair._asdict() for pair in pairs],
+        },
+        "workers": {name: dict(counts) for name, counts in sorted(workers.items())},
+        "rejected": manifest.facts["counts"]["rejected"],
+    }
+    return report
+
+
+def _lines(path: str) -> Iterator[Json]:
+    return (raw.parse() for raw in iter_lines(path))

@@ -1,0 +1,569 @@
+"""QAMPARI's questions before people: is this answer right, and how would you ask this? And the release made anew.
+
+Answers of development and test questions are judged one by one, among them wrong ones that come from other questions:
+who calls those right does not read the texts. Questions of the fixed form are written anew, all of development and test
+set and some for training.
+
+::
+
+    validation.jsonl        one answer a line: task_id, qid, question_text, answer_text, links, proofs; or
+                            validation.csv, or validation.json and validation.xml for Label Studio
+    validation_key.jsonl    which answer each task is about, and whether it is a wrong one; not for those who judge
+    paraphrase.jsonl        one question a line: qid, question_text, entities, answers
+    manifest.json           names the release
+
+A task's id stays the same in later releases as long as query, answer and seed do. What comes back has ``task_id``,
+``verdict`` or ``label`` (``correct`` or ``incorrect``) and perhaps ``worker`` or ``worker_id``, or ``qid`` and
+``paraphrase``. Of several verdicts on a task the last one counts: what is judged again is judged by someone who is
+trusted more.
+
+Source: QAMPARI (2022), section 3.6 and appendix.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from heapq import nsmallest
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+from msgspec.structs import replace
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder, join
+from kbsource.identity import stable_sha256
+from kbsource.records import BadRecord
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_hashes
+from kbsource.release.writer import write_rejected
+from mapping.annotation.tasks import (
+    CROWD_TASKS,
+    PARAPHRASE,
+    VALIDATION,
+    VALIDATION_KEY,
+    Reject,
+    TaskForm,
+    TaskSheet,
+    read_said,
+    write_task_folder,
+)
+from mapping.options import AtLeast0, Checked, Name, Share
+from mapping.qampari.kind import QAMPARI_RELEASE, read_form
+from mapping.qampari.questions import SIMPLE
+from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.release import Form, page_url, parse_qid, qid_of, read_questions, read_rows, write_release_files
+from mapping.qampari.selection import PoolQuestion, draw_key
+from mapping.sources.raw_records import FAULTS, Json, RawRecord, iter_lines, text_at
+from mapping.write.kind import write_report
+
+CORRECT, INCORRECT = "correct", "incorrect"
+_SHEET = TaskSheet(
+    VALIDATION,
+    "Do these texts say that this is an answer?",
+    ("question_text", "answer_text", "links"),
+    "proofs",
+    (CORRECT, INCORRECT),
+)
+POOL = ("dev", "test")
+"""Splits whose answers people judge."""
+
+_ID_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions(Checked):
+    """Which tasks are made."""
+
+    wrong_share: Annotated[Share, Parameter(validator=Number(lt=1))] = 0.1
+    """Wrong answers among those to judge."""
+    n_train_paraphrases: Annotated[AtLeast0, Parameter("--train-paraphrases")] = 3000
+    """Training questions to write anew, beside all of dev and test."""
+    seed: Name = "qampari"
+    """Of every draw."""
+    form: TaskForm = "jsonl"
+    """Of the answers to judge: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of
+    it; label-studio: tasks for its import, beside the labelling interface."""
+
+
+class ValidationTask(NamedTuple):
+    """An answer to judge."""
+
+    task_id: str  # tells nothing of whether it is a wrong one
+    asked: Question
+    answer: QuestionAnswer  # shown as its answer
+    aid: str  # of the answer where it comes from: of this question, or of another one
+    is_wrong: bool  # comes from another question
+
+
+def candidate_of(drawn: Question) -> PoolQuestion:
+    """What a question is drawn by."""
+    return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
+
+
+def validation_tasks(pool: Sequence[Question], options: TaskOptions) -> list[ValidationTask]:
+    """The answers to judge of development and test set: by question, within one in an order that tells nothing.
+
+    Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong ones: for each, one of another question
+    of the subset is added to its question, as long as there is any, that shares neither name nor page with any right
+    one, nor with what is asked about.
+    """
+    tasks = [
+        ValidationTask(
+            _task_id(options, question, question, answer), question, answer, f"{question.qid}__{number}", False
+        )
+        for question in pool
+        for number, answer in enumerate(question.answers)
+    ]
+    n_wrong = round(len(tasks) * options.wrong_share / (1 - options.wrong_share))
+    by_subset: defaultdict[str, list[Question]] = defaultdict(list)
+    for one in pool:
+        by_subset[one.subset].append(one)
+    wrong: dict[str, ValidationTask] = {}
+    drawn = sorted(tasks, key=lambda one: stable_sha256(options.seed, "wrong", one.task_id))
+    while drawn and len(wrong) < n_wrong:
+        able = []
+        for task in drawn:
+            if len(wrong) == n_wrong:
+                break
+            added = _wrong_answer(task, by_subset[task.asked.subset], options, wrong)
+            if added is not None:
+                wrong[added.task_id] = added
+                able.append(task)
+        drawn = able
+    order = {one.qid: number for number, one in enumerate(pool)}
+    return sorted([*tasks, *wrong.values()], key=lambda one: (order[one.asked.qid], one.task_id))
+
+
+def _task_id(options: TaskOptions, asked: Question, owner: Question, answer: QuestionAnswer) -> str:
+    named = (asked.subset, asked.key, owner.subset, owner.key)
+    what = (answer.item_id or "", answer.title or "", answer.text)
+    return stable_sha256(options.seed, "task", *named, *what)[:_ID_CHARS]
+
+
+def _wrong_answer(
+    task: ValidationTask, others: Sequence[Question], options: TaskOptions, given: Container[str]
+) -> ValidationTask | None:
+    asked = task.asked
+    things: list[QuestionAnswer | QuestionEntity] = [*asked.answers, *asked.entities]
+    right = {name.casefold() for thing in things for name in (thing.text, *thing.aliases)}
+    pages = {thing.title for thing in things if thing.title is not None}
+    start = int(stable_sha256(options.seed, "other", task.task_id), 16)
+    for step in range(len(others)):
+        other = others[(start + step) % len(others)]
+        if other.key == asked.key:
+            continue
+        answers = other.answers
+        for place in range(len(answers)):
+            number = (start + place) % len(answers)
+            answer = answers[number]
+            if answer.title not in pages and right.isdisjoint(
+                name.casefold() for name in (answer.text, *answer.aliases)
+            ):
+                task_id = _task_id(options, asked, other, answer)
+                if task_id not in given:
+                    return ValidationTask(task_id, asked, answer, f"{other.qid}__{number}", True)
+    return None
+
+
+def validation_record(task: ValidationTask, form: Form) -> Json:
+    """What those who judge are shown."""
+    address = partial(_link, form.host)
+    titles = [task.answer.title, *(proof.title for proof in task.answer.proofs)]
+    return {
+        "task_id": task.task_id,
+        "qid": task.asked.qid,
+        "question_text": task.asked.released_text,
+        "answer_text": task.answer.text,
+        "links": [address(title) for title in dict.fromkeys(titles) if title is not None],
+        "proofs": [{"text": proof.text, "url": address(proof.title)} for proof in task.answer.proofs],
+    }
+
+
+def _link(host: str, title: str) -> str:
+    """An address that a browser opens; that of a release ends for it at a question mark."""
+    return page_url(host, title).replace("%", "%25").replace("?", "%3F")
+
+
+def key_record(task: ValidationTask) -> Json:
+    """What those who judge are not shown."""
+    return {"task_id": task.task_id, "qid": task.asked.qid, "aid": task.aid, "is_wrong": task.is_wrong}
+
+
+def paraphrase_record(drawn: Question) -> Json:
+    """A question to write anew, with what it is about and its answers."""
+    return {
+        "qid": drawn.qid,
+        "question_text": drawn.released_text,
+        "entities": [entity.text for entity in drawn.entities],
+        "answers": [answer.text for answer in drawn.answers],
+    }
+
+
+def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, int]:
+    """Writes the tasks of a release into an empty folder and gives how many there are of each kind.
+
+    Memory: development and test set, and the training questions that are written anew.
+
+    Raises:
+        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
+    """
+    manifest, form = read_form(release)
+    check_output(output)
+    check_hashes(release, manifest.entries())
+    pool = [question for question in read_questions(release) if question.split in POOL]
+    train = nsmallest(
+        options.n_train_paraphrases,
+        (question for question in read_questions(release) if question.split == "train"),
+        key=lambda drawn: (draw_key(candidate_of(drawn), options.seed, "paraphrase"), drawn.subset),
+    )
+    tasks = validation_tasks(pool, options)
+    n_wrong = sum(task.is_wrong for task in tasks)
+    counts = {"answers": len(tasks) - n_wrong, "wrong_answers": n_wrong, "paraphrases": len(pool) + len(train)}
+    write_task_folder(
+        CROWD_TASKS,
+        (validation_record(task, form) for task in tasks),
+        _SHEET,
+        options.form,
+        hidden={
+            VALIDATION_KEY: map(_line, map(key_record, tasks)),
+            PARAPHRASE: map(_line, map(paraphrase_record, [*pool, *train])),
+        },
+        facts={"qampari": {"manifest_sha256": manifest.sha256}, "options": asdict(options), "counts": counts},
+        output=output,
+    )
+    return counts
+
+
+def _line(record: Json) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+REASONS: dict[str, str] = {
+    **FAULTS,
+    "control_character": "a paraphrase with a character that is no text, such as NUL or escape",
+    "duplicate_paraphrase": "the question was written anew before in this file",
+    "empty_paraphrase": "a paraphrase without a letter or digit, or of several lines",
+    "unknown_question": "a paraphrase of a question that was not among the tasks",
+    "unknown_task": "a verdict about no task",
+    "unknown_verdict": "a verdict that is neither correct nor incorrect",
+}
+"""Why a line is left out: reason -> meaning."""
+
+_NAMES = {"label": "verdict", "worker_id": "worker"}
+_WORD = re.compile(r"[^\W_]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class Task(NamedTuple):
+    """What a task is about: an answer, or one that comes from another question."""
+
+    aid: str
+    is_wrong: bool
+
+
+@dataclass(slots=True)
+class Judged:
+    """What people said."""
+
+    #: last verdict of each task that was judged: whether the answer is right
+    final: dict[str, bool] = field(default_factory=dict)
+    #: tasks that a later verdict said something else of than the one before
+    overturned: set[str] = field(default_factory=set)
+    #: by worker ("" where no one is named): ``verdicts``, and of wrong answers ``wrong_judged`` and ``wrong_accepted``
+    workers: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+
+def read_verdicts(path: str | None, tasks: dict[str, Task], reject: Reject) -> Judged:
+    """What people said of tasks; None for a path is a file without lines.
+
+    Raises:
+        SetupError: the file cannot be read, or is one of something else.
+    """
+    judged = Judged()
+    for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
+        task_id, is_right = record["task_id"], record["verdict"] == CORRECT
+        if judged.final.get(task_id, is_right) != is_right:
+            judged.overturned.add(task_id)
+        judged.final[task_id] = is_right
+        worker = judged.workers[record.get("worker") or ""]
+        worker["verdicts"] += 1
+        if tasks[task_id].is_wrong:
+            worker["wrong_judged"] += 1
+            worker["wrong_accepted"] += is_right
+    return judged
+
+
+def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
+    task_id, verdict = text_at(record, "task_id"), text_at(record, "verdict")
+    if record.get("worker") is not None:
+        text_at(record, "worker")
+    if task_id not in tasks:
+        raise RecordError("unknown_task", f"{task_id!r}")
+    if verdict not in (CORRECT, INCORRECT):
+        raise RecordError("unknown_verdict", f"{verdict!r}; give {CORRECT} or {INCORRECT}")
+
+
+def read_paraphrases(path: str | None, asked: Collection[str], reject: Reject) -> dict[str, str]:
+    """The paraphrase of each question that has one, with single blanks; None for a path is a file without lines.
+
+    Raises:
+        SetupError: the file cannot be read, or is one of something else.
+    """
+    found: dict[str, str] = {}
+    for record in _said(path, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
+        found[record["qid"]] = " ".join(record["paraphrase"].split())
+    return found
+
+
+def _check_paraphrase(asked: Collection[str], found: dict[str, str], record: Json) -> None:
+    qid, paraphrase = text_at(record, "qid"), text_at(record, "paraphrase")
+    if qid not in asked:
+        raise RecordError("unknown_question", f"{qid!r}")
+    if qid in found:
+        raise RecordError("duplicate_paraphrase", f"{qid!r}")
+    if len(paraphrase.strip().splitlines()) != 1 or _WORD.search(paraphrase) is None:
+        raise RecordError("empty_paraphrase", f"{qid!r}: {paraphrase[:80]!r}")
+    if _CONTROL.search(" ".join(paraphrase.split())) is not None:
+        raise RecordError("control_character", f"{qid!r}: {paraphrase[:80]!r}")
+
+
+def _said(path: str | None, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
+    def checked(record: Json) -> Json:
+        renamed = _renamed(record)
+        check(renamed)
+        return renamed
+
+    return read_said(
+        () if path is None else (path,),
+        checked,
+        fits=lambda record: {*keys} <= _renamed(record).keys(),
+        expected=f"JSON Lines with {' and '.join(keys)}",
+        stage="crowd",
+        reject=reject,
+    )
+
+
+def _renamed(record: Json) -> Json:
+    """A record of any form under the names that are read here."""
+    return {_NAMES.get(name, name): value for name, value in record.items()}
+
+
+def dropped_answers(tasks: dict[str, Task], judged: Judged) -> dict[str, set[int]]:
+    """The numbers of the answers that were judged wrong, by qid."""
+    dropped: defaultdict[str, set[int]] = defaultdict(set)
+    for task_id, is_right in judged.final.items():
+        task = tasks[task_id]
+        if not is_right and not task.is_wrong:
+            qid, _, number = task.aid.rpartition("__")
+            dropped[qid].add(int(number))
+    return dict(dropped)
+
+
+Dropped = Mapping[str, Collection[int]]
+"""By qid the numbers of answers that people judged wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacements:
+    """Questions that leave the pool and those that come instead, by subset and key."""
+
+    left: frozenset[tuple[str, str]]  # have too few answers
+    come: dict[tuple[str, str], tuple[str, str]]  # with split and qid
+
+
+def find_replacements(release: str, *, dropped: Dropped, seed: str, least: int) -> Replacements:
+    """The questions that have too few answers without those dropped, and what comes in their place.
+
+    What comes gets the numbers behind those that its split has.
+    """
+    short: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
+    numbers: Counter[str] = Counter()
+    for question in read_questions(release):
+        if question.split in POOL and question.qid is not None:
+            numbers[str(question.split)] = max(numbers[str(question.split)], parse_qid(question.qid).n)
+            if _n_distinct(_without(question, dropped)) < least:
+                short[_hand(question)].append(question)
+    hands: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
+    for question in read_questions(release) if short else ():
+        hand = _hand(question)
+        if hand in short and question.side == "test" and question.split is None and _n_distinct(question) >= least:
+            hands[hand].append(question)
+            if len(hands[hand]) >= 2 * len(short[hand]) + 64:
+                hands[hand] = _first_drawn(hands[hand], seed)[: len(short[hand])]
+    come: dict[tuple[str, str], tuple[str, str]] = {}
+    for hand, leaving in sorted(short.items()):
+        for gone, new in zip(_first_drawn(leaving, seed), _first_drawn(hands[hand], seed), strict=False):
+            assert gone.split is not None
+            numbers[gone.split] += 1
+            come[_place(new)] = gone.split, qid_of(numbers[gone.split], new.subset, gone.split)
+    return Replacements(frozenset(_place(question) for leaving in short.values() for question in leaving), come)
+
+
+def _hand(question: Question) -> tuple[str, str]:
+    """What a question is drawn within, as ``selection.draw_pool`` deals."""
+    return question.subset, question.property_ids[0] if question.subset == SIMPLE else ""
+
+
+def _place(question: Question) -> tuple[str, str]:
+    return question.subset, question.key
+
+
+def _first_drawn(hand: Sequence[Question], seed: str) -> list[Question]:
+    return sorted(hand, key=lambda one: draw_key(candidate_of(one), seed, "pool"))
+
+
+def _n_distinct(question: Question) -> int:
+    return len({answer.text.casefold() for answer in question.answers})
+
+
+def _without(question: Question, dropped: Dropped) -> Question:
+    gone = dropped.get(question.qid or "", set())
+    left = tuple(answer for number, answer in enumerate(question.answers) if number not in gone)
+    return replace(question, answers=left, n_dropped=question.n_dropped + len(gone))
+
+
+def revise_questions(
+    release: str, dropped: Dropped, paraphrases: Mapping[str, str], replacements: Replacements, counts: Counter[str]
+) -> Iterator[Question]:
+    """The questions as they are now, in the order of the table, and counts what was changed."""
+    for question in read_questions(release):
+        revised = _without(question, dropped)
+        counts["answers_dropped"] += revised.n_dropped - question.n_dropped
+        if _place(question) in replacements.left:
+            yield replace(revised, split=None, qid=None, paraphrase=None)
+        elif _place(question) in replacements.come:
+            split, qid = replacements.come[_place(question)]
+            yield replace(revised, split=split, qid=qid)
+        elif question.qid is not None and (paraphrase := paraphrases.get(question.qid)) is not None:
+            counts["paraphrases_used"] += 1
+            counts["without_entity"] += any(about.text not in paraphrase for about in question.entities)
+            yield replace(revised, paraphrase=paraphrase)
+        else:
+            yield revised
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdFiles:
+    """What is read."""
+
+    release: str  # folder of the release that the tasks were made from
+    tasks: str  # folder that ``export_tasks`` wrote
+    verdicts: str | None  # what people said; None where it was not asked for
+    paraphrases: str | None
+
+
+def apply_crowd(files: CrowdFiles, output: str, *, least: int = 5) -> dict[str, Any]:
+    """Writes a release without the answers that people judged wrong and with their paraphrases; gives the report.
+
+    A question of development or test set with fewer than ``least`` answers of different text left goes back among those
+    not drawn. In its place, in the same split, comes the next one of the test side in the order of the draw: of its
+    subset, of simple ones also of its relation. Where there is none the split gets smaller. Memory: development and
+    test set.
+
+    Raises:
+        SetupError: an input is not what it should be, the tasks are of another release, ``output`` is not empty, or
+            ``least`` is below 1.
+    """
+    if least < 1:
+        raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")
+    manifest, form = read_form(files.release)
+    check_output(output)
+    tasks_sha256 = _check_tasks(files, manifest)
+    check_hashes(files.release, manifest.entries())
+    tasks = {
+        text_at(record, "task_id"): Task(text_at(record, "aid"), bool(record["is_wrong"]))
+        for record in _records(join(files.tasks, VALIDATION_KEY))
+    }
+    asked = {text_at(record, "qid") for record in _records(join(files.tasks, PARAPHRASE))}
+    rejected: list[BadRecord] = []
+    judged = read_verdicts(files.verdicts, tasks, rejected.append)
+    paraphrases = read_paraphrases(files.paraphrases, asked, rejected.append)
+    dropped = dropped_answers(tasks, judged)
+    replacements = find_replacements(files.release, dropped=dropped, seed=form.seed, least=least)
+    counts: Counter[str] = Counter()
+    questions = revise_questions(files.release, dropped, paraphrases, replacements, counts)
+    given = {"verdicts": files.verdicts, "paraphrases": files.paraphrases}
+    facts = {
+        **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
+        "form": form._asdict(),
+        "qampari": {"manifest_sha256": manifest.sha256},
+        "tasks": {"manifest_sha256": tasks_sha256},
+        "inputs": {
+            name: [asdict(input_file) for input_file in input_files([path])]
+            for name, path in given.items()
+            if path is not None
+        },
+        "options": {"least": least},
+        "code": code_facts(),
+    }
+    with ReleaseFolder(output, kind=QAMPARI_RELEASE):
+        entries = write_release_files(
+            questions, read_rows(files.release, "queries", QueryRow), form=form, output=output
+        )
+        report = _report(tasks, judged, asked, paraphrases, replacements, counts, rejected)
+        entries.append(write_rejected(rejected, output=output))
+        entries.append(write_report(report, output=output))
+        commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(entries, facts), output)
+    return report
+
+
+def _records(path: str) -> Iterator[Json]:
+    """The records of a file of ours, which has no other lines; it may be empty."""
+    raws: Iterator[RawRecord] = iter_lines(path) if Folder.of(path).size() else iter(())
+    return (raw.parse() for raw in raws)
+
+
+def _report(
+    tasks: Mapping[str, Task],
+    judged: Judged,
+    asked: Collection[str],
+    paraphrases: Mapping[str, str],
+    replacements: Replacements,
+    counts: Counter[str],
+    rejected: Sequence[BadRecord],
+) -> dict[str, Any]:
+    right = {task_id for task_id, task in tasks.items() if not task.is_wrong}
+    wrong = set(tasks) - right
+    accepted = sum(judged.final.get(task_id, False) for task_id in wrong)
+    n_left, n_come = len(replacements.left), len(replacements.come)
+    return {
+        "answers": {
+            "judged": len(right & judged.final.keys()),
+            "missing": len(right - judged.final.keys()),
+            "overturned": len(right & judged.overturned),
+            "dropped": counts["answers_dropped"],
+        },
+        "wrong_answers": {
+            "judged": len(wrong & judged.final.keys()),
+            "missing": len(wrong - judged.final.keys()),
+            "accepted": accepted,
+        },
+        "workers": {
+            name: {key: one[key] for key in ("verdicts", "wrong_judged", "wrong_accepted")}
+            for name, one in sorted(judged.workers.items())
+        },
+        "questions": {"replaced": n_come, "not_replaced": n_left - n_come},
+        "paraphrases": {
+            "used": counts["paraphrases_used"],
+            "missing": len(asked) - len(paraphrases),
+            "of_replaced": len(paraphrases) - counts["paraphrases_used"],
+            "without_entity": counts["without_entity"],
+        },
+        "rejected": dict(sorted(Counter(bad.reason for bad in rejected).items())),
+    }
+
+
+def _check_tasks(files: CrowdFiles, manifest: ListingManifest) -> str:
+    tasks = CROWD_TASKS.read(files.tasks)
+    if tasks.facts["qampari"]["manifest_sha256"] != manifest.sha256:
+        raise SetupError(f"{files.tasks}: tasks of another release than {files.release}; give the one they are of.")
+    check_hashes(files.tasks, tasks.entries())
+    return tasks.sha256

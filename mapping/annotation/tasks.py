@@ -1,0 +1,287 @@
+"""Tasks for people in the forms of the tools that they work with, what comes back, and how far people agree.
+
+Every folder of tasks has what people are shown, in one of ``TASK_FORMS``, and beside it lines that are not for them,
+which say what a task is about.
+
+Sources: Cohen (1960) and Fleiss (1971) for agreement.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from xml.sax.saxutils import quoteattr
+
+import orjson
+from cyclopts import Parameter
+
+from kbsource.columns import schema_of
+from kbsource.errors import RecordError
+from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind
+from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_lines
+from mapping.options import AtLeast1, Checked, Name, Share
+from mapping.sources.campaign import judgement_rows
+from mapping.sources.raw_records import Json, check_shape
+
+TaskForm = Literal["jsonl", "csv", "label-studio"]
+TASK_FORMS: Mapping[TaskForm, str] = {
+    "jsonl": "one JSON object a line",
+    "csv": "a row a task, with empty columns for what is said of it",
+    "label-studio": "tasks for its import, beside the labelling interface",
+}
+
+
+def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
+    """The files that a form has.
+
+    >>> task_names("tasks", "label-studio")
+    ('tasks.json', 'tasks.xml')
+    """
+    return {"jsonl": (f"{name}.jsonl",), "csv": (f"{name}.csv",)}.get(form, (f"{name}.json", f"{name}.xml"))
+
+
+def tasks_kind(name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str]) -> ListingKind:
+    """The kind of a folder of tasks: a sheet in any form, and files that are not for those who work on it."""
+    shown = (file for form in TASK_FORMS for file in task_names(sheet, form))
+    return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden))
+
+
+TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judgements.jsonl"
+CAMPAIGN_TASKS = tasks_kind(
+    "folder of tasks of a campaign",
+    "kbsource-campaign-tasks-1",
+    "kbsource campaign tasks",
+    sheet=TASKS,
+    hidden=(PASSAGES, KEY),
+)
+CAMPAIGN = ListingKind(
+    name="campaign",
+    format="kbsource-campaign-1",
+    made_by="kbsource campaign import",
+    tables={"rejected": schema_of(BadRecord)},
+    files=(JUDGEMENTS, PASSAGES, KEY),
+)
+
+VALIDATION, VALIDATION_KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
+CROWD_TASKS = tasks_kind(
+    "folder of tasks",
+    "kbsource-qampari-tasks-1",
+    "kbsource qampari-tasks export",
+    sheet=VALIDATION,
+    hidden=(VALIDATION_KEY, PARAPHRASE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOptions(Checked):
+    """Which passages are taken."""
+
+    per_question: AtLeast1 = 4
+    """Passages of a question."""
+    least_overlap: Share = 0.1
+    """Least share of the tokens of a gold answer that a passage must hold."""
+    language: Annotated[str, Parameter("--lang", metavar="CODE")] = "en"
+    """Whose stop words are no tokens."""
+    stop_words: Annotated[bool, Parameter("--count-stop-words")] = False
+    """Count stop words too."""
+    with_gold: bool = False
+    """Put the passage of the gold provenance among them, to see who reads; needs --kb."""
+    seed: Name = "kilt"
+    """Of the order in which passages are shown."""
+
+
+Reject = Callable[[BadRecord], None]
+T = TypeVar("T")
+ANSWER_COLUMNS = ("worker_id", "label", "highlight", "free_text")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSheet:
+    """What people see of a task, and what they may say."""
+
+    name: str  # of the file, without its ending
+    question: str  # what is asked of them
+    shown: Sequence[str]  # fields that they see above the text
+    text: str  # field of the text, in which they may highlight
+    labels: Sequence[str]  # what they may say
+
+
+def write_tasks(
+    tasks: Iterable[Mapping[str, Any]], sheet: TaskSheet, form: TaskForm, *, output: str
+) -> list[FileEntry]:
+    """Writes tasks into a folder and gives the files' entries; in forms other than JSON Lines a list is one text, a
+    line each."""
+    names = task_names(sheet.name, form)
+    if form == "jsonl":
+        lines = (orjson.dumps(task, option=orjson.OPT_APPEND_NEWLINE) for task in tasks)
+        return [write_lines(lines, names[0], output=output)]
+    flat = ({name: _flat(value) for name, value in task.items()} for task in tasks)
+    if form == "csv":
+        return [write_lines(_csv_lines(flat), names[0], output=output)]
+    return [
+        write_lines(_json_array(flat), names[0], output=output),
+        write_lines([_interface(sheet).encode()], names[1], output=output),
+    ]
+
+
+def _flat(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return "\n".join(" ".join(part.values()) if isinstance(part, dict) else str(part) for part in value)
+
+
+def _csv_lines(tasks: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for number, task in enumerate(tasks):
+        if number == 0:
+            yield _csv_line([*task, *ANSWER_COLUMNS])
+        yield _csv_line([*task.values(), *("" for _ in ANSWER_COLUMNS)])
+
+
+def _csv_line(values: Iterable[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue().encode()
+
+
+def _json_array(tasks: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    before = b"[\n"
+    for task in tasks:
+        yield before + orjson.dumps({"data": task})
+        before = b",\n"
+    yield b"\n]\n" if before == b",\n" else b"[]\n"
+
+
+def _interface(sheet: TaskSheet) -> str:
+    """The labelling interface. Source: https://labelstud.io/tags, seen November 2026."""
+    shown = "".join(f'  <Text name={quoteattr(name)} value="${name}"/>\n' for name in sheet.shown)
+    choices = "".join(f"    <Choice value={quoteattr(label)}/>\n" for label in sheet.labels)
+    return (
+        f"<View>\n  <Header value={quoteattr(sheet.question)}/>\n{shown}"
+        '  <Labels name="highlight" toName="text">\n    <Label value="evidence"/>\n  </Labels>\n'
+        f'  <Text name="text" value="${sheet.text}"/>\n'
+        f'  <Choices name="label" toName="text" choice="single" required="true">\n{choices}  </Choices>\n'
+        '  <TextArea name="free_text" toName="text"/>\n</View>\n'
+    )
+
+
+def write_task_folder(
+    kind: ListingKind,
+    tasks: Iterable[Mapping[str, Any]],
+    sheet: TaskSheet,
+    form: TaskForm,
+    *,
+    hidden: Mapping[str, Iterable[bytes]],
+    facts: Mapping[str, Any],
+    output: str,
+) -> None:
+    """Writes tasks, the lines that are not shown, by file, and the manifest, into an empty folder.
+
+    ``facts`` of the manifest are looked at last, when all tasks are written.
+    """
+    with ReleaseFolder(output, kind=kind):
+        files = write_tasks(tasks, sheet, form, output=output)
+        files += [write_lines(lines, name, output=output) for name, lines in hidden.items()]
+        commit(kind, kind.listing(files, {**facts, "code": code_facts()}), output)
+
+
+def read_said(
+    paths: Sequence[str],
+    read: Callable[[Json], T | None],
+    *,
+    fits: Callable[[Json], bool],
+    expected: str,
+    stage: str,
+    reject: Reject,
+) -> Iterator[T]:
+    """What people said, in files of any form: JSON Lines, CSV or exports of Label Studio, plain, gzip or bzip2.
+
+    ``read`` gives what a record says, None where it says nothing; among the first of a file must be one that ``fits``.
+
+    Raises:
+        SetupError: a file cannot be read, or is one of something else; before the first record is given.
+    """
+    for path in paths:
+        check_shape(path, judgement_rows(path), fits, expected=expected)
+
+    def said() -> Iterator[T]:
+        for raw in (raw for path in paths for raw in judgement_rows(path)):
+            try:
+                found = read(raw.parse())
+            except RecordError as error:
+                reject(raw.bad(error, stage=stage))
+            else:
+                if found is not None:
+                    yield found
+
+    return said()
+
+
+MIN_COMMON = 10
+"""Labels that two people must both have given for their kappa to count."""
+
+Labels = Mapping[str, Mapping[str, bool]]
+"""By passage what each person said: whether it holds enough to answer the question."""
+
+
+class PairKappa(NamedTuple):
+    """The agreement of two people."""
+
+    first: str  # who, in alphabetical order
+    second: str
+    n_common: int  # passages that both judged
+    kappa: float | None  # Cohen's; None with fewer than ``MIN_COMMON`` of them
+
+
+def pair_kappas(labels: Labels) -> list[PairKappa]:
+    """The agreement of every two people with a passage in common, in alphabetical order."""
+    common: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    for said in labels.values():
+        for first, second in combinations(sorted(said), 2):
+            common[first, second].append((said[first], said[second]))
+    return [
+        PairKappa(*pair, len(both), cohen_kappa(both) if len(both) >= MIN_COMMON else None)
+        for pair, both in sorted(common.items())
+    ]
+
+
+def cohen_kappa(both: list[tuple[bool, bool]]) -> float:
+    """Cohen's kappa of two people's labels; 1 where both say always the same one thing.
+
+    >>> round(cohen_kappa([(True, True), (True, False), (False, False), (False, False)]), 3)
+    0.5
+    """
+    n = len(both)
+    observed = sum(first == second for first, second in both) / n
+    firsts, seconds = (sum(column) / n for column in zip(*both, strict=True))
+    return _kappa(observed, firsts * seconds + (1 - firsts) * (1 - seconds))
+
+
+def mean_kappa(pairs: list[PairKappa]) -> float | None:
+    """The mean over the pairs that count; None without any."""
+    kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
+    return sum(kappas) / len(kappas) if kappas else None
+
+
+def fleiss_kappa(labels: Labels) -> float | None:
+    """Fleiss' kappa over the passages that at least two judged, however many; None without any.
+
+    Source: Fleiss (1971), with the number of judgements of each passage in place of one for all.
+    """
+    counts = [(sum(said.values()), len(said)) for said in labels.values() if len(said) > 1]
+    if not counts:
+        return None
+    agreed = [(yes * (yes - 1) + (n - yes) * (n - yes - 1)) / (n * (n - 1)) for yes, n in counts]
+    share = sum(yes for yes, _ in counts) / sum(n for _, n in counts)
+    return _kappa(sum(agreed) / len(agreed), share * share + (1 - share) * (1 - share))
+
+
+def _kappa(observed: float, expected: float) -> float:
+    return 1.0 if expected == 1 else (observed - expected) / (1 - expected)

@@ -1,1 +1,0 @@
-"""What becomes of a record once its evidence has been looked for: policies, rules of acceptance, splits."""

@@ -1,0 +1,315 @@
+"""What views and reports say, whatever shows it: sections of paragraphs, facts, tables and charts; and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+NOTHING = "–"
+"""Stands where there is no value."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$!])")
+_STARTS_BLOCK = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
+
+
+class Share(float):
+    """A part of a whole, 0 to 1, shown in per cent."""
+
+
+class Piece(NamedTuple):
+    """A piece of a text, and whether it is marked."""
+
+    text: str
+    is_marked: bool
+
+
+class Marked(NamedTuple):
+    """Text in pieces, in order."""
+
+    pieces: tuple[Piece, ...]
+
+
+class Link(NamedTuple):
+    """A value that leads to a view of the inspector; where there is none it stands alone."""
+
+    value: str | int | float
+    url: str
+
+
+Cell = str | int | float | Marked | Link | None
+"""Of a table; a ``Share`` is a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text; ``is_warning`` for what is not as it should be."""
+
+    text: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with a value each."""
+
+    rows: tuple[tuple[str, Cell], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines for a terminal or Python."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a ``Cell`` for each column, the first of which names the row."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_shaded: bool = False  #: numbers are shaded by their share of the greatest
+
+    def is_numeric(self, column: int) -> bool:
+        """Whether a column has numbers alone."""
+        cells = [plain(row[column]) for row in self.rows if row[column] is not None]
+        return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
+
+    def shade(self, cell: Cell) -> int:
+        """How dark a cell is, 0 to 8."""
+        if not self.is_shaded or not isinstance(cell, int | float) or not cell:
+            return 0
+        return max(
+            1, round(8 * cell / max(other for row in self.rows for other in row if isinstance(other, int | float)))
+        )
+
+    def linked(self, **urls: Callable[[Mapping[str, Any]], str | None]) -> Table:
+        """The table with columns as links: of each the address by the values of the row, None for no link."""
+        rows = []
+        for row in self.rows:
+            values = dict(zip(self.columns, row, strict=True))
+            found = {name: urls[name](values) if name in urls and values[name] is not None else None for name in values}
+            rows.append(tuple(Link(own, url) if (url := found[name]) else own for name, own in values.items()))
+        return replace(self, rows=tuple(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What is drawn of a table: its first column are the labels, the others at most three series of numbers.
+
+    ``columns`` are for what is in order, as bins are; ``bars`` for what has names.
+    """
+
+    table: Table
+    about: str  #: a sentence below it
+    style: Literal["columns", "bars"] = "columns"
+    level: tuple[float, str] | None = None  #: a line across columns: its value and name
+
+    def to_json(self) -> dict[str, Any]:
+        """What the script draws it from."""
+        shown = (cell for row in self.table.rows for cell in row[1:] if cell is not None)
+        return {
+            "style": self.style,
+            "label": self.table.columns[0],
+            "series": self.table.columns[1:],
+            "rows": [[cell_text(row[0]), *row[1:]] for row in self.table.rows],
+            "isShare": any(isinstance(cell, Share) for cell in shown),
+            "level": self.level,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts side by side, each with its values as a table."""
+
+    charts: tuple[Chart, ...]
+
+
+def bars(caption: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]], about: str) -> Charts:
+    """A chart of bars alone."""
+    return Charts((Chart(table=Table(caption, columns, tuple(rows)), about=about, style="bars"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Paragraph | Facts | Code | Table | Charts | Section
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is said of releases."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+def plain(cell: Cell) -> Any:
+    """A value without where it leads."""
+    return cell.value if isinstance(cell, Link) else cell
+
+
+def cell_text(cell: Cell) -> str:
+    """A value for reading.
+
+    >>> cell_text(1200), cell_text(Share(0.5)), cell_text(None), cell_text(0.123456), cell_text(-2.0)
+    ('1,200', '50.0 %', '–', '0.12', '-2')
+    """
+    cell = plain(cell)
+    if cell is None:
+        return NOTHING
+    if isinstance(cell, Marked):
+        return "".join(piece.text for piece in cell.pieces)
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Share):
+        return f"{cell:.1%}".replace("%", " %")
+    return f"{cell:,.2f}".rstrip("0").rstrip(".") if isinstance(cell, float) else f"{cell:,}"
+
+
+def share(part: int, whole: int) -> Share | None:
+    """A part of a whole; None of nothing."""
+    return Share(part / whole) if whole else None
+
+
+def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, int]], total: int) -> Table:
+    """Counts of ``of`` by ``name``, each with its share of a total."""
+    return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
+
+
+def sql_table(
+    db: DuckDBPyConnection, caption: str, query: str, parameters: Sequence[Any] = (), *, is_shaded: bool = False
+) -> Table:
+    """The answer to a query: columns whose names begin with ``share`` are shares."""
+    answer = db.execute(query, parameters)
+    names = tuple(column[0] for column in answer.description or ())
+    shares = [name.startswith("share") for name in names]
+    return Table(
+        caption,
+        names,
+        tuple(
+            tuple(
+                Share(cell) if is_share and cell is not None else cell
+                for cell, is_share in zip(row, shares, strict=True)
+            )
+            for row in answer.fetchall()
+        ),
+        is_shaded,
+    )
+
+
+BLEU_BINS = ("no span", "0.00–0.25", "0.25–0.50", "0.50–0.75", "0.75–1.00", "1.00")
+ENTAILMENT_BINS = ("0.0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1.0", "not judged")
+
+
+def binned(value: str, edges: tuple[float, ...], null: int) -> str:
+    """SQL for the number of a value's bin: half-open, the first below the first edge; ``null`` without a value."""
+    cases = " ".join(f"when {value} < {edge} then {number}" for number, edge in enumerate(edges))
+    return f"case when {value} is null then {null} {cases} else {len(edges)} end"
+
+
+def entailment_bin(value: str) -> str:
+    """SQL for the number of a probability in ``ENTAILMENT_BINS``."""
+    return binned(value, (0.2, 0.4, 0.6, 0.8), len(ENTAILMENT_BINS) - 1)
+
+
+def crossed(db: DuckDBPyConnection, caption: str, table: str, *, score: str, support: str) -> Table:
+    """Spans of a table by BLEU, a row for each bin, and by the probability that the text says what it should."""
+    bins = f"{binned(score, (0.0, 0.25, 0.5, 0.75, 1.0), 0)}, {entailment_bin(support)}"
+    counts = {
+        (row, column): n
+        for row, column, n in db.execute(f"select {bins}, count(*) from {table} group by all").fetchall()
+    }
+    rows = tuple(
+        (name, *(counts.get((row, column), 0) for column in range(len(ENTAILMENT_BINS))))
+        for row, name in enumerate(BLEU_BINS)
+    )
+    columns = ("BLEU", *(f"entailment {name}" for name in ENTAILMENT_BINS[:-1]), ENTAILMENT_BINS[-1])
+    return Table(caption, columns, rows, is_shaded=True)
+
+
+def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in nested JSON, each with the way to it as its name; a list of texts is one value.
+
+    >>> list(flat_values({"pages": {"read": 2}, "lang": ["en", "de"], "bins": [{"n": 1}]}))
+    [('pages read', 2), ('lang', 'en, de'), ('bins 0 n', 1)]
+    """
+    if isinstance(value, list) and all(isinstance(inner, str) for inner in value):
+        value = ", ".join(value)
+    inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    if inside is None:
+        yield name, value if not isinstance(value, bool) else str(value).lower()
+        return
+    for key, inner in inside:
+        yield from flat_values(inner, f"{name} {key}".strip())
+
+
+def to_markdown(document: Document) -> str:
+    """The whole as Markdown; a chart is the table of its values."""
+    lines = [f"# {_escaped(document.title)}", ""]
+    for section in document.sections:
+        lines += _lines(section, 1)
+    return "\n".join(lines)
+
+
+def _lines(block: Block, level: int) -> Iterator[str]:
+    if isinstance(block, Section):
+        yield from (f"{'#' * min(level + 1, 6)} {_escaped(block.title)}", "")
+        for inner in block.blocks:
+            yield from _lines(inner, level + 1)
+    elif isinstance(block, Paragraph):
+        text = _escaped(block.text)
+        yield from (f"**{text}**" if block.is_warning else text, "")
+    elif isinstance(block, Facts):
+        yield from (f"- {_escaped(name)}: {_cell(value)}" for name, value in block.rows)
+        yield ""
+    elif isinstance(block, Code):
+        yield from ("```", block.text, "```", "")
+    elif isinstance(block, Table):
+        yield from (f"**{_escaped(block.caption)}**", "", _row([_escaped(name) for name in block.columns]))
+        yield _row(["--:" if block.is_numeric(column) else ":--" for column in range(len(block.columns))])
+        yield from (_row([_cell(cell) for cell in row]) for row in block.rows)
+        yield ""
+    else:
+        for chart in block.charts:
+            yield from _lines(chart.table, level)
+            yield from (_escaped(chart.about), "")
+            if chart.level is not None:
+                yield from (_escaped(chart.level[1]), "")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    if not isinstance(cell, Marked):
+        return _escaped(cell_text(cell))
+    return "".join(_bold(_escaped(text)) if is_marked else _escaped(text) for text, is_marked in cell.pieces)
+
+
+def _bold(text: str) -> str:
+    """Bold text; blanks at its ends stay outside, where Markdown wants them."""
+    inner = text.strip()
+    return text.replace(inner, f"**{inner}**", 1) if inner else text
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line.
+
+    >>> _escaped("<script>|a_b"), _escaped("- item")
+    ('\\\\<script\\\\>\\\\|a\\\\_b', '\\\\- item')
+    """
+    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.splitlines()))
+    return _STARTS_BLOCK.sub(lambda found: f"{found[1]}\\{found[2]}" if not found[2].isdigit() else found[0], escaped)

@@ -1,0 +1,169 @@
+"""What is said of a release of any kind out of its manifest: what it is, was made from and holds, how to open it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kbsource.errors import DataError
+from kbsource.files import Folder, join
+from kbsource.release.kind import Kind
+from kbsource.release.manifest import Manifest
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
+
+if TYPE_CHECKING:
+    from mapping.inspector.opened import Opened
+
+_SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
+
+
+def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
+    """What a release is called in a heading: its kind, and what its manifest says that tells it from others."""
+    dump, made_from = values.get("dump") or {}, values.get("release") or {}
+    known = [
+        values.get("dataset"),
+        values.get("split"),
+        (dump.get("site") or {}).get("dbname") or made_from.get("wiki"),
+    ]
+    known.append(dump.get("date") or made_from.get("dump_date") or values.get("date"))
+    return ", ".join(str(name) for name in (kind.name[0].upper() + kind.name[1:], *known) if name)
+
+
+def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Kind, wiki, date, languages, what made it, and by which names it is known."""
+    values = manifest.to_json()
+    dump, made_from, code = values.get("dump") or {}, values.get("release") or {}, values.get("code") or {}
+    site, options = dump.get("site") or {}, values.get("options") or {}
+    date = dump.get("date") or made_from.get("dump_date") or values.get("date")
+    languages = [site.get("lang") or values.get("lang"), *(options.get("languages") or ())]
+    facts = {
+        "kind": kind.name,
+        "wiki": site.get("dbname") or made_from.get("wiki") or options.get("site"),
+        "name": site.get("sitename") or site.get("name"),
+        "snapshot": f"{date[:4]}-{date[4:6]}-{date[6:]}" if date and len(date) == 8 else date,
+        "languages": ", ".join(filter(None, languages)),
+        "export schema": dump.get("export_version"),
+        "order of pages": (values.get("page_order") or "").replace("_", " "),
+        "made by": kind.made_by,
+        "version": ", ".join(f"{name} {code[name]}" for name in ("kbsource", "python", "pyarrow") if name in code),
+        "format": manifest.format,
+        "manifest sha256": manifest.sha256,
+        "made from": made_from.get("manifest_sha256"),
+    }
+    yield from ((name, value) for name, value in facts.items() if value)
+
+
+def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a manifest counts, by name; of numbers that belong together, all in one text."""
+    for name, value in (values.get("totals") or values.get("counts") or {}).items():
+        said = name.replace("_", " ")
+        if isinstance(value, int | float):
+            yield said, value
+        elif isinstance(value, Mapping):
+            own = [f"{key.replace('_', ' ')} {number:,}" for key, number in value.items() if isinstance(number, int)]
+            if own:
+                yield said, ", ".join(own)
+
+
+def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Section]:
+    """What every release has: names, inputs with their hashes, tables and other files with their sizes; ``has_counts``
+    where what is counted is told elsewhere."""
+    facts: list[tuple[str, Cell]] = []
+    for name, value in release_facts(opened.kind, opened.manifest):
+        is_open = name == "made from" and opened.made_from is not None
+        facts.append((name, Link(value, opened.made_from.url()) if is_open and opened.made_from else value))
+    blocks: list[Block] = [Facts(tuple(facts))]
+    if not has_counts and (counts := tuple(release_counts(opened.values))):
+        blocks.append(Facts(counts))
+    if inputs := tuple(input_rows(opened.values.get("inputs") or (), "input")):
+        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), inputs))
+    if sizes := tuple(_sizes(opened)):
+        columns = ("table or file", "rows or lines", "files", "bytes", "share of bytes")
+        blocks.append(Table("Tables and other files", columns, sizes))
+    if opened.parts:
+        parts = tuple(
+            (Link(folder.folder, part.url()), part.kind.name, *(part.tables[name].n_rows for name in part.tables))
+            for folder, part in zip(opened.manifest.parts, opened.parts, strict=True)
+        )
+        blocks.append(Table("Releases in it", ("folder", "kind", *opened.parts[0].tables), parts))
+    yield Section("What it is", tuple(blocks))
+
+
+def input_rows(inputs: Any, of: str) -> Iterator[tuple[str, int, str, str]]:
+    """Name, bytes, sha256 and option of every file that a release was made from."""
+    if isinstance(inputs, Mapping):
+        for name, files in inputs.items():
+            yield from input_rows(files or (), name)
+        return
+    yield from ((file["name"], file["bytes"], file["sha256"], of) for file in inputs)
+
+
+def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
+    total = sum(entry.bytes for entry in opened.manifest.entries())
+    for name, entries in opened.manifest.tables.items():
+        n_bytes = sum(entry.bytes for entry in entries)
+        link = Link(name, opened.url(f"tables/{name}"))
+        yield link, opened.manifest.n_rows(name), len(entries), n_bytes, Share(n_bytes / total)
+    for file in opened.manifest.files:
+        yield file.file, file.rows, 1, file.bytes, Share(file.bytes / total)
+
+
+def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
+    """What else the manifest says, but for what is told ``apart``."""
+    left_out = _SHOWN_APART.union(apart)
+    values = {name: value for name, value in opened.values.items() if name not in left_out}
+    return Section(
+        "Counts and options", (Table("What the manifest says", ("name", "value"), tuple(flat_values(values))),)
+    )
+
+
+def report_of(path: str) -> dict[str, Any]:
+    """The report that lies in a release.
+
+    Raises:
+        DataError: it is no JSON object.
+    """
+    where = join(path, REPORT)
+    try:
+        report = Folder.of(where).read_json()
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON ({error}); kbsource verify says what is damaged.") from error
+    if not isinstance(report, dict):
+        raise DataError(f"{where}: no JSON object; kbsource verify says what is damaged.")
+    return report
+
+
+def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
+    """How to open a release in Python."""
+    if kind is PAGES_RELEASE:
+        return [
+            "from kbsource.lookup import KnowledgeSource",
+            f"kb = KnowledgeSource.open({path!r})",
+            'page = kb.by_title("…")  # by_id, by_url, by_qid; or: for page in kb',
+        ]
+    if manifest.tables:
+        largest = max(manifest.tables, key=manifest.n_rows)
+        return ["import pyarrow.parquet as pq", f"table = pq.read_table({join(path, largest)!r})"]
+    if manifest.parts:
+        first = shlex.quote(join(path, manifest.parts[0].folder))
+        return [f"# each folder is a release of its own: kbsource info {first}"]
+    lines = next((file.file for file in manifest.files if file.file.endswith(".jsonl")), None)
+    if lines is None:
+        return [f"# files of their own form; read them in {path}"]
+    return ["import json", f"rows = [json.loads(line) for line in open({join(path, lines)!r})]"]
+
+
+def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
+    """Commands, and what they show; the path is quoted."""
+    if kind is PAGES_RELEASE:
+        yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
+        yield f"kbsource templates {path}", "templates that lose most text"
+    elif kind in (ALIGNMENT, ALIGNMENTS):
+        yield f"kbsource show {path} ID", "what became of a record"
+    elif kind.shown_by is not None:
+        yield f"kbsource show {path} {kind.shown_by[1].upper()}", f"the rows of a {kind.shown_by[1]}"
+    yield f"kbsource inspect {path}", "all of it in a browser"
+    yield f"kbsource verify {path}", "is it as it was written?"

@@ -1,0 +1,664 @@
+"""Alignments: what became of records and evidence, what their rows say, and one record with old texts beside new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Folder, join
+from mapping.decide import REASONS
+from mapping.document import (
+    Block,
+    Cell,
+    Chart,
+    Charts,
+    Facts,
+    Link,
+    Marked,
+    Paragraph,
+    Piece,
+    Section,
+    Share,
+    Table,
+    bars,
+    counts_table,
+    crossed,
+    share,
+    sql_table,
+)
+from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.inspector.frame import KindViews, paging, render
+from mapping.inspector.listing import Card, Listing, Row, Rows
+from mapping.inspector.marking import Span, changed_words
+from mapping.inspector.opened import InPage, Opened, in_page
+from mapping.records import OUTCOMES, PARTIAL
+from mapping.sources import all_sources
+from mapping.sources.source import EXCLUDED, REJECTED, Averages, Policy
+from mapping.write.report import PAPER_PAGES, PAPER_PAGES_SHARE, score_bins
+
+WORST = 20
+"""Spans of the lowest BLEU, below 1, that are shown."""
+MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
+"""What the reasons of each outcome of a record mean."""
+KILT_DATE = "2019-08-01"
+"""Snapshot of KILT's knowledge source, which the evidence of its files stands in."""
+MOVES = (
+    "same paragraph",
+    "other paragraph of the section",
+    "other section of the page",
+    "same page, no place in it",
+    "other page",
+    "no page",
+)
+"""Where a new span stands, seen from the old one."""
+_MOVED = """case when new_wikipedia_id is null then 5 when old_wikipedia_id is distinct from new_wikipedia_id then 4
+    when new_start_paragraph_id is null then 3 when (old_section = new_section) is not true then 2
+    when (old_start_paragraph_id = new_start_paragraph_id) is not true then 1 else 0 end"""
+_SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
+_FOUND_BY = {
+    "title": "the title that the dataset gives",
+    "redirect": "a redirect in the snapshot, of a page that was moved",
+    "url": "its address",
+    "page_id": "its page id",
+    "qid": "its Wikidata item",
+    "title_map": "a table of titles that was given",
+    "fuzzy": "the title that is most like it (by option)",
+}
+_STAGES = {"rejected": "source", "excluded": "", "merged": ""}
+_PLACE = itemgetter("output", "evidence")
+_CHARS = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
+_AVERAGES = ("spans a set", "sets a record", "pages a record", "answers a record")
+_EVIDENCE_A_PAGE, _LONGEST = 20, 600
+_DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
+_BLOCK_BYTES = 1 << 22
+
+
+def about_alignment(opened: Opened) -> Iterator[Section]:
+    """What the manifest and the report of an alignment say."""
+    yield from about_sections(opened, has_counts=True)
+    yield from _outcomes(opened, _report(opened))
+    yield other_values(opened, ("dataset", "split", "records", "counts"))
+
+
+def about_alignments(opened: Opened) -> Iterator[Section]:
+    """What the report of a folder of alignments says, and beside it that of each of them."""
+    yield from about_sections(opened, has_counts=True)
+    overall, ages = _report(opened), []
+    for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
+        if part.sha256 != folder.manifest_sha256:
+            raise DataError(
+                f"{part.path}: another alignment than the one of the folder's manifest; kbsource verify says more."
+            )
+        report = _report(part)
+        if (age := _age(part)) is not None:
+            ages.append((f"{report['dataset']}, {report['split']}", *age, *_found(report["counts"]["evidences"])))
+    blocks: list[Block] = [*_side_by_side(opened, overall)]
+    if ages:
+        columns = ("dataset", "evidence of", "years to the snapshot", "exact", "near", "weak", "no page")
+        blocks.append(Table("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1])))))
+    yield Section("Side by side", tuple(blocks))
+
+
+def measured_alignments(opened: Opened) -> Iterator[Section]:
+    """What the rows of each alignment of a folder say."""
+    for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
+        blocks = (*_outcomes(part, _report(part)), *measured_alignment(part))
+        yield Section(folder.folder.replace("/", ", "), blocks)
+
+
+def measured_alignment(opened: Opened) -> Iterator[Section]:
+    """What the rows of an alignment say."""
+    db, report = opened.db, _report(opened)
+    if moves := _moves(opened):
+        columns = ("new place", "spans", "share", "mean BLEU")
+        total = sum(n for _, n, _ in moves)
+        rows = tuple((name, n, share(n, total), mean) for name, n, mean in moves)
+        numbers = ((name, n) for name, n, _ in moves)
+        said = "Where the new span stands, seen from the old one."
+        chart = bars("How far evidence moved", ("new place", "spans"), numbers, said)
+        table = Table("How far evidence moved, and how like it stayed", columns, rows)
+        yield Section("Drift", (chart, table))
+    if "alignments" not in opened.tables:
+        return
+    names = [row[0] for row in db.execute("describe alignments").fetchall()]
+    support = _SUPPORT if "entailment" in names else "null"
+    if db.execute(f"select count({support}) from alignments").fetchall() != [(0,)]:
+        table = crossed(
+            db,
+            "BLEU and the probability that the text says what the dataset says",
+            "alignments",
+            score="score",
+            support=support,
+        )
+        verification = report.get("verification") or {}
+        not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
+        chosen = ("spans that the model chose", verification.get("rescued", 0))
+        yield Section("Both signals", (table, Facts((chosen, *not_judged))))
+    yield Section("Worst spans", (_worst(opened, support),))
+
+
+def _moves(opened: Opened) -> list[tuple[str, int, float | None]]:
+    """Spans that moved alike: one of ``MOVES``, how many, and their mean BLEU; nothing without any."""
+    if "crosswalk" not in opened.tables:
+        return []
+    asked = f"select {_MOVED}, count(*), avg(score) from crosswalk group by 1"
+    found = {number: (n, mean) for number, n, mean in opened.db.execute(asked).fetchall()}
+    return [(name, *found.get(number, (0, None))) for number, name in enumerate(MOVES)] if found else []
+
+
+def _worst(opened: Opened, support: str) -> Block:
+    judged = "" if support == "null" else f', {support} as "entailment"'
+    found = sql_table(
+        opened.db,
+        "Spans of the lowest BLEU; the words that changed are marked",
+        f"""select example_id as record, title as page, score as "BLEU"{judged},
+            case when is_written then 'yes' else 'no' end as written, evidence_text as "old text", text as "new text"
+            from alignments where score < 1 order by score, ordinal, output, evidence limit ?""",
+        [WORST],
+    )
+    if not found.rows:
+        return Paragraph("No span differs from the text that was looked for.")
+    rows = [(*row[:-2], *changed_texts(_cut(row[-2]), _cut(row[-1]))) for row in found.rows]
+    return Table(found.caption, found.columns, tuple(rows)).linked(
+        record=lambda row: opened.url("tables/records", example_id=row["record"]),
+        page=lambda row: opened.title_url(row["page"]),
+    )
+
+
+def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
+    """Two texts, the words marked that the other has not at their place."""
+    old_pieces, new_pieces = changed_words(old, new)
+    return Marked(tuple(old_pieces)), Marked(tuple(new_pieces))
+
+
+def _cut(text: str | None) -> str:
+    text = text or ""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _report(opened: Opened) -> dict[str, Any]:
+    found: dict[str, Any] = opened.kept("report", lambda: report_of(opened.path))
+    return found
+
+
+def _outcomes(opened: Opened, report: Mapping[str, Any]) -> Iterator[Section]:
+    yield Section("Outcomes", (_facts(opened, report), Charts(tuple(_charts(report["counts"])))))
+    became = tuple(_became(opened, report))
+    yield Section(
+        "Records and evidence", (Table("What became of them", ("what", "number", "share", "meaning"), became),)
+    )
+
+
+def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
+    paper, counts = report.get("dropped_in_the_paper"), report["counts"]
+    facts: list[tuple[str, Cell]] = [("dataset", f"{report.get('dataset')}, {report.get('split')}")]
+    facts.append(("records written", counts["written"]))
+    facts.append(("threshold of BLEU", (opened.values.get("options") or {}).get("threshold")))
+    if (below := report.get("dropped_by_threshold")) is not None:
+        facts.append(("dropped by the threshold", Share(below)))
+    if paper is not None:
+        facts.append(("in the KILT paper (figure 5)", Share(paper["share"])))
+    if (rule := report.get("accept")) is not None:
+        facts += [("rule", rule["rule"]), ("dropped by the rule", rule["dropped"])]
+    if (age := _age(opened)) is not None:
+        facts += [("evidence of", age[0]), ("years to the snapshot", age[1])]
+    return Facts(tuple(facts))
+
+
+def _charts(counts: Mapping[str, Any]) -> Iterator[Chart]:
+    if counts["scores"]:
+        yield Chart(
+            table=Table("BLEU of the spans", ("BLEU", "spans"), tuple(score_bins(counts["scores"]))),
+            about="Spans by the lower bound of their bin; 1.00 is a bin of its own.",
+        )
+    outcomes = tuple((name.replace("_", " "), n) for name in OUTCOMES if (n := counts["evidences"].get(name)))
+    yield Chart(
+        table=Table("Evidence by outcome", ("outcome", "pieces of evidence"), outcomes),
+        about="What became of each piece of evidence.",
+        style="bars",
+    )
+
+
+def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    """What became of records and evidence: names set in below those that they are part of, each with its number, its
+    share, what it means, and as a link to the records."""
+    records, counts = report["records"], report["counts"]
+
+    def line(depth: int, name: str, n: int, of: int | None, meaning: str = "", **query: str) -> tuple[Cell, ...]:
+        label = "\u2003" * depth + name
+        said = Link(label, opened.url("tables/records", **query)) if query and n else label
+        return said, n, None if of is None else share(n, of), meaning or None
+
+    read, examples = records["read"], records["examples"]
+    yield line(0, "records read", read, None)
+    for outcome in ("excluded", "rejected"):
+        for reason, n in records[outcome].items():
+            meaning = MEANINGS[outcome].get(reason, "")
+            yield line(1, f"{outcome}: {reason}", n, read, meaning, outcome=outcome, reason=reason)
+    if records["merged"]:
+        yield line(1, "merged with another record", records["merged"], read, outcome="merged")
+    yield line(0, "examples", examples, None)
+    yield line(1, "written", counts["written"], examples, outcome="written")
+    if without := counts["written"] - counts.get("with_sets", counts["written"]):
+        yield line(2, "of them without provenance", without, counts["written"])
+    for reason, n in counts["dropped"].items():
+        yield line(1, f"dropped: {reason}", n, examples, REASONS.get(reason, ""), outcome="dropped", reason=reason)
+    if "pages_there" in counts:
+        yield line(1, "with all pages of an evidence set", counts["pages_there"], examples)
+        yield line(2, "and all spans at the threshold", counts["mapped"], counts["pages_there"])
+    total = sum(counts["evidences"].values())
+    yield line(0, "pieces of evidence", total, None)
+    for name in OUTCOMES:
+        if n := counts["evidences"].get(name):
+            yield line(1, name, n, total, OUTCOMES[name])
+    for name, n in counts["found_by"].items():
+        yield line(1, f"found by {name}", n, total, _FOUND_BY.get(name, ""))
+    for name, n in counts.get("hops", {}).items():
+        yield line(1, f"over {name} redirects", n, total)
+    for name, n in report.get("lost_evidences", {}).items():
+        yield line(0, f"lost evidence: {name}", n, None)
+
+
+def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]:
+    reports = [(part, _report(part)) for part in opened.parts]
+    rows = []
+    for part, report in reports:
+        records, counts = report["records"], report["counts"]
+        name, split = str(report.get("dataset")), str(report.get("split"))
+        read = Link(records["read"], opened.url("tables/records", dataset=name, split=split))
+        numbers = {
+            "written": counts["written"],
+            "dropped": sum(counts["dropped"].values()),
+            "excluded": sum(records["excluded"].values()),
+            "rejected": sum(records["rejected"].values()),
+            "merged": records["merged"],
+        }
+        linked = (
+            Link(n, opened.url("tables/records", outcome=outcome, dataset=name, split=split)) if n else 0
+            for outcome, n in numbers.items()
+        )
+        below, paper = threshold_shares(name, split, counts, report)
+        written = share(counts["written"], records["read"])
+        rows.append((Link(f"{name}, {split}", part.url()), read, *linked, written, below, paper))
+    outcomes = ("read", "written", "dropped", "excluded", "rejected", "merged", "share written", "below threshold")
+    yield Table("What became of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
+    datasets, pages = overall.get("datasets", []), overall.get("pages")
+    if compared := [row for row in datasets if row["dropped_by_threshold"] is not None]:
+        shares = tuple(
+            (f"{row['name']}, {row['split']}", Share(row["dropped_by_threshold"]), _paper_share(row))
+            for row in compared
+        )
+        said = "Share of the records, by dataset; beside it that of the KILT paper (figure 5), where it has one."
+        yield bars("Records dropped by the threshold of BLEU", ("dataset", "here", "KILT paper"), shares, said)
+    if datasets:
+        columns = (
+            "dataset",
+            "records",
+            "records in KILT",
+            *(f"{name}{of}" for name in _AVERAGES for of in ("", " (KILT)")),
+        )
+        of = ("averages", "averages_in_the_paper")
+        averages = tuple(
+            (
+                f"{row['name']}, {row['split']}",
+                row["records"],
+                row["published_records"],
+                *((row[where] or {}).get(name) for name in Averages._fields for where in of),
+            )
+            for row in datasets
+        )
+        yield Table("Datasets beside the KILT paper (table 6)", columns, averages)
+    if pages is not None:
+        yield Facts(
+            (
+                ("pages of the release", pages["in_the_release"]),
+                ("pages with evidence", pages["with_evidence"]),
+                ("share of them", None if pages["share"] is None else Share(pages["share"])),
+                ("pages with evidence in KILT", PAPER_PAGES),
+                ("share of them in KILT", Share(PAPER_PAGES_SHARE)),
+            )
+        )
+        if by_number := list(pages["by_number_of_datasets"].items()):
+            caption = "Pages by the number of datasets whose evidence they hold"
+            yield counts_table(caption, "datasets", "pages", by_number, pages["with_evidence"])
+
+
+def _paper_share(row: Mapping[str, Any]) -> Share | None:
+    paper = row["dropped_in_the_paper"]
+    return None if paper is None else Share(paper["share"])
+
+
+def threshold_shares(
+    dataset: str, split: str, counts: Mapping[str, Any], report: Mapping[str, Any]
+) -> tuple[Share | None, Share | None]:
+    """Share of its records that the threshold drops, as the KILT paper counts, where it drops some by rule; and that of
+    the paper, where it has one."""
+    policy = _policy(dataset, split)
+    below = counts["dropped"].get("below_threshold", 0)
+    has_threshold = policy is not None and policy.has_threshold and policy.needs_provenance
+    return share(below, counts["written"] + below) if has_threshold else None, (
+        _paper_share(report) if "dropped_in_the_paper" in report else None
+    )
+
+
+def _policy(dataset: object, split: Any) -> Policy | None:
+    source = all_sources().get(str(dataset))
+    return None if source is None else source.policies.get(split)
+
+
+def _age(opened: Opened) -> tuple[str, float] | None:
+    """The date of the snapshot that evidence was taken from, and the years from it to that of the release."""
+    source = all_sources().get(str(opened.values.get("dataset")))
+    old = KILT_DATE if opened.manifest.n_rows("crosswalk") else source.evidence_date if source is not None else None
+    found = _DATE.fullmatch((opened.values.get("release") or {}).get("dump_date") or "")
+    if old is None or found is None:
+        return None
+    try:
+        new = date(*map(int, found.groups()))
+    except ValueError as error:
+        raise SetupError(f"dump_date {found[0]!r} of the manifest is no date; get the release again.") from error
+    return old[:7], round((new - date.fromisoformat(old)).days / 365.25, 1)
+
+
+def _found(evidences: Mapping[str, int]) -> Sequence[Share | None]:
+    total = sum(evidences.values())
+    return [share(evidences.get(name, 0), total) for name in ("exact", "near", "weak", "page_missing")]
+
+
+class KiltLines:
+    """Lines of a KILT file by number. Memory: eight bytes for each of them; the file is read once to find them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        found, at = [np.zeros(1, dtype=np.int64)], 0
+        with Folder.of(path).open() as file:
+            while block := file.read(_BLOCK_BYTES):
+                found.append(np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")) + (at + 1))
+                at += len(block)
+        self._starts = np.concatenate(found)
+
+    def record(self, number: int) -> dict[str, Any] | None:
+        """The record of a line by its number from 0; None where the file has fewer lines.
+
+        Raises:
+            DataError: the line is no record.
+        """
+        if number + 1 >= len(self._starts):
+            return None
+        start, end = self._starts[number : number + 2].tolist()
+        with Folder.of(self._path).open_ranges() as file:
+            file.seek(start)
+            try:
+                record = orjson.loads(file.read(end - start))
+            except orjson.JSONDecodeError as error:
+                raise DataError(
+                    f"{self._path}, line {number + 1}: {error}; kbsource verify says what differs."
+                ) from error
+        return record if isinstance(record, dict) else None
+
+
+def _lines(part: Opened) -> KiltLines | None:
+    """The file of an alignment that says most of its records: with inputs, and with answers; None without any."""
+    files = [entry.file for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
+    file = min(files, key=lambda file: ("_id" in file, "_without_answers" in file), default=None)
+    return None if file is None else part.kept("lines", lambda: KiltLines(join(part.path, file)))
+
+
+def add_inputs(opened: Opened, rows: list[Row]) -> None:
+    """Adds to records ``kilt``, the record as its file has it, and ``input``, its question; None where it has none."""
+    written: dict[int, int] = opened.kept("written", lambda: dict(_written_before(opened)))
+    files = ", ".join(sorted({str(row["_file_number"]) for row in rows if row["outcome"] == "written"}))
+    places = {
+        (file, row): written[file] + at
+        for file, row, at in opened.db.execute(
+            "select _file_number, _row, row_number() over (partition by _file_number order by _row) - 1 from records "
+            f"where outcome = 'written' and _file_number in ({files or -1})"
+        ).fetchall()
+    }
+    for row in rows:
+        line, lines = places.get((row["_file_number"], row["_row"])), _lines(opened.part(row["_part"]))
+        found = None if line is None or lines is None else lines.record(line)
+        row["kilt"] = found if found is not None and found.get("id") == row["example_id"] else None
+        row["input"] = (row["kilt"] or {}).get("input")
+
+
+def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
+    """Each file of records with the number of records that are written in those of its alignment before it."""
+    asked = "select _part, _file_number, count(*) filter (outcome = 'written') from records group by all order by 2"
+    sums: dict[str, int] = {}
+    for part, file, n in opened.db.execute(asked).fetchall():
+        yield file, sums.get(part, 0)
+        sums[part] = sums.get(part, 0) + n
+
+
+class Place(NamedTuple):
+    """Where a text stands: page, section and paragraphs as KILT numbers them; None for what is not known."""
+
+    page_id: str | None
+    title: str | None
+    section: str | None
+    characters: str | None
+
+
+class EvidenceShown(NamedTuple):
+    """Evidence that is the same in all but its place in the record, and what became of it."""
+
+    outputs: Sequence[tuple[str, str | None]]  #: of which outputs it is, with their answers where these are known
+    row: Mapping[str, Any]  #: of ``alignments`` or ``misses``, of the first of them
+    meaning: str  #: of its outcome
+    old: Place
+    new: Place | None
+    old_text: Marked | None  #: marked where it differs; None where there is none
+    new_text: Marked | None
+    place: InPage
+
+
+def show_record(request: Request, opened: Opened, card: Card) -> Response:
+    """Shows one record of an alignment."""
+    row, part = card.row, opened.part(card.row["_part"])
+    add_inputs(opened, [row])
+    kilt = row["kilt"]
+    evidence = _evidence(card.table, row)
+    pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
+    answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
+    # Where some are left out, or put in another order, nothing says which answer is of which output.
+    in_order = answers if len(answers) == row["n_outputs"] and not _is_reordered(part) else []
+    return render(
+        request,
+        opened,
+        "record.html",
+        title=row["example_id"] or f"number {card.number:,}",
+        crumbs=card.crumbs,
+        card=card,
+        row=row,
+        part=part,
+        meaning=MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
+        details=list(_details(part, row)),
+        answers=list(dict.fromkeys(str(answer) for answer in answers if answer is not None)),
+        evidences=[_shown(own, part, in_order) for own in evidence[pages.start : pages.end]],
+        paging=pages,
+        made_from=part.values.get("release") or {},
+        raw=orjson.dumps(kilt, option=orjson.OPT_INDENT_2).decode(),
+    )
+
+
+def _is_reordered(part: Opened) -> bool:
+    policy = _policy(part.values.get("dataset"), part.values.get("split"))
+    return policy is None or policy.found_first
+
+
+def _details(part: Opened, row: Row) -> Iterator[str]:
+    """What is said of a record in ``rejected``."""
+    stage = _STAGES.get(row["outcome"], "evidence")
+    if stage and row["example_id"] is not None and "rejected" in part.tables:
+        asked = "select reason, detail from rejected where key = ? and stage = ? order by _file_number, _row"
+        faults = part.db.execute(asked, (row["example_id"], stage)).fetchall()
+        yield from (f"{reason}: {detail}" for reason, detail in faults)
+
+
+class _Evidence(NamedTuple):
+    rows: list[Row]
+    crossing: Mapping[str, Any]
+
+
+def _evidence(records: Rows, row: Row) -> list[_Evidence]:
+    """The evidence of a record in its order, what several outputs have in common once."""
+    if row["ordinal"] is None:
+        return []
+    tables = {
+        name: Rows.of(records.opened, name, {})
+        for name in ("alignments", "misses", "crosswalk")
+        if name in records.opened.tables
+    }
+    of, part = row["ordinal"], row["_part"]
+    found = [
+        own
+        for name in ("alignments", "misses")
+        if name in tables
+        for own in tables[name].with_value(ordinal=of, _part=part)
+    ]
+    crossings = (
+        {_PLACE(own): _same(own) for own in tables["crosswalk"].with_value(example_id=row["example_id"], _part=part)}
+        if "crosswalk" in tables
+        else {}
+    )
+    result: dict[str, _Evidence] = {}
+    for own in sorted(found, key=_PLACE):
+        crossing = crossings.get(_PLACE(own), {})
+        result.setdefault(repr((_same(own), crossing)), _Evidence([], crossing)).rows.append(own)
+    return list(result.values())
+
+
+def _same(row: Row) -> dict[str, Any]:
+    """A row without its place, in the record and in the table."""
+    return {name: value for name, value in row.items() if name not in ("output", "evidence", "number", "_row")}
+
+
+def _shown(evidence: _Evidence, part: Opened, answers: Sequence[Any]) -> EvidenceShown:
+    row, crossing = evidence.rows[0], evidence.crossing
+    old_text, new_text = row["evidence_text"], row.get("text")
+    old_marked, new_marked = (
+        changed_texts(old_text, new_text)
+        if old_text and new_text
+        else (None if text is None else Marked((Piece(text, False),) if text else ()) for text in (old_text, new_text))
+    )
+    names_page = row["page_kind"] == "title"
+    old = Place(
+        crossing.get("old_wikipedia_id"),
+        crossing.get("old_title") or (row["page_value"] if names_page else f"{row['page_kind']} {row['page_value']}"),
+        crossing.get("old_section"),
+        _characters(crossing, "old_"),
+    )
+    new = None
+    if row["page_id"] is not None:
+        new = Place(str(row["page_id"]), row["title"], row.get("section"), _characters(row, ""))
+    outputs = dict.fromkeys(own["output"] for own in evidence.rows)
+    said = [
+        (output_name(at), str(answers[at]) if 0 <= at < len(answers) and answers[at] is not None else None)
+        for at in outputs
+    ]
+    meaning = OUTCOMES.get(row["outcome"], row["outcome"])
+    return EvidenceShown(said, row, meaning, old, new, old_marked, new_marked, _in_page(row, part))
+
+
+def _characters(row: Mapping[str, Any], prefix: str) -> str | None:
+    """Paragraphs and characters of a span for reading.
+
+    >>> _characters({"start_paragraph_id": 1, "start_character": 60, "end_paragraph_id": 2, "end_character": 9}, "")
+    'paragraph 1, character 60, to paragraph 2, character 9'
+    """
+    first, start, last, end = (row.get(f"{prefix}{name}") for name in _CHARS)
+    if first is None:
+        return None
+    if start is None or end is None:
+        return f"paragraph {first}" if last in (None, first) else f"paragraphs {first} to {last}"
+    if last in (None, first):
+        return f"paragraph {first}, characters {start} to {end}"
+    return f"paragraph {first}, character {start}, to paragraph {last}, character {end}"
+
+
+def _in_page(row: Mapping[str, Any], opened: Opened) -> InPage:
+    if row["page_id"] is None or opened.pages is None:
+        return InPage()
+    if row.get("start_element") is None:
+        return InPage(url=opened.page_url(row["page_id"]))
+    span = Span(row["start_element"], row["start_char"], row["end_element"], row["end_char"], "evidence")
+    return in_page(opened, row["page_id"], span, row["text"])
+
+
+def output_name(output: int) -> str:
+    """What an output is called.
+
+    >>> output_name(0), output_name(-1)
+    ('Output 1', 'Partial evidence')
+    """
+    return "Partial evidence" if output == PARTIAL else f"Output {output + 1}"
+
+
+def _records_listing(**more: Any) -> Listing:
+    return Listing(
+        label="Records",
+        columns=(
+            "example_id",
+            *more.get("computed", ()),
+            "input",
+            "outcome",
+            "score",
+            "n_evidences_written",
+            "n_evidences",
+        ),
+        facets=(*more.get("computed", ()), "outcome", "reason"),
+        searched=("example_id", "reason", "file"),
+        led_by="example_id",
+        prepare=add_inputs,
+        prepared=("input",),
+        notes=lambda row: {"outcome": MEANINGS.get(row["outcome"], {}).get(row["reason"] or "", row["reason"] or "")},
+        card=show_record,
+        **more,
+    )
+
+
+_SPANS = {
+    "alignments": Listing(
+        label="Evidence",
+        columns=("example_id", "outcome", "score", "title", "page_id", "evidence_text", "text"),
+        facets=("outcome", "found_by", "match", "is_written"),
+        notes=lambda row: {"outcome": OUTCOMES.get(row["outcome"], "")},
+        links={"example_id": lambda opened, row: opened.url("tables/records", example_id=row["example_id"])},
+    ),
+    "misses": Listing(
+        label="Misses",
+        columns=("example_id", "outcome", "page_value", "evidence_text", "title"),
+        facets=("outcome", "page_kind"),
+        notes=lambda row: {"outcome": OUTCOMES.get(row["outcome"], "")},
+        links={"example_id": lambda opened, row: opened.url("tables/records", example_id=row["example_id"])},
+    ),
+    "rejected": Listing(label="Rejected", facets=("stage", "reason")),
+}
+ALIGNMENT_VIEWS = KindViews(
+    about=about_alignment,
+    measured=measured_alignment,
+    listings={"records": _records_listing(), **_SPANS},
+)
+ALIGNMENTS_VIEWS = KindViews(
+    about=about_alignments,
+    measured=measured_alignments,
+    listings={
+        "records": _records_listing(
+            computed={
+                "dataset": "regexp_replace(_part, '/[^/]*$', '')",
+                "split": "regexp_extract(_part, '[^/]*$')",
+            }
+        ),
+        **_SPANS,
+    },
+)

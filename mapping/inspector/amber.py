@@ -1,0 +1,196 @@
+"""AmbER sets: what became of names, statistics beside the paper, and one set with its head beside the tails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mapping.amber.records import OUTCOMES, TASKS
+from mapping.amber.release import MEASURES
+from mapping.document import Block, Section, Table, bars, crossed, flat_values, share
+from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.inspector.frame import KindViews, render
+from mapping.inspector.listing import Card, Listing, Row, Rows
+from mapping.inspector.marking import Span
+from mapping.inspector.opened import InPage, Opened, in_page
+
+_SPAN = ("start_element", "start_char", "end_element", "end_char")
+_SIDES = ("made", "published")
+
+
+class TupleShown(NamedTuple):
+    """A property that tells an entity apart: its row of ``tuples``, and what is around the span that says it."""
+
+    row: Mapping[str, Any]
+    place: InPage
+
+
+class EntityShown(NamedTuple):
+    """An entity of a set."""
+
+    row: Mapping[str, Any]
+    views: int  #: of its page, out of the popularity
+    share: float  #: of the views of the most popular one
+    tuples: list[TupleShown]
+    queries: Mapping[str, list[Mapping[str, Any]]]  #: about it, by task
+
+
+def about_sets(opened: Opened) -> Iterator[Section]:
+    """What the report of the release says, by collection."""
+    yield from about_sections(opened, has_counts=True)
+    report: dict[str, Any] = report_of(opened.path)
+    for name, of in report.get("collections", {}).items():
+        yield Section(f"Collection {name}", tuple(_collection(opened, name, of)))
+    if "entities" in report:
+        table = Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
+        yield Section("Entities and page views", (table,))
+    yield other_values(opened)
+
+
+def measured_sets(opened: Opened) -> Iterator[Section]:
+    """Both signals of the tuples."""
+    if "tuples" in opened.tables:
+        table = crossed(opened.db, "Tuples of the sets by both", "tuples", score="bleu", support="entailment")
+        yield Section("BLEU and entailment crossed", (table,))
+
+
+def _collection(opened: Opened, name: str, report: Mapping[str, Any]) -> Iterator[Block]:
+    names = report["names"]
+    total = sum(names.values())
+    rows: tuple[Any, ...] = tuple(
+        (outcome, names.get(outcome, 0), share(names.get(outcome, 0), total), said)
+        for outcome, said in OUTCOMES.items()
+    )
+    yield Table("What became of the names", ("outcome", "names", "share", "meaning"), rows).linked(
+        outcome=lambda row: (
+            opened.url("tables/names", collection=name, outcome=row["outcome"]) if row["names"] else None
+        )
+    )
+    statistics, shares = report["statistics"], report["statistics"]["shares"]
+    measures = tuple((measure.replace("_", " "), *(statistics[measure][of] for of in _SIDES)) for measure in MEASURES)
+    yield Table("Statistics beside the paper", ("measure", "here", "AmbER paper"), measures)
+    if shares:
+        order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
+        both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
+        columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
+        said = "Per cent of the tuples, beside that of the paper where it has one."
+        yield bars("Tuples by type and property", columns, both, said)
+    bands = list(_bands(report["signals"]))
+    verdicts = sorted({verdict for *_, cells in bands for verdict in cells})
+    if bands:
+        columns = (
+            "property",
+            "value in the passage",
+            "BLEU from",
+            *(verdict.replace("_", " ") for verdict in verdicts),
+        )
+        rows = tuple((*band[:3], *(band[3].get(verdict, 0) for verdict in verdicts)) for band in bands)
+        yield Table("Tuples by property: value found, BLEU and verdict", columns, rows).linked(
+            property=lambda row: opened.entity_url(row["property"])
+        )
+
+
+def _bands(signals: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
+    for property_id, of_property in signals.items():
+        for is_found, bands in of_property.items():
+            for band, verdicts in bands.items():
+                yield property_id, is_found.replace("_", " "), band.removeprefix("bleu_").replace("_", " "), verdicts
+
+
+def show_set(request: Request, opened: Opened, card: Card) -> Response:
+    """Shows one set: its entities side by side, the most popular first."""
+    return render(
+        request,
+        opened,
+        "set.html",
+        title=card.row["name"],
+        crumbs=card.crumbs,
+        card=card,
+        row=card.row,
+        entities=_entities(opened, card.row),
+        tasks={"qa": "Questions", "sf": "Slots", "fc": "Claims"},
+        made_from=opened.values.get("release") or {},
+    )
+
+
+def _by_popularity(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return sorted(row["entities"], key=lambda entity: (-entity["popularity"], entity["qid"]))
+
+
+def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
+    tuples, queries = (
+        Rows.of(opened, table, {}).with_value(name=row["name"], collection=row["collection"])
+        if table in opened.tables
+        else []
+        for table in ("tuples", "set_queries")
+    )
+    entities = _by_popularity(row)
+    return [
+        EntityShown(
+            entity,
+            round(10 ** entity["popularity"]),
+            10 ** (entity["popularity"] - entities[0]["popularity"]),
+            [TupleShown(own, _place(opened, entity, own)) for own in tuples if own["qid"] == entity["qid"]],
+            {task: [own for own in queries if (own["task"], own["qid"]) == (task, entity["qid"])] for task in TASKS},
+        )
+        for entity in entities
+    ]
+
+
+def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
+    """What is around the span of a tuple, which stands in the page of the entity."""
+    if row["start_element"] is None or not entity["wikipedia"]:
+        return InPage()
+    start, start_char, end, end_char = (row[name] for name in _SPAN)
+    span = Span(start, start_char, end, end_char, row["property"])
+    return in_page(opened, int(entity["wikipedia"][0]["wikipedia_id"]), span, row["text"])
+
+
+def _add_roles(_: Opened, rows: list[Row]) -> None:
+    """Adds head and tails of sets, each with its views."""
+    for row in rows:
+        for name, is_head in (("head", True), ("tails", False)):
+            own = [entity for entity in _by_popularity(row) if entity["is_head"] == is_head]
+            said = [
+                f"{entity['wikipedia'][0]['title'] if entity['wikipedia'] else entity['qid']} "
+                f"({round(10 ** entity['popularity']):,} views)"
+                for entity in own[:3]
+            ]
+            row[name] = "; ".join([*said, *([f"and {len(own) - 3} more"] if len(own) > 3 else [])])
+
+
+def _set_of(opened: Opened, row: Row) -> str | None:
+    is_set = row.get("outcome", "set") == "set"
+    return opened.url("tables/sets", collection=row["collection"], name=row["name"]) if is_set else None
+
+
+AMBER_VIEWS = KindViews(
+    about=about_sets,
+    measured=measured_sets,
+    listings={
+        "sets": Listing(
+            label="Sets",
+            columns=("name", "collection", "n_entities", "head", "tails"),
+            facets=("collection",),
+            searched=("name",),
+            computed={"n_entities": "len(entities)"},
+            prepare=_add_roles,
+            prepared=("head", "tails"),
+            needs=("entities",),
+            led_by="name",
+            card=show_set,
+        ),
+        "names": Listing(
+            label="Names",
+            facets=("collection", "outcome"),
+            searched=("name",),
+            links={"name": _set_of},
+            notes=lambda row: {"outcome": OUTCOMES.get(row["outcome"], "")},
+        ),
+        "tuples": Listing(label="Tuples", facets=("collection", "property"), links={"name": _set_of}),
+        "set_queries": Listing(label="Queries", facets=("collection", "task"), links={"name": _set_of}),
+    },
+)

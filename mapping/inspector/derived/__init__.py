@@ -1,1 +1,0 @@
-"""Views of what is made from pages: alignments, QAMPARI releases, AmbER sets."""

@@ -1,0 +1,516 @@
+"""Any table of a release as a list and its rows as cards: which of them, in what order, and what leads where.
+
+What is asked for stands in the address: ``?outcome=dropped`` (or ``-`` for null), ``?score.from=0.3&score.to=0.5``,
+``?q=`` for texts, ``?sort=-score``, ``?columns=``, ``?from=50``; ``?format=csv`` or ``parquet`` downloads all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from kbsource.errors import counted
+from mapping.document import Link
+from mapping.inspector.frame import Crumb, bound_asked, paging, render
+from mapping.inspector.marking import Span, shown
+from mapping.inspector.opened import Opened, TableFiles
+from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Sandbox
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Row = dict[str, Any]
+NULL = "-"
+"""Stands in addresses for a value that is null."""
+_PLACE = ("_part", "_file", "_file_number", "_row")
+_ORDER = "_file_number, _row"
+_FACET_VALUES, _FACETS, _SAMPLED = 24, 5, 100_000
+_FACET_CHOICES = 200
+_COLUMNS_SHOWN = 8
+_CELL_CHARS, _VALUE_CHARS, _NESTED_ROWS = 400, 200_000, 100
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE")
+_PAGE_IDS = ("page_id", "wikipedia_id")
+_SPANS = (("start_element", "start_char", "end_element", "end_char"), ("element", "start_char", "element", "end_char"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """How a table is listed. What is not said follows from its columns."""
+
+    label: str  #: of its tab
+    columns: Sequence[str] = ()  #: shown where no others are chosen
+    facets: Sequence[str] = ()  #: columns of few values
+    searched: Sequence[str] = ()  #: columns of texts
+    computed: Mapping[str, str] = field(default_factory=dict)  #: further columns, as SQL
+    led_by: str = ""  #: column that leads to the card of the row
+    prepare: Callable[[Opened, list[Row]], None] = lambda _, __: None  #: adds ``prepared`` to the rows that are shown
+    prepared: Sequence[str] = ()  #: columns that no file has
+    needs: Sequence[str] = ()  #: nested columns that ``prepare`` reads
+    notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: what is said beside values, by column
+    links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: where values lead
+    card: Callable[[Request, Opened, Card], Response] | None = None
+
+
+class Column(NamedTuple):
+    """A column: its name, its type in SQL, and what is done with it: text, flag, number, time or nested."""
+
+    name: str
+    type: str
+    form: str
+
+
+class Near(NamedTuple):
+    """Where a row stands among the chosen ones: its place from 0, or None; how many there are; the rows beside it."""
+
+    at: int | None
+    n_chosen: int
+    before: int | None
+    behind: int | None
+
+
+class Card(NamedTuple):
+    """A row as it is shown alone: its number in the table, and what leads to the rows beside it."""
+
+    table: Rows
+    number: int
+    row: Row
+    near: Near
+    choice: Choice
+
+    @property
+    def crumbs(self) -> list[Crumb]:
+        """The way to it."""
+        return [Crumb(self.table.label, self.table.url(**self.choice.query))]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows and in what order, as SQL and as it stands in an address."""
+
+    query: dict[str, Any]
+    where: str
+    parameters: tuple[Any, ...]
+    order: str
+
+
+class Rows:
+    """A table of an open release, to be asked for rows."""
+
+    def __init__(self, opened: Opened, name: str, listing: Listing | None) -> None:
+        self.opened, self.name = opened, name
+        self.listing = listing or Listing(label=name)
+        self.label = self.listing.label
+        self.files: TableFiles = opened.tables[name]
+        further = "".join(f', {sql} as "{column}"' for column, sql in self.listing.computed.items())
+        self.relation = f'(select *{further} from "{name}")'
+        described = self._db.execute(f"describe from {self.relation}").fetchall() if self.files.files else []
+        named = {own[0]: own[1] for own in described if own[0] not in _PLACE}
+        self.columns = {column: Column(column, type_, _form(type_)) for column, type_ in named.items()}
+        # Times of day with a zone need pytz.
+        if zoned := [f'timezone(\'UTC\', "{name}") as "{name}"' for name, type_ in named.items() if "ZONE" in type_]:
+            self.relation = f"(select * replace ({', '.join(zoned)}) from {self.relation})"
+
+    @classmethod
+    def of(cls, opened: Opened, name: str, listings: Mapping[str, Listing]) -> Rows:
+        """The table of that name.
+
+        Raises:
+            HTTPException: there is none.
+        """
+        if name not in opened.tables:
+            raise HTTPException(404, f"{opened.path} has no table of that name.")
+        rows: Rows = opened.kept(("rows", name), lambda: cls(opened, name, listings.get(name)))
+        return rows
+
+    @property
+    def _db(self) -> DuckDBPyConnection:
+        return self.opened.db
+
+    def url(self, **query: object) -> str:
+        """The address of the list."""
+        return self.opened.url(f"tables/{self.name}", **query)
+
+    def row_url(self, number: int, **query: object) -> str:
+        """The address of a row."""
+        return self.opened.url(f"tables/{self.name}/{number}", **query)
+
+    def choice(self, request: Request) -> Choice:
+        """What an address asks for.
+
+        Raises:
+            HTTPException: a number is none, or a column is not there.
+        """
+        asked = request.query_params
+        query: dict[str, Any] = {}
+        where: list[str] = []
+        parameters: list[Any] = []
+        for column in self.columns.values():
+            if values := [value for value in asked.getlist(column.name) if value]:
+                query[column.name] = values
+                known = [value for value in values if value != NULL]
+                either = [f'"{column.name}" = try_cast(? as {column.type})'] * len(known)
+                either += [f'"{column.name}" is null'] * (len(known) < len(values))
+                where.append(f"({' or '.join(either)})")
+                parameters += known
+            for end, sign in (("from", ">="), ("to", "<=")):
+                if (bound := bound_asked(request, f"{column.name}.{end}")) is not None:
+                    query[f"{column.name}.{end}"] = f"{bound:g}"
+                    where.append(f'"{column.name}" {sign} ?')
+                    parameters.append(bound)
+        if text := asked.get("q", ""):
+            query["q"] = text
+            like = f"%{text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+            looked = [f"\"{name}\" ilike ? escape '!'" for name in self.searched]
+            where.append(f"({' or '.join(looked) or 'false'})")
+            parameters += [like] * len(self.searched)
+        order = _ORDER
+        if sort := asked.get("sort", ""):
+            column_name = sort.removeprefix("-")
+            if column_name not in self.columns or self.columns[column_name].form == "nested":
+                raise HTTPException(400, f"sort={shown(sort[:80])} is no column to sort by.")
+            query["sort"] = sort
+            order = f'"{column_name}" {"desc" if sort[0] == "-" else "asc"} nulls last, {_ORDER}'
+        if columns := self._columns_asked(request):
+            query["columns"] = columns
+        return Choice(query, f"where {' and '.join(where)}" if where else "", tuple(parameters), order)
+
+    def _columns_asked(self, request: Request) -> list[str]:
+        named = request.query_params.getlist("columns")
+        if unknown := [name for name in named if name not in self.choosable]:
+            raise HTTPException(400, f"The table {self.name} has no column {shown(unknown[0][:80])}.")
+        usual = self.shown_columns
+        return [] if set(named) == set(usual) else named
+
+    @property
+    def choosable(self) -> list[str]:
+        """Columns that a list may show."""
+        return [*self.columns, *self.listing.prepared]
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """Columns of texts that are looked through."""
+        return self.listing.searched or [column.name for column in self.columns.values() if column.form == "text"]
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """Columns that are shown where none are chosen: of many, those that come first, flat ones before nested."""
+        if self.listing.columns:
+            return list(self.listing.columns)
+        flat = [column.name for column in self.columns.values() if column.form != "nested"]
+        nested = [column.name for column in self.columns.values() if column.form == "nested"]
+        kept = [*flat, *nested][:_COLUMNS_SHOWN]
+        return [name for name in self.columns if name in kept]
+
+    def count(self, choice: Choice) -> int:
+        """How many rows are chosen."""
+        if not choice.where:
+            return self.files.n_rows
+        asked = f"select count(*) from {self.relation} {choice.where}"
+        n_rows: int = self.opened.kept((asked, choice.parameters), lambda: self._one(asked, choice.parameters)[0])
+        return n_rows
+
+    def chosen(self, choice: Choice, start: int, end: int, columns: Sequence[str]) -> list[Row]:
+        """Chosen rows by their place: their flat columns, these, and ``number``."""
+        wanted = [
+            own.name
+            for own in self.columns.values()
+            if own.form != "nested" or own.name in (*columns, *self.listing.needs)
+        ]
+        if not choice.where and choice.order == _ORDER:
+            return self._at(range(start, min(end, self.files.n_rows)), wanted)
+        # Places first: rows may be large, and all that are chosen are put in order.
+        places = self._db.execute(
+            f"select _file_number, _row from {self.relation} {choice.where} order by {choice.order} "
+            f"limit {end - start} offset {start}",
+            choice.parameters,
+        ).fetchall()
+        numbers = [self.files.number(file, row) for file, row in places]
+        found = {row["number"]: row for row in self._at(numbers, wanted)}
+        return [found[number] for number in numbers]
+
+    def _at(self, numbers: Sequence[int], columns: Sequence[str]) -> list[Row]:
+        """Rows by their numbers, in the order of the table."""
+        by_file: dict[int, list[int]] = {}
+        for number in numbers:
+            file, row = self.files.place(number)
+            by_file.setdefault(file, []).append(row)
+        if not by_file:
+            return []
+        # The first two conditions reach the files, and leave few rows for the third one.
+        files = ", ".join(map(str, by_file))
+        rows = ", ".join(sorted({str(row) for own in by_file.values() for row in own}))
+        places = [f"(_file_number = {file} and _row in ({', '.join(map(str, own))}))" for file, own in by_file.items()]
+        named = "".join(f', "{name}"' for name in columns)
+        return self._rows(
+            f"select {', '.join(_PLACE)}{named} from {self.relation} "
+            f"where _file_number in ({files}) and _row in ({rows}) and ({' or '.join(places)}) order by {_ORDER}"
+        )
+
+    def row(self, number: int) -> Row:
+        """A row by its number.
+
+        Raises:
+            HTTPException: there is none.
+        """
+        if number >= self.files.n_rows:
+            raise HTTPException(404, f"The table {self.name} has no row {number:,}; it has {self.files.n_rows:,}.")
+        return self._at([number], list(self.columns))[0]
+
+    def with_value(self, **values: Any) -> list[Row]:
+        """The rows that have these values, in order."""
+        where = " and ".join(f'"{name}" = ?' for name in values)
+        return self._rows(f"select * from {self.relation} where {where} order by {_ORDER}", tuple(values.values()))
+
+    def near(self, choice: Choice, number: int) -> Near:
+        """Where a row stands among the chosen ones."""
+        if not choice.where and choice.order == _ORDER:
+            total = self.files.n_rows
+            return Near(number, total, number - 1 if number else None, number + 1 if number + 1 < total else None)
+        file, row = self.files.place(number)
+        beside = ", ".join(f"{side}(_file_number) over own, {side}(_row) over own" for side in ("lag", "lead"))
+        found = self._db.execute(
+            f"select * from (select _file_number, _row, row_number() over own - 1, {beside} from {self.relation} "
+            f"{choice.where} window own as (order by {choice.order})) where _file_number = ? and _row = ?",
+            (*choice.parameters, file, row),
+        ).fetchone()
+        if found is None:
+            return Near(None, self.count(choice), None, None)
+        before, behind = (None if own is None else self.files.number(own, at) for own, at in (found[3:5], found[5:7]))
+        return Near(found[2], self.count(choice), before, behind)
+
+    def facets(self) -> dict[str, list[tuple[str, int]]]:
+        """Values of columns of few values with the number of their rows, most frequent first."""
+        found: dict[str, list[tuple[str, int]]] = self.opened.kept(("facets", self.name), self._facets)
+        return found
+
+    def _facets(self) -> dict[str, list[tuple[str, int]]]:
+        names = [name for name in self.listing.facets if name in self.columns]
+        if not self.listing.facets and self.columns:
+            flat = [column.name for column in self.columns.values() if column.form in ("text", "flag")]
+            counts = ", ".join(f'approx_count_distinct("{name}")' for name in flat)
+            known = self._one(f"select count(*), {counts or 0} from (from {self.relation} limit {_SAMPLED})")
+            few = min(_FACET_VALUES, known[0] // 2)
+            names = [name for name, n in zip(flat, known[1:], strict=False) if 1 < n <= few][:_FACETS]
+        asked = (
+            "select coalesce(\"{0}\"::varchar, '{1}'), count(*) from {2} group by 1 order by 2 desc, 1 limit {3}".format
+        )
+        return {name: self._db.execute(asked(name, NULL, self.relation, _FACET_CHOICES)).fetchall() for name in names}
+
+    def download(self, choice: Choice, form: str) -> Response:
+        """The chosen rows as a file; in CSV what is nested is JSON."""
+        chosen = [self.columns[name] for name in choice.query.get("columns", self.columns) if name in self.columns]
+        columns = ", ".join(
+            f'to_json("{own.name}")::varchar as "{own.name}"'
+            if own.form == "nested" and form == "csv"
+            else f'"{own.name}"'
+            for own in chosen
+        )
+        handle, path = tempfile.mkstemp(suffix=f".{form}")
+        os.close(handle)
+        try:
+            self._db.execute(
+                f"copy (select {columns} from {self.relation} {choice.where} order by {choice.order}) to "
+                f"'{path}' (format {form}{', header' if form == 'csv' else ', compression zstd'})",
+                choice.parameters,
+            )
+        except BaseException:
+            os.unlink(path)
+            raise
+        return FileResponse(
+            path, filename=f"{self.opened.slug}-{self.name}.{form}", background=BackgroundTask(os.unlink, path)
+        )
+
+    def _rows(self, asked: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        answer = self._db.execute(asked, parameters)
+        names = [column[0] for column in answer.description or ()]
+        rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+        for row in rows:
+            row["number"] = self.files.number(row["_file_number"], row["_row"])
+        return rows
+
+    def _one(self, asked: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
+        found = self._db.execute(asked, parameters).fetchone()
+        assert found is not None
+        return found
+
+    def cell(self, row: Row, name: str) -> ListedValue:
+        """A value of a row for a list."""
+        value = row.get(name)
+        url = self._url(row, name, value)
+        return ListedValue(name, value, brief(value), url, self.notes(row).get(name, ""))
+
+    def notes(self, row: Row) -> Mapping[str, str]:
+        """What is said beside values of a row, by column."""
+        return self.listing.notes(row)
+
+    def _url(self, row: Row, name: str, value: Any) -> str | None:
+        if (own := self.listing.links.get(name)) is not None:
+            return own(self.opened, row)
+        return value_url(self.opened, name, value, row)
+
+
+class ListedValue(NamedTuple):
+    """A value in a list: as it is, cut for reading, where it leads, and what is said beside it."""
+
+    name: str
+    value: Any
+    text: str
+    url: str | None
+    note: str
+
+
+def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> str | None:
+    """Where a value leads: ids to pages, with the span that stands beside them marked, titles to their pages, items to
+    Wikidata, addresses to themselves; None where nothing is known."""
+    if value is None or isinstance(value, (list, dict, float)):
+        return None
+    text = str(value)
+    if name.endswith(_PAGE_IDS) and opened.pages is not None and text.isdecimal():
+        is_own = name in _PAGE_IDS
+        spans = [_span(row, names) for names in _SPANS if is_own and all(row.get(own) is not None for own in names)]
+        return opened.page_url(int(text), spans[:1])
+    if name == "title" or name.endswith("_title"):
+        return opened.title_url(text)
+    if name == "url" and text.startswith(("https://", "http://")):
+        return text
+    return opened.entity_url(text)
+
+
+def _span(row: Mapping[str, Any], names: Sequence[str]) -> Span:
+    start, start_char, end, end_char = (row[name] for name in names)
+    return Span(start, start_char, end, end_char)
+
+
+def _form(type_: str) -> str:
+    if "(" in type_ or "[" in type_:
+        return "number" if type_.startswith("DECIMAL") else "nested"
+    if type_ == "BOOLEAN":
+        return "flag"
+    return "number" if type_ in _NUMBERS else "text" if type_ == "VARCHAR" else "time"
+
+
+def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing]) -> Response:
+    """Shows rows of a table, or downloads them."""
+    rows = Rows.of(opened, str(request.path_params["table"]), listings)
+    choice = rows.choice(request)
+    form = request.query_params.get("format")
+    if form in ("csv", "parquet"):
+        return rows.download(choice, form)
+    pages = paging(request, rows.count(choice))
+    columns = list(choice.query.get("columns") or rows.shown_columns)
+    found = rows.chosen(choice, pages.start, pages.end, columns)
+    rows.listing.prepare(opened, found)
+    led_by = rows.listing.led_by if rows.listing.led_by in columns else ""
+    return render(
+        request,
+        opened,
+        "list.html",
+        title=rows.label,
+        rows=rows,
+        query=choice.query,
+        paging=pages,
+        columns=columns,
+        led_by=led_by,
+        found=[(row, [rows.cell(row, name) for name in columns]) for row in found],
+        facets=rows.facets(),
+        ranges=[own.name for own in rows.columns.values() if own.form == "number" and own.name in columns],
+        sorted_by=choice.query.get("sort", ""),
+    )
+
+
+def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing]) -> Response:
+    """Shows one row, whole."""
+    rows = Rows.of(opened, str(request.path_params["table"]), listings)
+    number = int(request.path_params["row"])
+    choice = rows.choice(request)
+    card = Card(rows, number, rows.row(number), rows.near(choice, number), choice)
+    if rows.listing.card is not None:
+        return rows.listing.card(request, opened, card)
+    empty = [name for name in rows.columns if card.row[name] in (None, [])]
+    return render(
+        request,
+        opened,
+        "card.html",
+        title=f"{rows.label} {number:,}",
+        crumbs=card.crumbs,
+        card=card,
+        values=[(name, _value(opened, name, card.row[name], card.row)) for name in rows.columns if name not in empty],
+        empty=empty,
+    )
+
+
+def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:
+    """A value for a card: a link, a text, a list of these, or of structs their names and rows of them."""
+    if isinstance(value, dict):
+        return {
+            "names": ["", ""],
+            "rows": [[key, _value(opened, key, own, value)] for key, own in value.items()],
+            "more": 0,
+        }
+    if isinstance(value, list):
+        shown_values = value[:_NESTED_ROWS]
+        more = len(value) - len(shown_values)
+        if shown_values and isinstance(shown_values[0], dict):
+            names = list(shown_values[0])
+            inner = [[_value(opened, key, own.get(key), own) for key in names] for own in shown_values]
+            return {"names": names, "rows": inner, "more": more}
+        return {"values": [_value(opened, name, own, row) for own in shown_values], "more": more}
+    url = value_url(opened, name, value, row)
+    text = _cut(text_of(value), _VALUE_CHARS)
+    return Link(text, url) if url else text
+
+
+def text_of(value: Any) -> str:
+    """A value of a table or a manifest for reading: nested ones as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
+
+
+def brief(value: Any) -> str:
+    """The beginning of a value for a cell; of a list how long it is, and its first entry.
+
+    >>> brief([{"text": "one"}, {"text": "two"}]), brief(1234567), brief(0.123456789)
+    ('2 entries: text: one', '1234567', '0.1235')
+    """
+    if isinstance(value, list):
+        return f"{counted(len(value), 'entries')}: {brief(value[0])}" if value else ""
+    if isinstance(value, dict):
+        return _cut(", ".join(f"{name}: {brief(own)}" for name, own in value.items()), _CELL_CHARS)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return _cut(str("" if value is None else value), _CELL_CHARS)
+
+
+def _cut(text: str, n_chars: int) -> str:
+    return text if len(text) <= n_chars else f"{text[:n_chars]}… ({len(text):,} characters)"
+
+
+def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+    """Shows a box for SQL, and what the query in it gives."""
+    query = request.query_params.get("query", "").strip()
+    tables = {name: table.files for name, table in opened.tables.items() if table.files}
+    found = sandbox.ask(query, tables, opened.path) if query else None
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows] if found else []
+    return render(
+        request,
+        opened,
+        "sql.html",
+        title="SQL",
+        query=query,
+        found=found,
+        rows=[[(brief(value), value_url(opened, name, value, row)) for name, value in row.items()] for row in rows],
+        tables=[Rows.of(opened, name, {}) for name in tables],
+        limits=(MOST_ROWS, LONGEST_S, MEMORY_MB),
+    )

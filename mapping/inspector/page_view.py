@@ -1,0 +1,420 @@
+"""A page of a release as a person reads it, and the views around it: long tables, what links to it, search."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
+from mapping.inspector.finder import FoundTitle, PageFinder
+from mapping.inspector.frame import Crumb, View, number_asked, paging, render
+from mapping.inspector.marking import Mark, Span, TextLink, mark_text, read_spans, shown
+from mapping.inspector.opened import Opened, section_id
+
+PART_CHARS = 200_000
+"""Size of a part, a quarter more at most: the characters of its texts, tables and infoboxes, and something for each."""
+TABLE_ROWS = 100
+"""Rows of a table that stand in its page; the others have a view of their own."""
+_ELEMENT_CHARS, _LINK_CHARS = 100, 100
+
+
+class ElementPiece(NamedTuple):
+    """What a part has of an element: its characters from ``start`` up to ``end``; of most elements all."""
+
+    element: int
+    start: int
+    end: int
+
+
+Part = tuple[ElementPiece, ...]
+
+
+def page_parts(page: Page) -> list[Part]:
+    """The parts of a page, at least one, whose pieces are all of its elements in order."""
+    weights = [_ELEMENT_CHARS] * len(page.elements)
+    for anchor in page.anchors:
+        weights[anchor.element] += _LINK_CHARS
+    for table in page.tables:
+        cells = (cell for row in table.rows[:TABLE_ROWS] for cell in row)
+        weights[table.element] += sum(len(cell.text) + _LINK_CHARS * (1 + len(cell.links)) for cell in cells)
+    for infobox in page.infoboxes:
+        weights[infobox.element] += sum(len(field.text) + _LINK_CHARS for field in infobox.fields)
+    parts: list[Part] = []
+    pieces: list[ElementPiece] = []
+    size = 0
+    for number, (element, weight) in enumerate(zip(page.elements, weights, strict=True)):
+        n_chars = len(element.text)
+        for start in range(0, max(n_chars, 1), PART_CHARS):
+            end = min(start + PART_CHARS, n_chars)
+            own = end - start + (weight if end == n_chars else 0)
+            if size > PART_CHARS // 4 and size + own > PART_CHARS:
+                parts.append(tuple(pieces))
+                pieces, size = [], 0
+            pieces.append(ElementPiece(number, start, end))
+            size += own
+    return [*parts, tuple(pieces)]
+
+
+def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
+    """The number of the part, from 0, that has a character of an element; the last one where none has."""
+    for number, part in enumerate(parts):
+        last = part[-1]
+        if (element, start) < (last.element, max(last.end, last.start + 1)):
+            return number
+    return len(parts) - 1
+
+
+_DEEPEST = 8
+"""Lists are indented so many times at most."""
+_MOST_COLUMNS = 1_000
+
+
+class Document:
+    """One page of a release."""
+
+    def __init__(self, opened: Opened, page: Page, spans: Sequence[Span] = ()) -> None:
+        self._opened, self._page, self._spans = opened, page, spans
+        self._anchor_elements = [anchor.element for anchor in page.anchors]
+        self._tables: dict[int, list[tuple[int, Table]]] = defaultdict(list)
+        for number, table in enumerate(page.tables):
+            self._tables[table.element].append((number, table))
+        self._infoboxes: dict[int, list[Infobox]] = defaultdict(list)
+        for infobox in page.infoboxes:
+            self._infoboxes[infobox.element].append(infobox)
+        self._named: set[str] = set()
+
+    def html(self, part: Part) -> Markup:
+        """A part of the page as HTML."""
+        return Markup("\n".join(self._blocks(part)))
+
+    def _blocks(self, part: Part) -> Iterator[str]:
+        lists: list[str] = []  # tags of those that are open
+        for piece in part:
+            element = self._page.elements[piece.element]
+            if element.kind == "list_item":
+                yield from _enter_item(lists, element)
+                yield self._text("span", piece)
+            else:
+                yield from _leave_lists(lists, 0)
+                yield self._heading(piece) if element.kind in ("title", "heading") else self._text("p", piece)
+            if piece.end == len(element.text) and (piece.element in self._tables or piece.element in self._infoboxes):
+                yield from _leave_lists(lists, 0)
+                yield from map(self._infobox, self._infoboxes.get(piece.element, ()))
+                yield from (self._table(number, table) for number, table in self._tables.get(piece.element, ()))
+        yield from _leave_lists(lists, 0)
+
+    def _heading(self, piece: ElementPiece) -> str:
+        element = self._page.elements[piece.element]
+        level = 1 if element.kind == "title" else min(max(element.level, 2), 6)
+        name = section_id(element.text)
+        target = ""
+        if element.kind == "heading" and name not in self._named:
+            self._named.add(name)
+            target = f'<span class="target" id="{escape(shown(name))}"></span>'
+        return target + self._text(f"h{level}", piece)
+
+    def _text(self, tag: str, piece: ElementPiece) -> str:
+        number, start, end = piece
+        element = self._page.elements[number]
+        text = element.text[start:end] if end - start < len(element.text) else element.text
+        links = self._links(number, start, end)
+        marked = []
+        for span in self._spans:
+            if (inside := span.inside(number, len(element.text))) is not None:
+                first, last = max(inside[0], start), min(inside[1], end)
+                if first < last:
+                    marked.append(Mark(first - start, last - start, span.label or _place(number, *inside)))
+        first_of_element = f' id="e{number}"' if start == 0 else f' data-from="{start}"'
+        return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{mark_text(text, links, marked)}</{tag}>'
+
+    def _links(self, number: int, start: int, end: int) -> list[TextLink]:
+        first, last = bisect_left(self._anchor_elements, number), bisect_right(self._anchor_elements, number)
+        own = [anchor for anchor in self._page.anchors[first:last] if start <= anchor.start and anchor.end <= end]
+        return [self._anchor_link(anchor, start) for anchor in own]
+
+    def _anchor_link(self, anchor: Anchor, before: int) -> TextLink:
+        place = _place(anchor.element, anchor.start, anchor.end)
+        return self._link(anchor, place, before=before)
+
+    def _link(self, link: Anchor | CellLink, place: str, *, before: int = 0) -> TextLink:
+        title = link.target_title + (f"#{link.target_fragment}" if link.target_fragment else "")
+        if link.target_page_id is None:
+            return TextLink(
+                link.start - before, link.end - before, None, f"{place} → {title}, which the dump does not have"
+            )
+        url = self._opened.page_url(link.target_page_id, section=link.target_fragment)
+        return TextLink(link.start - before, link.end - before, url, f"{place} → {title}")
+
+    def _cell_text(self, text: str, links: Iterable[CellLink]) -> Markup:
+        return mark_text(text, [self._link(link, f"[{link.start}, {link.end})") for link in links])
+
+    def _infobox(self, infobox: Infobox) -> str:
+        rows = "".join(
+            f'<tr><th scope="row" dir="auto">{escape(shown(field.name)).replace("_", Markup("_<wbr>"))}</th>'
+            f'<td dir="auto">{self._cell_text(field.text, field.links)}</td></tr>'
+            for field in infobox.fields
+        )
+        name = escape(shown(infobox.name))
+        return f'<table class="infobox"><caption dir="auto">{name}</caption><tbody>{rows}</tbody></table>'
+
+    def _table(self, number: int, table: Table) -> str:
+        rest = Markup()
+        if (more := len(table.rows) - TABLE_ROWS) > 0:
+            url = self._opened.url(f"page/{self._page.page_id}/table/{number}", **{"from": TABLE_ROWS})
+            rest = Markup(f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>')
+        return self.table_html(number, table, 0, TABLE_ROWS) + rest
+
+    def table_html(self, number: int, table: Table, start: int, end: int) -> Markup:
+        """A table with its rows from ``start`` up to ``end``, behind its caption and header."""
+        if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
+            return Markup(f'<p class="more quiet" id="t{number}">A table without text.</p>')
+        caption = "" if table.caption is None else f'<caption dir="auto">{escape(shown(table.caption))}</caption>'
+        head = "".join(f'<th scope="col" dir="auto">{escape(shown(text))}</th>' for text in table.header)
+        shown_rows = table.rows[start:end]
+        body = "".join(
+            f"<tr>{''.join(self._cell(cell, len(shown_rows) - place) for cell in row)}</tr>"
+            for place, row in enumerate(shown_rows)
+        )
+        head = f"<thead><tr>{head}</tr></thead>" if head else ""
+        label = escape(shown(table.caption or f"Table {number + 1}"))
+        return Markup(
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{label}" id="t{number}">'
+            f"<table>{caption}{head}<tbody>{body}</tbody></table></div>"
+        )
+
+    def _cell(self, cell: Cell, rows_left: int) -> str:
+        tag = "th" if cell.is_header else "td"
+        columns = f' colspan="{min(cell.colspan, _MOST_COLUMNS)}"' if cell.colspan > 1 else ""
+        rows = f' rowspan="{min(cell.rowspan, rows_left)}"' if min(cell.rowspan, rows_left) > 1 else ""
+        return f'<{tag}{columns}{rows} dir="auto">{self._cell_text(cell.text, cell.links)}</{tag}>'
+
+
+def _place(element: int, start: int, end: int) -> str:
+    return f"element {element}, [{start}, {end})"
+
+
+def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
+    """Opens and closes lists up to where an item stands, and begins it."""
+    tag = "ol" if element.ordinal is not None else "ul"
+    depth = min(max(element.level, 1), _DEEPEST)
+    yield from _leave_lists(lists, depth)
+    if len(lists) == depth:
+        yield "</li>"
+        if lists[-1] != tag:
+            yield f"</{lists.pop()}>"
+    while len(lists) < depth:
+        lists.append(tag)
+        yield f"<{tag}{_style(element)}>"
+        if len(lists) < depth:
+            yield '<li class="deeper">'
+    yield "<li>" if element.ordinal is None else f'<li value="{element.ordinal}">'
+
+
+def _leave_lists(lists: list[str], depth: int) -> Iterator[str]:
+    while len(lists) > depth:
+        yield f"</li></{lists.pop()}>"
+
+
+def _style(element: Element) -> str:
+    """The class of lists without bullets: terms and what is indented."""
+    return {";": ' class="terms"', ":": ' class="indented"'}.get(element.marker[-1:], "")
+
+
+N_TYPED = 12
+"""Titles that are named while somebody types."""
+N_FOUND = 100
+_N_LINKING = 8
+_N_HEADINGS = 500
+
+
+class _Heading(NamedTuple):
+    level: int
+    text: str
+    url: str
+
+
+def show_page(request: Request, opened: Opened) -> Response:
+    """Shows a page, or a part of a long one."""
+    source, finder = _of_pages(opened)
+    page = _page(request, source)
+    spans = read_spans(request.query_params.getlist("hl"))
+    parts = page_parts(page)
+    number = _part_asked(request, page, parts, spans)
+    uses = sorted(page.templates, key=lambda use: (use.outcome, -use.uses))
+    return render(
+        request,
+        opened,
+        "page.html",
+        title=page.title,
+        page=page,
+        document=Document(opened, page, spans).html(parts[number]),
+        headings=_headings(opened, page, parts),
+        n_headings=sum(element.kind == "heading" for element in page.elements),
+        part=number,
+        n_parts=len(parts),
+        templates={outcome: list(own) for outcome, own in groupby(uses, key=lambda use: use.outcome)},
+        n_linking=finder.n_linking(page.page_id),
+        linking=finder.linking(page.page_id, 0, _N_LINKING),
+        backlinks=finder.backlinks,
+        address=page.url if page.url.startswith(("https://", "http://")) else None,
+        span_places=[(span, opened.page_url(page.page_id, [span])) for span in spans],
+    )
+
+
+def show_table(request: Request, opened: Opened) -> Response:
+    """Shows rows of a table of a page."""
+    source, _ = _of_pages(opened)
+    page, number = _page(request, source), int(request.path_params["number"])
+    if number >= len(page.tables):
+        raise HTTPException(404, f"The page has no table {number + 1:,}.")
+    table = page.tables[number]
+    rows = paging(request, len(table.rows), n_rows=TABLE_ROWS)
+    return render(
+        request,
+        opened,
+        "table.html",
+        title=f"Table {number + 1}",
+        crumbs=[Crumb(page.title, opened.page_url(page.page_id))],
+        page=page,
+        number=number,
+        paging=rows,
+        table=Document(opened, page).table_html(number, table, rows.start, rows.end),
+    )
+
+
+def show_linking(request: Request, opened: Opened) -> Response:
+    """Shows the pages that link to a page."""
+    source, finder = _of_pages(opened)
+    page_id = int(request.path_params["page_id"])
+    title = finder.title(page_id)
+    if title is None:
+        raise _no_page(source, page_id)
+    rows = paging(request, finder.n_linking(page_id) or 0, n_rows=N_FOUND)
+    return render(
+        request,
+        opened,
+        "linking.html",
+        title="What links here",
+        crumbs=[Crumb(title, opened.page_url(page_id))],
+        page_title=title,
+        page_id=page_id,
+        paging=rows,
+        found=finder.linking(page_id, rows.start, rows.end),
+        backlinks=finder.backlinks,
+        is_counted=finder.n_linking(page_id) is not None,
+    )
+
+
+def show_search(request: Request, opened: Opened) -> Response:
+    """Leads to the page that something names by itself, else shows the pages that begin with it."""
+    _, finder = _of_pages(opened)
+    asked = request.query_params.get("q", "").strip()
+    exact = finder.exact(asked)
+    if len(exact) == 1 and "all" not in request.query_params:
+        return RedirectResponse(opened.page_url(exact[0].page_id), 303)
+    found = _together(exact, finder.beginning_with(asked, N_FOUND))
+    return render(
+        request,
+        opened,
+        "search.html",
+        title="Search",
+        asked=asked,
+        found=found,
+        is_full=len(found) >= N_FOUND,
+        titles=finder.titles,
+        is_sorted=finder.titles.get() is not None,
+    )
+
+
+def tell_titles(request: Request, opened: Opened) -> Response:
+    """The pages that begin with what somebody has typed so far, as JSON."""
+    _, finder = _of_pages(opened)
+    asked = request.query_params.get("q", "")
+    found = _together(finder.exact(asked), finder.beginning_with(asked, N_TYPED))[:N_TYPED]
+    rows = [{"title": row.title, "note": row.note, "url": opened.page_url(row.page_id)} for row in found]
+    return JSONResponse({"ready": finder.titles.get() is not None, "percent": finder.titles.percent, "found": rows})
+
+
+def lead_anywhere(request: Request, opened: Opened) -> Response:
+    """Leads to any page."""
+    _, finder = _of_pages(opened)
+    page_id = finder.chance()
+    if page_id is None:
+        raise HTTPException(404, "The release has no pages.")
+    return RedirectResponse(opened.page_url(page_id), 303, {"Cache-Control": "no-store"})
+
+
+def _of_pages(opened: Opened) -> tuple[KnowledgeSource, PageFinder]:
+    assert opened.source is not None  # its kind says so
+    return opened.source, opened.finder
+
+
+def _page(request: Request, source: KnowledgeSource) -> Page:
+    page_id = int(request.path_params["page_id"])
+    page = source.by_id(page_id) if page_id < 1 << 63 else None
+    if page is None:
+        raise _no_page(source, page_id)
+    return page
+
+
+def _no_page(source: KnowledgeSource, page_id: int) -> HTTPException:
+    if page_id < 1 << 63 and source.resolve(page_id).status == "not_released":
+        return HTTPException(404, f"Page {page_id} was rejected; the table rejected says why.")
+    return HTTPException(404, f"The release has no page {page_id}.")
+
+
+def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequence[Span]) -> int:
+    """The number, from 0, of the part with what a request asks for."""
+    if (asked := number_asked(request, "part")) is not None:
+        if not 1 <= asked <= len(parts):
+            raise HTTPException(404, f"The page has {len(parts)} parts, and no part {asked}.")
+        return asked - 1
+    if spans:
+        return part_with(parts, spans[0].element, spans[0].start)
+    if wanted := request.query_params.get("section"):
+        for number, element in enumerate(page.elements):
+            if element.kind == "heading" and section_id(element.text) == section_id(wanted):
+                return part_with(parts, number)
+    return 0
+
+
+def _headings(opened: Opened, page: Page, parts: Sequence[Part]) -> list[_Heading]:
+    found = [(number, own) for number, own in enumerate(page.elements) if own.kind == "heading"][:_N_HEADINGS]
+    return [
+        _Heading(
+            min(max(element.level, 2), 6),
+            element.text,
+            opened.url(f"page/{page.page_id}", part=part_with(parts, number) + 1 if len(parts) > 1 else None)
+            + f"#e{number}",
+        )
+        for number, element in found
+    ]
+
+
+def _together(exact: Sequence[FoundTitle], more: Sequence[FoundTitle]) -> list[FoundTitle]:
+    known = {(entry.title, entry.page_id) for entry in exact}
+    return [*exact, *(entry for entry in more if (entry.title, entry.page_id) not in known)]
+
+
+def lead_to_page(opened: Opened, page_id: int) -> Response:
+    """Leads from the row of a page to the page."""
+    return RedirectResponse(opened.page_url(page_id), 303)
+
+
+PAGE_VIEWS = (
+    View("/page/{page_id:int}", show_page),
+    View("/page/{page_id:int}/table/{number:int}", show_table),
+    View("/page/{page_id:int}/links", show_linking),
+    View("/search", show_search),
+    View("/titles.json", tell_titles),
+    View("/random", lead_anywhere),
+)

@@ -1,0 +1,294 @@
+"""What is said of a release of pages: counts and their law, what pages hold, what was not carried over, leaks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kbsource.errors import REASONS
+from kbsource.release.pages.kind import Counts, PagesManifest, count_faults
+from mapping.document import (
+    Block,
+    Chart,
+    Charts,
+    Facts,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    bars,
+    counts_table,
+    flat_values,
+    share,
+    sql_table,
+)
+from mapping.inspector.about import about_sections
+from mapping.inspector.frame import KindViews, Tab
+from mapping.inspector.listing import Card, Listing
+from mapping.inspector.opened import Opened
+from mapping.inspector.page_view import PAGE_VIEWS, lead_to_page
+
+MEASURES = ("elements", "characters", "anchors", "tables", "infoboxes")
+MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")
+CONTEXT_CHARS = 40
+SAMPLED = 1000
+"""Pages in which leaks are looked for."""
+_WORST, _LEAKS, _AT_ONCE = 20, 20, 20
+_LOSS = "loss_"
+_SIZES = """
+    create or replace temp table sizes as select
+        len(elements) as elements, coalesce(list_sum([length(e.text) for e in elements]), 0)::bigint as characters,
+        len(anchors) as anchors, len(tables) as tables, len(infoboxes) as infoboxes,
+        len([1 for a in anchors if a.target_page_id is not null]) as resolved from pages"""
+
+
+def about_pages(opened: Opened) -> Iterator[Section]:
+    """What the manifest and the table of templates say."""
+    manifest = opened.manifest
+    assert isinstance(manifest, PagesManifest)
+    yield from about_sections(opened)
+    yield Section("Counts and their law", tuple(_laws(opened, manifest)))
+    yield Section("What was not carried over", tuple(_losses(manifest)))
+    yield Section("Templates", tuple(_templates(opened)))
+    findings = {name: n for name, n in sorted(manifest.findings.items()) if not name.startswith(_LOSS)}
+    values = {**findings, "Wikidata items refused": len(manifest.qid_conflicts), "option": manifest.options}
+    table = Table("Counts and options", ("name", "value"), tuple(flat_values(values)))
+    yield Section("Other counts and options", (table,))
+
+
+def _laws(opened: Opened, manifest: PagesManifest) -> Iterator[Block]:
+    yield Paragraph(
+        "Pages read = articles + redirects + other namespaces + rejected: each page that was read became one of them."
+    )
+    rows = [*sorted(manifest.counts.items()), ("all files", manifest.totals)]
+    columns = ("file", "pages read", "articles", "redirects", "other namespaces", "rejected", "law")
+    yield Table("Pages by input file", columns, tuple(_law_row(name, counts) for name, counts in rows))
+    faults = count_faults(manifest)
+    yield from (Paragraph(f"A law is broken: {fault}.", is_warning=True) for fault in faults)
+    if not faults:
+        yield Paragraph("All counts agree: files with their total, tables with the counts, parse statuses with both.")
+    statuses = sorted(manifest.parse_statuses.items(), key=lambda status: (-status[1], status[0]))
+    yield counts_table("How articles were parsed", "status", "articles", statuses, manifest.totals.articles).linked(
+        status=lambda row: opened.url("tables/pages", parse_status=row["status"])
+    )
+    if rejected := manifest.totals.rejected:
+        ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
+        read = manifest.totals.pages_read
+        yield Table(
+            "Rejected, by reason",
+            ("reason", "pages", "share of pages read", "meaning"),
+            tuple((reason, n, share(n, read), REASONS.get(reason)) for reason, n in ordered),
+        ).linked(reason=lambda row: opened.url("tables/rejected", reason=row["reason"]))
+
+
+def _law_row(name: str, counts: Counts) -> tuple[str | int, ...]:
+    parts = (counts.articles, counts.redirects, counts.other_namespaces, counts.n_rejected)
+    return (name, counts.pages_read, *parts, "holds" if counts.pages_read == sum(parts) else "is broken")
+
+
+def _losses(manifest: PagesManifest) -> Iterator[Block]:
+    losses = [(name.removeprefix(_LOSS), n) for name, n in manifest.findings.items() if name.startswith(_LOSS)]
+    losses.sort(key=lambda loss: (-loss[1], loss[0]))
+    if not losses:
+        yield Paragraph("Nothing is counted as lost.")
+        return
+    most, total = losses[:_WORST], sum(n for _, n in losses)
+    rows = tuple((name.replace("_", " "), n) for name, n in most)
+    rest_said = f"; the {len(most)} most frequent kinds." if len(most) < len(losses) else "."
+    said = f"How many pieces of each kind the text of the articles lacks{rest_said}"
+    yield bars("Pieces that were not carried over, by kind", ("kind", "pieces"), rows, said)
+    if rest := losses[_WORST:]:
+        yield counts_table("Further kinds", "kind", "pieces", rest, total)
+
+
+def _templates(opened: Opened) -> Iterator[Block]:
+    yield Paragraph(
+        "A use of a template is rendered: its value is in the text; dropped: it says nothing in running text; or "
+        "unknown: there is no rule for it, and what it would show is missing."
+    )
+    if "templates" not in opened.tables:
+        return
+    db = opened.db
+    yield sql_table(
+        db,
+        "Uses of templates by outcome",
+        """select outcome, count(*) as names, sum(uses)::bigint as uses,
+            sum(uses) / sum(sum(uses)) over () as "share of uses",
+            sum(lost_chars)::bigint as "visible characters lost" from templates group by outcome order by outcome""",
+    ).linked(outcome=lambda row: opened.url("tables/templates", outcome=row["outcome"]))
+    worst = sql_table(
+        db,
+        "Templates that lose most visible characters",
+        """select name as template, outcome, lost_chars as "characters lost", uses, pages,
+            example_title || ': ' || example as example from templates where lost_chars > 0
+            order by lost_chars desc, name, outcome limit ?""",
+        [_WORST],
+    )
+    if worst.rows:
+        yield worst.linked(template=lambda row: opened.url("tables/templates", name=row["template"]))
+
+
+def measured_pages(opened: Opened) -> Iterator[Section]:
+    """What the rows of pages say. Memory: that of the database, and some sampled pages."""
+    db = opened.db
+    db.execute(_SIZES)
+    yield Section("What pages hold", tuple(_distributions(db, opened.manifest.n_rows("pages"))))
+    yield Section("Leaks", tuple(_leaks(opened)))
+
+
+def _distributions(db: Any, n_pages: int) -> Iterator[Block]:
+    sums = [f"select '{name}' as what, sum({name})::bigint, avg({name}), max({name}) from sizes" for name in MEASURES]
+    found = {
+        what: (total or 0, mean, most or 0)
+        for what, total, mean, most in db.execute(" union all ".join(sums)).fetchall()
+    }
+    yield Table(
+        "What pages hold",
+        ("what", "in all", "a page", "most of a page"),
+        tuple((name, *found[name]) for name in MEASURES),
+    )
+    n_anchors, resolved = found["anchors"][0], db.execute("select sum(resolved)::bigint from sizes").fetchone()[0] or 0
+    yield Facts(
+        (
+            ("anchors", n_anchors),
+            ("lead to an article of the release", resolved),
+            ("share of them", share(resolved, n_anchors)),
+        )
+    )
+    yield Charts(tuple(_distribution(db, name) for name in MEASURES))
+
+
+def _distribution(db: Any, name: str) -> Chart:
+    """Pages by a measure: 0, then from each power of two to below the next."""
+    bins = f"case when {name} = 0 then 0 else 1 + floor(log2({name}))::integer end"
+    counts = dict(db.execute(f"select {bins}, count(*) from sizes group by 1").fetchall())
+    rows = tuple((bin_name(number), counts.get(number, 0)) for number in range(max(counts, default=0) + 1))
+    return Chart(
+        table=Table(f"{name.capitalize()} a page", (f"{name} a page", "articles"), rows),
+        about=f"Articles by their number of {name}; each column covers twice as many as the one before it.",
+    )
+
+
+def bin_name(number: int) -> str:
+    """The values of a bin.
+
+    >>> [bin_name(number) for number in (0, 1, 2, 3, 12)]
+    ['0', '1', '2–3', '4–7', '2K–4K']
+    """
+    if number <= 1:
+        return str(number)
+    if number > 10:
+        least = 1 << (number - 11)
+        unit, size = ("K", 1) if least < 1024 else ("M", 1024)
+        return f"{least // size}{unit}–{2 * least // size}{unit}"
+    return f"{1 << (number - 1)}–{(1 << number) - 1}"
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Markup left in one place of an article."""
+
+    title: str
+    place: str  #: ``element 7``, ``table 2`` or ``infobox 0``
+    kind: str  #: of the element, or ``cell``, ``caption``, ``field``
+    markup: str
+    context: str  #: up to 40 characters before and after it
+
+    @classmethod
+    def at(cls, match: re.Match[str], *, title: str, place: str, kind: str) -> Leak:
+        """The leak that a match of ``MARKUP`` is."""
+        context = match.string[max(0, match.start() - CONTEXT_CHARS) : match.end() + CONTEXT_CHARS]
+        return cls(title, place, kind, match.group(), context.replace("\n", " "))
+
+
+def row_leaks(row: Mapping[str, Any]) -> Iterator[Leak]:
+    """What is left in a row of the table of pages: of its elements, then of tables and infoboxes.
+
+    What an article shows as written, in ``nowiki`` and its kin, is not told from the rest: a release does not say.
+    """
+    for place, kind, text in _texts(row):
+        for match in MARKUP.finditer(text):
+            yield Leak.at(match, title=row["title"], place=place, kind=kind)
+
+
+def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for number, element in enumerate(row["elements"]):
+        yield f"element {number}", element["kind"], element["text"]
+    for number, table in enumerate(row["tables"]):
+        yield f"table {number}", "caption", table["caption"] or ""
+        yield from ((f"table {number}", "cell", text) for text in table["header"])
+        yield from ((f"table {number}", "cell", cell["text"]) for cells in table["rows"] for cell in cells)
+    for number, infobox in enumerate(row["infoboxes"]):
+        yield from ((f"infobox {number}", "field", field["text"]) for field in infobox["fields"])
+
+
+def sampled_pages(opened: Opened, n_sampled: int = SAMPLED) -> Iterator[dict[str, Any]]:
+    """Rows of the pages whose ids have the least sha256, in order of the release; some at once."""
+    db = opened.db
+    least = "select page_id, _file_number, _row from pages order by sha256(page_id::text), page_id limit ?"
+    asked = f"select page_id from ({least}) order by _file_number, _row"
+    ids = [page_id for (page_id,) in db.execute(asked, [n_sampled]).fetchall()]
+    for start in range(0, len(ids), _AT_ONCE):
+        answer = db.execute(
+            "select title, elements, tables, infoboxes from pages where list_contains(?::bigint[], page_id) "
+            "order by _file_number, _row",
+            [ids[start : start + _AT_ONCE]],
+        )
+        names = [column[0] for column in answer.description or ()]
+        yield from (dict(zip(names, row, strict=True)) for row in answer.fetchall())
+
+
+def _leaks(opened: Opened) -> Iterator[Block]:
+    n_pages = in_elements = in_others = 0
+    kinds: Counter[str] = Counter()
+    listed: list[Leak] = []
+    for row in sampled_pages(opened):
+        leaks = list(row_leaks(row))
+        n_pages += 1
+        in_elements += any(leak.place.startswith("element") for leak in leaks)
+        in_others += any(not leak.place.startswith("element") for leak in leaks)
+        kinds.update(leak.markup for leak in leaks)
+        listed += islice(leaks, max(0, _LEAKS - len(listed)))
+    yield Paragraph(
+        f"Wikitext that is left in the text of {n_pages:,} articles, those whose page ids have the least sha256. What "
+        "an article shows as written, such as examples of code, counts too."
+    )
+    rows = [("elements", in_elements), ("tables and infoboxes", in_others)]
+    yield counts_table("Articles with markup left", "in their", "articles", rows, n_pages)
+    if kinds:
+        found = sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+        yield counts_table("What is left", "markup", "places", found, kinds.total())
+        places = tuple(
+            (Link(leak.title, opened.url("search", q=leak.title)), f"{leak.place}, {leak.kind}", leak.context)
+            for leak in listed
+        )
+        yield Table("First places", ("article", "place", "text around it"), places)
+
+
+def _to_page(request: Any, opened: Opened, card: Card) -> Any:
+    return lead_to_page(opened, card.row["page_id"])
+
+
+PAGES_VIEWS = KindViews(
+    about=about_pages,
+    measured=measured_pages,
+    listings={
+        "pages": Listing(
+            label="Pages",
+            columns=("title", "page_id", "qid", "parse_status", "timestamp", "url"),
+            facets=("parse_status", "is_disambiguation"),
+            searched=("title",),
+            led_by="title",
+            card=_to_page,
+        ),
+        "redirects": Listing(label="Redirects", facets=("status",), searched=("title", "final_title")),
+        "templates": Listing(label="Templates", facets=("outcome",), searched=("name",)),
+        "rejected": Listing(label="Rejected", facets=("stage", "reason")),
+    },
+    views=PAGE_VIEWS,
+    tabs=(Tab("Random page", "random"),),
+)

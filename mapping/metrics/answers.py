@@ -1,0 +1,249 @@
+"""Predicted answers beside gold answers, one by one and in lists.
+
+Source: QAMPARI (2022) for lists; Petroni et al., KILT (2021), and its released evaluation for single answers.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from mapping.metrics.evaluation import Matching
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+_ROUGE_L = "rouge-l"
+
+
+class GoldNames(NamedTuple):
+    """What a gold answer may be called."""
+
+    text: str  # its display text
+    aliases: tuple[str, ...] = ()  # further names; may hold the display text again
+
+
+class ListScore(NamedTuple):
+    """The counts of one question that all its scores come from."""
+
+    covered: int  # gold answers that a prediction covers
+    predicted: int  # distinct predictions
+    gold: int  # gold answers, at least one
+
+    @property
+    def precision(self) -> float:
+        """Covered answers over distinct predictions; 0 without predictions."""
+        return self.covered / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Covered answers over gold answers."""
+        return self.covered / self.gold
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; 0 where either is."""
+        return 2 * self.covered / (self.predicted + self.gold)
+
+    @property
+    def has_half_f1(self) -> bool:
+        """F1 >= 0.5, decided in whole numbers."""
+        return 4 * self.covered >= self.predicted + self.gold
+
+    @property
+    def has_high_recall(self) -> bool:
+        """Recall >= 0.8, decided in whole numbers."""
+        return 5 * self.covered >= 4 * self.gold
+
+
+READER_METRICS: Mapping[str, tuple[str, Callable[[ListScore], float]]] = {
+    "recall": ("recall", attrgetter("recall")),
+    "precision": ("precision", attrgetter("precision")),
+    "f1": ("F1", attrgetter("f1")),
+    "f1_above": ("F1 >= 0.5", attrgetter("has_half_f1")),
+    "rec_above": ("recall >= 0.8", attrgetter("has_high_recall")),
+}
+"""Metrics of a list of answers by their released names: how they are called for reading, and their value."""
+
+
+def answer_form(text: str) -> str:
+    """The form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces.
+
+    Source: the evaluation script of SQuAD 1.1, which QAMPARI's follows.
+
+    >>> answer_form("The  U.S. of A.!")
+    'us of'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def score_list(
+    predictions: Sequence[str],
+    answers: Sequence[GoldNames],
+    *,
+    matching: Matching = "greedy",
+    raw_predictions: bool = False,
+    listed_names: bool = False,
+    last_owner: bool = False,
+) -> ListScore:
+    """The counts of one question.
+
+    A prediction covers a gold answer when its form is that of one of the answer's names. Each prediction covers one
+    answer at most and each answer counts once, so that a name which two answers share covers two only where both are
+    predicted under further names. Predictions of one form are one, and a prediction without a form (punctuation,
+    articles) is none. Answers are told apart by their place, not by their text.
+
+    ``matching`` says which answer a prediction covers where several have its name; with ``last_owner`` it has nothing
+    to decide. What the other flags mean stands in ``QAMPARI_QUIRKS``.
+
+    Source: QAMPARI (2022), section 5; its released evaluation script for the flags.
+    """
+    forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text)) or raw_predictions))
+    n_predicted = len(set(predictions)) if raw_predictions else len(forms)
+    named = [(answer.text, answer.aliases if listed_names else (answer.text, *answer.aliases)) for answer in answers]
+    if last_owner:
+        sole = _sole_owners(named)
+        return ListScore(len({sole[form] for form in forms if form in sole}), n_predicted, len(answers))
+    owners: defaultdict[str, list[int]] = defaultdict(list)
+    for number, (_, names) in enumerate(named):
+        for form in dict.fromkeys(map(answer_form, names)):
+            owners[form].append(number)
+    choices = [owners[form] for form in forms if form in owners]
+    n_covered = _most_covered(choices) if matching == "maximum" else _covered_in_order(choices)
+    return ListScore(n_covered, n_predicted, len(answers))
+
+
+def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
+    """Whether a single answer is what was predicted: all predictions are of one form, that of one of its names.
+
+    Whoever predicts two answers where there is one has not answered. A prediction without a form is none.
+
+    Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) has it for Natural Questions.
+
+    >>> is_exact(["The Beatles!"], GoldNames("Beatles")), is_exact(["Beatles", "Kinks"], GoldNames("Beatles"))
+    (True, False)
+    """
+    forms = {form for text in predictions if (form := answer_form(text))}
+    return len(forms) == 1 and forms <= set(map(answer_form, (answer.text, *answer.aliases)))
+
+
+def _sole_owners(named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """The display text that each form belongs to in the released script.
+
+    Of answers with one display text it knows the names of the last. A name, as it is written, belongs to the last
+    answer that has it; of names that have one form the one that was met first is found.
+    """
+    by_text = dict(named)
+    by_name = {name: text for text, names in by_text.items() for name in names}
+    sole: dict[str, str] = {}
+    for name, text in by_name.items():
+        sole.setdefault(answer_form(name), text)
+    return sole
+
+
+def _covered_in_order(choices: Sequence[Sequence[int]]) -> int:
+    covered: set[int] = set()
+    for numbers in choices:
+        still_open = next((number for number in numbers if number not in covered), None)
+        if still_open is not None:
+            covered.add(still_open)
+    return len(covered)
+
+
+def _most_covered(choices: Sequence[Sequence[int]]) -> int:
+    """The size of a maximum matching, found by augmenting paths (breadth first, so that no path is too deep)."""
+    held: dict[int, int] = {}  # prediction -> answer
+    holder: dict[int, int] = {}  # answer -> prediction
+    for start in range(len(choices)):
+        reached_from: dict[int, int] = {}
+        queue = [start]
+        for prediction in queue:
+            fresh = [number for number in choices[prediction] if number not in reached_from]
+            reached_from.update(dict.fromkeys(fresh, prediction))
+            end = next((number for number in fresh if number not in holder), None)
+            if end is not None:
+                _reassign(end, reached_from, held, holder)
+                break
+            queue += [holder[number] for number in fresh]
+    return len(held)
+
+
+def _reassign(end: int, reached_from: dict[int, int], held: dict[int, int], holder: dict[int, int]) -> None:
+    answer: int | None = end
+    while answer is not None:
+        prediction = reached_from[answer]
+        before = held.get(prediction)
+        held[prediction], holder[answer] = answer, prediction
+        answer = before
+
+
+class AnswerScores(NamedTuple):
+    """Values from 0 to 1, each the highest over the gold answers."""
+
+    accuracy: float
+    em: float
+    f1: float
+    rougel: float
+
+
+NOTHING = AnswerScores(0.0, 0.0, 0.0, 0.0)
+
+
+def score_answer(answer: str, gold: Sequence[str]) -> AnswerScores:
+    """The scores of an answer; of an empty one, or without gold answers, they are 0."""
+    answer = answer.strip()
+    if not answer or not gold:
+        return NOTHING
+    form = answer_form(answer)
+    return AnswerScores(
+        float(answer in gold),
+        float(any(form == answer_form(text) for text in gold)),
+        max(token_f1(form, answer_form(text)) for text in gold),
+        max(rouge_l(answer, text) for text in gold),
+    )
+
+
+def token_f1(form: str, gold_form: str) -> float:
+    """F1 over the tokens of two texts in the form of answers; 0 where none is common.
+
+    >>> token_f1("river ullane", "ullane")
+    0.6666666666666666
+    """
+    tokens, gold_tokens = form.split(), gold_form.split()
+    n_common = (Counter(tokens) & Counter(gold_tokens)).total()
+    if not n_common:
+        return 0.0
+    precision, recall = n_common / len(tokens), n_common / len(gold_tokens)
+    return 2 * precision * recall / (precision + recall)
+
+
+def rouge_l(answer: str, gold: str) -> float:
+    """ROUGE-L (F) as the ``rouge`` package computes it, whose numbers are the published ones.
+
+    It is taken on the summary level, over distinct words, sentences being cut at full stops, and of texts as they are.
+    0 for a text of nothing but full stops.
+
+    >>> rouge_l("Ullane", "Ullane")
+    0.999999995
+    """
+    # The package steps back through the longest common subsequence by recursion, a call a word.
+    limit = sys.getrecursionlimit()
+    from rouge import Rouge  # the options of commands are read without it
+
+    sys.setrecursionlimit(limit + len(answer) + len(gold))
+    try:
+        return float(Rouge(metrics=[_ROUGE_L]).get_scores(answer, gold)[0][_ROUGE_L]["f"])
+    except ValueError:
+        return 0.0
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def stripped(texts: Iterable[str | None]) -> tuple[str, ...]:
+    """The texts that hold something, without blanks around them, each once in their order."""
+    return tuple(dict.fromkeys(text.strip() for text in texts if text and text.strip()))

@@ -1,1 +1,0 @@
-"""The metrics of KILT: downstream scores, provenance, and both together."""

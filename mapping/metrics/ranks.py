@@ -1,0 +1,275 @@
+"""Ranked passages and places beside gold answers, gold evidence and gold provenance: what comes at which rank.
+
+Source: the released evaluation script of QAMPARI; Petroni et al., KILT (2021), section 4, and the released retrieval
+tool.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mapping.metrics.answers import GoldNames, answer_form
+from mapping.search.text import find_whole, fold_case
+
+Span = Mapping[str, Any]
+Provenance = Sequence[Span]
+
+
+class RetrievedPassage(NamedTuple):
+    """A retrieved passage, or a passage that is evidence for an answer."""
+
+    passage_id: str  # names it within its corpus; empty where it has no id
+    title: str  # of its page
+    text: str  # the passage
+
+
+def answer_ranks(
+    answers: Sequence[GoldNames], passages: Sequence[RetrievedPassage], *, substring: bool = False
+) -> list[int | None]:
+    """For each answer the 1-based rank of the first passage with one of its names in title or text.
+
+    Names are found as whole words in any case: as they are written (Halvane in "Halvane's"), or where both are in the
+    form of answers (U.S. in "the US"). A name without such a form is found nowhere. ``substring``, as released: a name
+    is found wherever its lower-cased characters stand, inside words too.
+    """
+    searched = [_searched(passage, substring=substring) for passage in passages]
+    ranks = []
+    for answer in answers:
+        names = {form for name in (answer.text, *answer.aliases) for form in _sought(name, substring=substring)}
+        found = (rank for rank, text in enumerate(searched, start=1) if _has_any(names, text, inside_words=substring))
+        ranks.append(next(found, None))
+    return ranks
+
+
+def _searched(passage: RetrievedPassage, *, substring: bool) -> str:
+    """Title and text in the forms in which names are found, a line each: no name runs from one into another."""
+    if substring:
+        return f"{passage.title}\n{passage.text}".lower()
+    both = (passage.title, passage.text)
+    return "\n".join((*map(_plain_form, both), *map(answer_form, both)))
+
+
+def _sought(name: str, *, substring: bool) -> tuple[str, ...]:
+    if substring:
+        return (name.lower(),) if name.strip() else ()
+    form = answer_form(name)
+    return (_plain_form(name), form) if form else ()
+
+
+def _plain_form(text: str) -> str:
+    return fold_case(" ".join(text.split()))
+
+
+def _has_any(names: Iterable[str], text: str, *, inside_words: bool) -> bool:
+    return any(name in text and (inside_words or any(True for _ in find_whole(name, text, text))) for name in names)
+
+
+def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage]) -> list[int | None]:
+    """For each evidence passage the 1-based rank of the passage with its id."""
+    first: dict[str, int] = {}
+    for rank, passage in enumerate(passages, start=1):
+        first.setdefault(passage.passage_id, rank)
+    return [first.get(piece.passage_id) for piece in evidence]
+
+
+def ranks_by_text(
+    evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage], *, partial_runs: bool = False
+) -> list[int | None]:
+    """For each evidence passage the 1-based rank of the passage that holds most of it.
+
+    For passages cut in other ways than the evidence. Two passages fit when their titles are equal but for case and
+    they share a run of characters longer than 0.7 times the shorter text, but for case. Each retrieved passage, best
+    first, is matched with the first piece of evidence that fits and is still open, and with no further one.
+
+    Source: the released evaluation script of QAMPARI.
+    """
+    ranks: list[int | None] = [None] * len(evidence)
+    wanted = [(title_form(piece.title), piece.text.lower()) for piece in evidence]
+    for rank, passage in enumerate(passages, start=1):
+        title, text = title_form(passage.title), passage.text.lower()
+        for number, (wanted_title, wanted_text) in enumerate(wanted):
+            if ranks[number] is not None or wanted_title != title:
+                continue
+            if shares_most(wanted_text, text, partial_runs=partial_runs):
+                ranks[number] = rank
+                break
+    return ranks
+
+
+def title_form(title: str) -> str:
+    """A title, or the title in the address of a page, in the form in which titles are compared.
+
+    >>> title_form("https://en.wikipedia.org/wiki/River_Ullane"), title_form("River ullane")
+    ('river ullane', 'river ullane')
+    """
+    _, is_address, path = title.partition("/wiki/")
+    # No title has a number sign: what follows one is a place in the page.
+    name = urllib.parse.unquote(path.partition("#")[0]) if is_address else title
+    return " ".join(name.replace("_", " ").lower().split())
+
+
+def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
+    """Whether two texts share a run of characters longer than 0.7 times the shorter of them.
+
+    ``partial_runs``, as released, where the second half of the search has its two indexes the wrong way round: runs are
+    seen only where ``_is_seen`` says so.
+    """
+    shorter, longer = sorted((one, other), key=len)
+    if not shorter:
+        return False
+    n_needed = 7 * len(shorter) // 10 + 1
+    n_spare = len(shorter) - n_needed
+    # Every run of that length holds the same middle, since it is more than half of the text.
+    middle = shorter[n_spare:n_needed]
+    at = longer.find(middle)
+    while at != -1:
+        n_before = _shared_end(shorter[:n_spare], longer[max(0, at - n_spare) : at])
+        behind = at + len(middle)
+        n_behind = _shared_start(shorter[n_needed:], longer[behind : behind + n_spare])
+        if n_before + len(middle) + n_behind >= n_needed:
+            starts = n_spare - n_before, at - n_before
+            in_one, in_other = starts if shorter is one else starts[::-1]
+            if not partial_runs or _is_seen(in_one, in_other, len(one), len(other)):
+                return True
+        at = longer.find(middle, at + 1)
+    return False
+
+
+def _is_seen(in_one: int, in_other: int, n_one: int, n_other: int) -> bool:
+    """Whether the released script sees a run that begins there in evidence and passage of these lengths."""
+    ahead = in_other - in_one
+    return ahead <= n_other - n_one or (ahead <= n_one - n_other and in_one < n_other)
+
+
+def _shared_start(one: str, other: str) -> int:
+    unlike = (number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unlike, min(len(one), len(other)))
+
+
+def _shared_end(one: str, other: str) -> int:
+    return _shared_start(one[::-1], other[::-1])
+
+
+def place_ids(provenance: Provenance, keys: Sequence[str], *, null_ids: bool = False) -> list[str]:
+    """The places of spans, each once, in order, but of those that lack a key, or have null there unless ``null_ids``.
+
+    >>> place_ids([{"wikipedia_id": 7, "section": "Lead"}, {"wikipedia_id": "7"}], ["wikipedia_id", "section"])
+    ['7+Lead']
+    """
+    return list(
+        dict.fromkeys(
+            _joined(span, keys)
+            for span in provenance
+            if all(key in span and (null_ids or span[key] is not None) for key in keys)
+        )
+    )
+
+
+def _joined(span: Span, keys: Iterable[str]) -> str:
+    return "+".join(str(span[key]).strip() for key in keys)
+
+
+def evidence_sets(
+    outputs: Iterable[Provenance], keys: Sequence[str], quirks: Collection[str] = ()
+) -> list[frozenset[str]]:
+    """The distinct sets of places that each hold all evidence for an answer; none is empty."""
+    null_ids = "null_ids" in quirks
+    found: dict[frozenset[str], None] = {}
+    for provenance in outputs:
+        if "partial_ids" in quirks:
+            held = [[key for key in keys if key in span and (null_ids or span[key] is not None)] for span in provenance]
+            places = frozenset(_joined(span, names) for span, names in zip(provenance, held, strict=True))
+        else:
+            places = frozenset(place_ids(provenance, keys, null_ids=null_ids))
+        if places or ("empty_sets" in quirks and not provenance):
+            found[places] = None
+    return list(found)
+
+
+def r_precision(predicted: Sequence[str], gold: Iterable[Collection[str]]) -> float:
+    """R-precision: of as many places as a gold output has, the share that is among them; the best output counts.
+
+    >>> r_precision(["x", "a", "b"], [{"a", "b"}, {"c"}])
+    0.5
+    """
+    return max(
+        (len(places & {*predicted[: len(places)]}) / len(places) for places in map(set, gold) if places), default=0.0
+    )
+
+
+def complete_sets(predicted: Iterable[str], sets: Iterable[frozenset[str]]) -> list[bool]:
+    """The rank in which every evidence set stands once, where the last of its places was predicted.
+
+    Returns:
+        For each entry whether a set is complete there; False is a place of no set, or a set that is not complete yet
+        and stands where its latest place was. One place may complete several sets, each an entry.
+
+    >>> complete_sets(["x", "a", "b"], [frozenset("ab"), frozenset("c")])
+    [False, True]
+    """
+    missing = [set(places) for places in sets]
+    # A number is the set that is incomplete there.
+    rank: list[int | None] = []
+    complete: list[bool] = []
+    for place in predicted:
+        holders = [number for number, places in enumerate(missing) if place in places]
+        for number in holders:
+            if number in rank:
+                at = rank.index(number)
+                del rank[at], complete[at]
+            missing[number].remove(place)
+            complete.append(not missing[number])
+            rank.append(number if missing[number] else None)
+        if not holders:
+            rank.append(None)
+            complete.append(False)
+    return complete
+
+
+def rank_scores(predicted: Sequence[str], sets: Sequence[frozenset[str]], ks: Iterable[int]) -> dict[str, float]:
+    """Precision@k, and for k above 1 recall@k and success_rate@k; 0 without places or sets."""
+    rank = complete_sets(predicted, sets)
+    scores = {}
+    for k in ks:
+        n_complete = sum(rank[:k])
+        scores[f"precision@{k}"] = n_complete / k
+        if k > 1:
+            scores[f"recall@{k}"] = n_complete / len(sets) if sets else 0.0
+            scores[f"success_rate@{k}"] = float(n_complete > 0)
+    return scores
+
+
+def context_scores(
+    provenance: Provenance, answers: Iterable[str], titles: Iterable[str], ks: Iterable[int], *, empty: bool = False
+) -> dict[str, float]:
+    """Whether answers and titles stand in the texts of the first k spans, as characters in the form of answers.
+
+    A span without ``text`` takes its place and holds nothing. ``empty``, as released: what has no form is in each text.
+    """
+    answer_forms, title_forms = _forms(answers, empty), _forms(titles, empty)
+    best: dict[str, int] = {}
+    for rank, span in enumerate(provenance, start=1):
+        if isinstance(span.get("text"), str):
+            text = answer_form(span["text"])
+            has_answer, has_title = (any(form in text for form in forms) for forms in (answer_forms, title_forms))
+            for name, holds in (
+                ("answer_in_context", has_answer),
+                ("answer_and_ent_in_context", has_answer and has_title),
+                ("entity_in_context", has_title),
+            ):
+                if holds:
+                    best.setdefault(name, rank)
+    names = ("answer_in_context", "answer_and_ent_in_context", "entity_in_context")
+    return {f"{name}@{k}": float(name in best and best[name] <= k) for name in names for k in ks}
+
+
+def is_in_input(titles: Iterable[str], text: str, *, empty: bool = False) -> bool:
+    """Whether a title of the gold provenance stands in the input, as characters in the form of answers."""
+    form = answer_form(text)
+    return any(title in form for title in _forms(titles, empty))
+
+
+def _forms(texts: Iterable[str], empty: bool) -> list[str]:
+    return [form for form in map(answer_form, texts) if form or empty]

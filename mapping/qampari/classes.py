@@ -1,0 +1,224 @@
+"""The classes that answers are told apart by, sets of items, and which of several types is the most specific."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.errors import SetupError
+
+Numbers = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.uint64]
+
+_LANGUAGE, _ALL_LANGUAGES = "en", "mul"
+_INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
+_BITS = 64
+N_WORDS = 2
+N_TYPES = N_WORDS * _BITS
+"""Most types that can be told apart; the relations of QAMPARI have 105."""
+
+
+def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
+    """Columns without nulls, of whole numbers where no type is given."""
+    return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
+
+
+def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """The items that have one of some labels in English, or where they have none with it in ``mul``.
+
+    Args:
+        batch: rows of a release's items, with ``item_id`` and ``labels``.
+
+    Returns:
+        (item, label).
+    """
+    terms, rows = pc.list_flatten(batch["labels"]), pc.list_parent_indices(batch["labels"])
+    languages, texts = pc.struct_field(terms, "language"), pc.struct_field(terms, "text")
+    lacks_english = pc.invert(pc.is_in(rows, rows.filter(pc.equal(languages, _LANGUAGE))))
+    is_the_label = pc.or_(pc.equal(languages, _LANGUAGE), pc.and_(pc.equal(languages, _ALL_LANGUAGES), lacks_english))
+    is_wanted = pc.and_(is_the_label, pc.is_in(texts, pa.array(labels, pa.string())))
+    ids = batch["item_id"].take(rows.filter(is_wanted))
+    return list(zip(ids.to_pylist(), texts.filter(is_wanted).to_pylist(), strict=True))
+
+
+def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, tuple[int, int]]:
+    """How often items are the value of P31 or P279, and how often that of P31, of those that are any.
+
+    Args:
+        batch: statements, with ``property_id``, ``rank``, ``value_type`` and ``value``.
+    """
+    is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
+    used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], pa.array(sorted(items), pa.string()))))
+    uses = Counter(used["value"].to_pylist())
+    instances = Counter(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
+    return {one: (n, instances[one]) for one, n in uses.items()}
+
+
+def choose_classes(
+    labels: Sequence[str],
+    named: Mapping[str, Collection[str]],
+    uses: Mapping[str, tuple[int, int]],
+    *,
+    given: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The class that each label means, without the labels that no class has.
+
+    It is the item with exactly this English label, or where it has none with this one in ``mul``, that is a class: the
+    value of P31 or P279 somewhere; of several the one with most instances, then the one with the lower number.
+
+    Args:
+        named: the items that have each label, of ``labelled_items``.
+        uses: of these items, of ``class_uses`` over all statements.
+        given: the classes of some labels, which are taken as they are.
+    """
+    known, found = given or {}, {}
+    for label in labels:
+        if label in known:
+            found[label] = known[label]
+        elif classes := [class_id for class_id in named.get(label, ()) if class_id in uses]:
+            found[label] = min(classes, key=lambda class_id: (-uses[class_id][1], int(class_id[1:])))
+    return found
+
+
+def _counts(batch: pa.RecordBatch) -> pa.Array:
+    is_item = pc.fill_null(pc.equal(batch["value_type"], "entity"), False)
+    return pc.and_(is_item, pc.not_equal(batch["rank"], "deprecated"))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTypes:
+    """The types that every class falls under, 24 bytes a class."""
+
+    labels: tuple[str, ...]  # of the types; a type is named by its place
+    numbers: Numbers  # of the classes that fall under a type, ascending
+    masks: Masks  # two words of bits a class: bit i of word w stands for type 64 w + i
+
+    def of_classes(self, numbers: Numbers) -> Masks:
+        """The types of classes, one row each; a class that falls under none has no bit."""
+        found = np.zeros((len(numbers), self.masks.shape[1]), np.uint64)
+        if len(self.numbers):
+            at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+            is_known = self.numbers[at] == numbers
+            found[is_known] = self.masks[at[is_known]]
+        return found
+
+    def has_type(self, masks: Masks, label: str) -> npt.NDArray[np.bool_]:
+        """Which rows of masks have a type."""
+        word, bit = divmod(self.labels.index(label), _BITS)
+        found: npt.NDArray[np.bool_] = (masks[:, word] >> np.uint64(bit)) & np.uint64(1) != 0
+        return found
+
+
+CLASS_PAIRS = pa.schema([*required("class"), *required("above", of=pa.int32())])
+"""Classes under those of types; ``above`` is the place of a type's class among these classes."""
+
+
+def pairs_of_classes(batch: pa.RecordBatch, classes: Mapping[str, str]) -> pa.RecordBatch:
+    """Which classes fall under those of types, as rows of CLASS_PAIRS.
+
+    Args:
+        batch: rows of the class closure, with ``class_id`` and ``superclass_id``.
+        classes: label -> item, as ``choose_classes`` gives them; two labels may mean one item.
+    """
+    found = pc.index_in(batch["superclass_id"], pa.array(dict.fromkeys(classes.values()), pa.string()))
+    under = batch.filter(pc.is_valid(found))
+    columns = [pa.array(item_numbers(under["class_id"])), found.drop_null()]
+    return pa.RecordBatch.from_arrays(columns, schema=CLASS_PAIRS)
+
+
+def class_types(pairs: Iterable[pa.RecordBatch], classes: Mapping[str, str]) -> ClassTypes:
+    """The types of all classes.
+
+    Args:
+        pairs: rows of CLASS_PAIRS, in any order.
+        classes: as they were given to ``pairs_of_classes``.
+
+    Raises:
+        SetupError: there are more types than masks have bits.
+    """
+    labels = tuple(classes)
+    if len(labels) > N_TYPES:
+        raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
+    types_of: defaultdict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(classes.values()):
+        types_of[one].append(number)
+    parts = ((batch["class"].to_numpy(), batch["above"].to_numpy()) for batch in pairs)
+    return ClassTypes(labels, *_masks(parts, list(types_of.values())))
+
+
+def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: list[list[int]]) -> tuple[Numbers, Masks]:
+    """The classes, ascending, and their masks, from classes and places in a list of the types of each place."""
+    words = np.zeros((len(types_of), N_WORDS), np.uint64)
+    for place, types in enumerate(types_of):
+        for one in types:
+            words[place, one // _BITS] |= np.uint64(1) << np.uint64(one % _BITS)
+    parts = list(pairs)
+    classes = np.concatenate([np.empty(0, np.int64), *(one for one, _ in parts)])
+    above = np.concatenate([np.empty(0, np.int32), *(one for _, one in parts)])
+    numbers, places = np.unique(classes, return_inverse=True)
+    masks = np.zeros((len(numbers), N_WORDS), np.uint64)
+    np.bitwise_or.at(masks, places, words[above])
+    return numbers, masks
+
+
+def item_numbers(ids: pa.Array) -> Numbers:
+    """The numbers of items or properties: 42 for Q42."""
+    numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+class ItemSet:
+    """Numbers of items. Memory: a bit for each number up to the largest, 16 MB for all of Wikidata."""
+
+    def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
+        self.bits = np.zeros(1, np.uint8) if bits is None else bits
+
+    def add(self, numbers: Numbers) -> None:
+        """Takes numbers."""
+        if len(numbers):
+            n_bytes = int(numbers.max() >> 3) + 1
+            if n_bytes > len(self.bits):
+                self.bits = np.pad(self.bits, (0, max(n_bytes, 2 * len(self.bits)) - len(self.bits)))
+            np.bitwise_or.at(self.bits, numbers >> 3, np.uint8(1) << (numbers & 7).astype(np.uint8))
+
+    def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Which numbers are in it."""
+        places = numbers >> 3
+        is_near = places < len(self.bits)
+        found = np.zeros(len(numbers), np.bool_)
+        bits = (numbers[is_near] & 7).astype(np.uint8)
+        found[is_near] = (self.bits[places[is_near]] >> bits) & np.uint8(1) != 0
+        return found
+
+
+def type_breadths(types: ClassTypes) -> dict[str, int]:
+    """How many classes fall under each type, by its label.
+
+    A type that is below another, and not above it too, has fewer: all of its classes are the other's, and the other's
+    own class is none of them.
+    """
+    return {label: int(types.has_type(types.masks, label).sum()) for label in types.labels}
+
+
+def wider_twins(queries: Sequence[tuple[str, Numbers]], breadths: Mapping[str, int]) -> list[bool]:
+    """Which queries have the same answers as another one of a more specific type.
+
+    Of several with the same answers the one whose type has fewest classes stays: it is below every other that it can be
+    compared with. Where two have as many, as types have that are neither above nor below one another or of which each
+    is above the other, it is the one whose label comes first by code points.
+
+    Args:
+        queries: typed ones of one property and value: label of the type, and numbers of the answers, ascending.
+        breadths: of ``type_breadths``, for each of their types.
+    """
+    narrowest: dict[bytes, str] = {}
+    for label, answers in queries:
+        one = narrowest.setdefault(answers.tobytes(), label)
+        narrowest[answers.tobytes()] = min(one, label, key=lambda name: (breadths[name], name))
+    return [narrowest[answers.tobytes()] != label for label, answers in queries]

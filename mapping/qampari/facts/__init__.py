@@ -1,1 +1,0 @@
-"""Facts of Wikidata: which ones questions are made of, and where pages say them."""

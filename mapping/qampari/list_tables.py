@@ -1,0 +1,305 @@
+"""Tables of "List of …" pages -> lists of things with what the table says of each.
+
+Rowspans and colspans are expanded, tables of a page with one header are put together, and the column is found that
+names what is listed.
+
+Source: QAMPARI (2022), section 3.3, and its released code for the rules on titles, sections and columns. The paper's
+classifier of key columns (Talmor et al., 2021) was not released: its answers can be given, and a rule stands in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from kbsource.errors import SetupError
+from kbsource.records import Cell, CellLink, Page
+from mapping.sources.raw_records import iter_lines
+
+LEAST_ROWS = 5
+"""Rows that a table needs."""
+LEAST_LINKED = 0.8
+"""Share of the cells of a key column that have exactly one link to an article."""
+
+REASONS: dict[str, str] = {
+    "no_header": "its first row is not one of header cells",
+    "no_key_column": "no column has a link to an article in most cells and a value of its own in each row",
+    "section_not_in_title": "it stands in a section whose name is not part of the page's title",
+    "title_form": "the page's title has a colon, or ends in a bracket or in a range such as A–C",
+    "too_few_rows": "it has too few rows, those of tables with the same header included",
+    "wider_than_header": "a row has more columns than the header has cells, so that it is not known what these are of",
+}
+"""Why a table of a list page is not used, and what it means."""
+
+_PREFIX = "list of "
+_RANGE = re.compile(r"–.{1,2}$|-.$")
+_IGNORED = re.compile(r"rank|score|^notes?$")
+_WORD = re.compile(r"\w")
+_EMPTY = Cell("", False, 1, 1, ())
+
+
+class LinkedText(NamedTuple):
+    """What stands in a cell."""
+
+    #: without line breaks; of a key without a text the title of its page, of a value empty where the cell has neither
+    #: letter nor digit
+    text: str
+    #: of the article that it links to, never the list itself; of a value the first such link, of a key the only one.
+    #: None without
+    page_id: int | None
+    title: str | None
+
+
+class ListRow(NamedTuple):
+    """A row of a list."""
+
+    key: LinkedText  # what the row is about
+    values: tuple[LinkedText, ...]  # one for each column of the table, that of the key included
+
+
+class ListTable(NamedTuple):
+    """Tables of a list page that have the same header, as one."""
+
+    page_id: int  # of the list page
+    title: str  # of the list page
+    name: str  # what is listed: the title behind "List of"
+    numbers: tuple[int, ...]  # places of the tables among those of the page, from 0 on; the first one names the table
+    columns: tuple[str, ...]  # names, as in the header
+    key_column: int  # number of the column that names what is listed
+    value_columns: tuple[int, ...]  # numbers of those that can be asked about
+    rows: tuple[ListRow, ...]  # in the order of the page; without rows of header cells and rows that are one cell
+
+    @property
+    def number(self) -> int:
+        """Names the table among those of its page."""
+        return self.numbers[0]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it has."""
+        return len(self.rows)
+
+
+class _Grid(NamedTuple):
+    """The rows of one table, each as wide as its header."""
+
+    number: int
+    rows: list[tuple[Cell, ...]]
+
+
+def list_name(title: str) -> str | None:
+    """What a list page lists: its title behind "List of"; None for other pages.
+
+    >>> list_name("List of lakes of Sweden"), list_name("Lakes of Sweden")
+    ('lakes of Sweden', None)
+    """
+    return title[len(_PREFIX) :].strip() or None if title.lower().startswith(_PREFIX) else None
+
+
+def has_list_title(title: str) -> bool:
+    """Whether a list's title has no sign of being a part of a list: a colon, a bracket or range at its end.
+
+    >>> [has_list_title(f"List of ships {one}") for one in ("of Peru", "(A)", "A–C", "1914–18", "A-C", ": A")]
+    [True, False, False, False, False, False]
+    """
+    return ":" not in title and not title.endswith(")") and _RANGE.search(title) is None
+
+
+def list_tables(
+    page: Page,
+    *,
+    key_columns: Mapping[tuple[str, int], int] | None = None,
+    least_rows: int = LEAST_ROWS,
+    least_linked: float = LEAST_LINKED,
+) -> tuple[list[ListTable], Counter[str]]:
+    """The lists of a page, in its order, and how many of its other tables are left out for each of REASONS.
+
+    Every table of a list page is in one of the two; a page that is no list has neither. Tables with the same header
+    (compared in lower case), and the same given key column, are one. The key column is the given one, else the
+    left-most in which enough of the cells have exactly one link to an article and no two rows of a table have the same
+    text or lead to the same article. Columns called rank, score or notes are ignored; columns without a name and those
+    that share theirs are not asked about.
+
+    Args:
+        key_columns: by title of the page and number of the table, such as a classifier gives; need not have all.
+        least_rows: that a table needs, once those with the same header are one.
+
+    Raises:
+        SetupError: a table does not have the column that ``key_columns`` names.
+    """
+    left_out: Counter[str] = Counter()
+    name = list_name(page.title)
+    if name is None:
+        return [], left_out
+    if not has_list_title(page.title):
+        left_out.update({"title_form": len(page.tables)} if page.tables else {})
+        return [], left_out
+    tables = []
+    given = {} if key_columns is None else key_columns
+    for header, key_column, grids in _same_headers(page, given, left_out):
+        found = _find_key_column(header, grids, page.page_id, least_linked) if key_column is None else key_column
+        has_rows = sum(len(grid.rows) for grid in grids) >= least_rows
+        if not has_rows or found is None:
+            left_out["no_key_column" if has_rows else "too_few_rows"] += len(grids)
+            continue
+        rows = tuple(_as_row(cells, found, page.page_id) for grid in grids for cells in grid.rows)
+        numbers, columns = tuple(grid.number for grid in grids), _value_columns(header, found)
+        tables.append(ListTable(page.page_id, page.title, name, numbers, header, found, columns, rows))
+    return tables, left_out
+
+
+def expand_rows(rows: Iterable[Sequence[Cell]], width: int) -> list[tuple[Cell, ...]] | None:
+    """Rows of equal width: a cell stands in each place that it spans; None where a row has no room for its cells.
+
+    Cells that span more columns than there are end with the row; a place without a cell gets an empty one. Where two
+    cells claim a place the one from the row above has it. Rows without a cell are left out.
+
+    Args:
+        rows: as written, below the header.
+    """
+    grid: list[tuple[Cell, ...]] = []
+    from_above: dict[int, tuple[Cell, int]] = {}
+    for written in rows:
+        if not written:
+            continue
+        places: dict[int, tuple[Cell, int]] = dict(from_above)
+        column = 0
+        for cell in written:
+            while column in places:
+                column += 1
+            if column >= width:
+                return None
+            for place in range(column, min(column + cell.colspan, width)):
+                places.setdefault(place, (cell, cell.rowspan))
+            column = min(column + cell.colspan, width)
+        grid.append(tuple(places[place][0] if place in places else _EMPTY for place in range(width)))
+        from_above = {place: (cell, n_left - 1) for place, (cell, n_left) in places.items() if n_left > 1}
+    return grid
+
+
+def _same_headers(
+    page: Page, key_columns: Mapping[tuple[str, int], int], left_out: Counter[str]
+) -> list[tuple[tuple[str, ...], int | None, list[_Grid]]]:
+    """Header, given key column and rows of the tables that have them, by their first; counts the others."""
+    headers: dict[tuple[tuple[str, ...], int | None], tuple[str, ...]] = {}
+    groups: defaultdict[tuple[tuple[str, ...], int | None], list[_Grid]] = defaultdict(list)
+    for number, table in enumerate(page.tables):
+        section = page.elements[table.element].section
+        if section and not _is_in_title(section[-1], page.title):
+            left_out["section_not_in_title"] += 1
+            continue
+        if not table.header:
+            left_out["no_header"] += 1
+            continue
+        rows = expand_rows(table.rows, len(table.header))
+        if rows is None:
+            left_out["wider_than_header"] += 1
+            continue
+        key_column = key_columns.get((page.title, number))
+        if key_column is not None and not 0 <= key_column < len(table.header):
+            raise SetupError(
+                f"Key column {key_column} of table {number} of {page.title!r}: the table has the columns "
+                f"0 to {len(table.header) - 1}. Give key columns that were found on the same release."
+            )
+        header = tuple(_one_line(cell) for cell in table.header)
+        group = tuple(text.lower() for text in header), key_column
+        headers.setdefault(group, header)
+        groups[group].append(_Grid(number, [row for row in rows if not _is_divider(row)]))
+    return [(headers[group], group[1], grids) for group, grids in groups.items()]
+
+
+def _is_in_title(section: str, title: str) -> bool:
+    """Whether a section may hold the list; single characters are the letters of a list in parts."""
+    return len(section) <= 1 or section.lower() in title.lower()
+
+
+def _is_divider(cells: tuple[Cell, ...]) -> bool:
+    """Whether a row is the header again, or one cell that divides the table."""
+    return len(cells) > 1 and (all(cell.is_header for cell in cells) or all(other is cells[0] for other in cells))
+
+
+def _find_key_column(header: tuple[str, ...], grids: Sequence[_Grid], page_id: int, least_linked: float) -> int | None:
+    n_rows = sum(len(one.rows) for one in grids)
+    for column, name in enumerate(header):
+        if _IGNORED.search(name.lower()):
+            continue
+        n_linked = 0
+        is_distinct = True
+        for grid in grids:
+            keys = [_as_key(cells[column], page_id) for cells in grid.rows]
+            texts = [key.text for key in keys]
+            pages = [key.page_id for key in keys if key.page_id is not None]
+            n_linked += len(pages)
+            is_distinct = is_distinct and len(set(texts)) == len(texts) and len(set(pages)) == len(pages)
+        if is_distinct and n_linked >= least_linked * n_rows:
+            return column
+    return None
+
+
+def _value_columns(header: tuple[str, ...], key_column: int) -> tuple[int, ...]:
+    names = [text.lower() for text in header]
+    n_named = Counter(names)
+    return tuple(
+        number
+        for number, name in enumerate(names)
+        if number != key_column and name and n_named[name] == 1 and not _IGNORED.search(name)
+    )
+
+
+def _as_row(cells: tuple[Cell, ...], key_column: int, page_id: int) -> ListRow:
+    return ListRow(_as_key(cells[key_column], page_id), tuple(_as_value(cell, page_id) for cell in cells))
+
+
+def _as_key(cell: Cell, page_id: int) -> LinkedText:
+    links = _article_links(cell, page_id)
+    link = links[0] if len(links) == 1 else None
+    text = _one_line(cell.text)
+    if link is None:
+        return LinkedText(text, None, None)
+    return LinkedText(text or link.target_title, link.target_page_id, link.target_title)
+
+
+def _as_value(cell: Cell, page_id: int) -> LinkedText:
+    text = _one_line(cell.text)
+    if not _WORD.search(text):
+        return LinkedText("", None, None)
+    links = _article_links(cell, page_id)
+    return LinkedText(text, links[0].target_page_id, links[0].target_title) if links else LinkedText(text, None, None)
+
+
+def _article_links(cell: Cell, page_id: int) -> list[CellLink]:
+    return [link for link in cell.links if link.target_page_id is not None and link.target_page_id != page_id]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
+    """Title of the page, number of the table and number of its key column, for each line of a file.
+
+    Args:
+        path: JSON Lines of ``{"title", "table", "column"}``, both numbers from 0 on.
+
+    Raises:
+        SetupError: a line is not of this form, or names a table again; names file and line.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for raw in iter_lines(path):
+        try:
+            value = orjson.loads(raw.data)
+            title, table, column = value["title"], value["table"], value["column"]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise SetupError(f"{path}, line {raw.line}: {error}; write {{title, table, column}} as JSON.") from error
+        if not isinstance(title, str) or type(table) is not int or type(column) is not int or min(table, column) < 0:
+            raise SetupError(
+                f"{path}, line {raw.line}: title must be a text, table and column whole numbers from 0 on."
+            )
+        if (title, table) in found:
+            raise SetupError(f"{path}, line {raw.line}: table {table} of {title!r} is named a second time.")
+        found[title, table] = column
+    return tuple((title, table, column) for (title, table), column in sorted(found.items()))

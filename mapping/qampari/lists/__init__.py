@@ -1,1 +1,0 @@
-"""List pages: their tables, the facts these state, and questions about them."""

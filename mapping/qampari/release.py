@@ -1,0 +1,285 @@
+"""A QAMPARI release but its manifest: the files of the splits as QAMPARI has them, tables, and counts of answers.
+
+::
+
+    qampari_data/train_data.jsonl, dev_data.jsonl, test_data.jsonl      as QAMPARI's files are
+    questions/questions-00000-of-00001.parquet                          every question that passed the filter
+    queries/queries-00000-of-00001.parquet                              every query that was considered
+    manifest.json                                                       written last
+
+Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is our own and left out there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from kbsource.columns import rows_of, schema_of
+from kbsource.errors import RecordError
+from kbsource.files import glob, join
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import FileEntry, ListingManifest
+from kbsource.release.reader import row_groups
+from kbsource.release.writer import LinesFile, write_rows
+from kbsource.rows import Row
+from mapping.qampari.evidence import released_case
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
+from mapping.qampari.records import SPLITS, QueryRow, Question, QuestionAnswer, QuestionEntity
+
+R = TypeVar("R", bound=Row)
+_QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)})")
+
+
+class QuestionId(NamedTuple):
+    """What a qid is made of: number within the file of the split, subset, split."""
+
+    n: int
+    subset: str
+    split: str
+
+
+def qid_of(n: int, subset: str, split: str) -> str:
+    """A question's id.
+
+    >>> qid_of(799, "wikidata_simple", "dev")
+    '799__wikidata_simple__dev'
+    """
+    return f"{n}__{subset}__{split}"
+
+
+def parse_qid(qid: str) -> QuestionId:
+    """The parts of a question's id.
+
+    Raises:
+        RecordError: ``malformed_qid``.
+    """
+    found = _QID.fullmatch(qid)
+    if found is None:
+        raise RecordError("malformed_qid", f"{qid!r} is not <number>__<subset>__<split>")
+    return QuestionId(int(found[1]), found[2], found[3])
+
+
+def aid_of(qid: str, number: int) -> str:
+    """The id of the answer with that number in its question."""
+    return f"{qid}__{number}"
+
+
+def pid_of(aid: str, number: int) -> str:
+    """The id of the proof with that number of its answer."""
+    return f"{aid}__{number}"
+
+
+def page_url(host: str, title: str) -> str:
+    """A page's address as released ones are: nothing in it is percent-encoded.
+
+    >>> page_url("en.wikipedia.org", "Who's Who? (book)")
+    "https://en.wikipedia.org/wiki/Who's_Who?_(book)"
+    """
+    return f"https://{host}/wiki/{title.replace(' ', '_')}"
+
+
+class Form(NamedTuple):
+    """How a release is written; stands in its manifest under ``form``."""
+
+    host: str  # of the wiki, for the addresses of pages
+    with_meta: bool  # records have ``meta``
+    is_released_case: bool  # proofs are written as ``evidence.released_case`` does
+    seed: str
+
+
+def released_record(question: Question, form: Form) -> dict[str, Any]:
+    """A question that has a qid as the files have it, keys in their order."""
+    qid, url_of = question.qid or "", partial(page_url, form.host)
+    cased = released_case if form.is_released_case else str
+    record: dict[str, Any] = {
+        "qid": qid,
+        "question_text": question.released_text,
+        "entities": [_entity(entity, url_of) for entity in question.entities],
+        "answer_list": [
+            _answer(one, aid_of(qid, number), url_of, cased) for number, one in enumerate(question.answers)
+        ],
+    }
+    return {**record, "meta": _meta(question)} if form.with_meta else record
+
+
+def record_line(record: dict[str, Any]) -> bytes:
+    """A record as its line, with the newline; in ASCII, as the released files are."""
+    return json.dumps(record).encode("ascii") + b"\n"
+
+
+def _entity(entity: QuestionEntity, page_url: Callable[[str], str]) -> dict[str, Any]:
+    address = {} if entity.title is None else {"entity_url": page_url(entity.title)}
+    return {"entity_text": entity.text, **address, "aliases": list(entity.aliases)}
+
+
+def _answer(
+    answer: QuestionAnswer, aid: str, page_url: Callable[[str], str], cased: Callable[[str], str]
+) -> dict[str, Any]:
+    address = {} if answer.title is None else {"answer_url": page_url(answer.title)}
+    proofs = [
+        {"proof_text": cased(one.text), "found_in_url": page_url(one.title), "pid": pid_of(aid, number)}
+        for number, one in enumerate(answer.proofs)
+    ]
+    return {"answer_text": answer.text, "aid": aid, "aliases": list(answer.aliases), **address, "proof": proofs}
+
+
+def _meta(question: Question) -> dict[str, Any]:
+    return {
+        "key": question.key,
+        "property_ids": list(question.property_ids),
+        "type_label": question.type_label,
+        "entity_ids": [entity.item_id for entity in question.entities],
+        "n_answers": question.n_answers,
+        "n_validated": question.n_validated,
+        "answers": [
+            {
+                "item_id": answer.item_id,
+                "via_id": None if answer.via is None else answer.via.item_id,
+                "proofs": [
+                    {
+                        "page_id": proof.page_id,
+                        "element": proof.element,
+                        "start_char": proof.start_char,
+                        "end_char": proof.end_char,
+                        "entailment": proof.entailment,
+                        "hypothesis": proof.hypothesis,
+                    }
+                    for proof in answer.proofs
+                ],
+            }
+            for answer in question.answers
+        ],
+    }
+
+
+PUBLISHED: dict[str, tuple[float, float]] = {
+    "train": (13.25, 8),
+    "dev and test": (13.23, 7),
+    SIMPLE: (15.69, 7.5),
+    COMPOSITION: (8.77, 6),
+    INTERSECTION: (8.94, 7),
+    TABLE_SIMPLE: (23.84, 17),
+    TABLE_COMPOSITION: (11.51, 7),
+}
+"""Mean and median number of answers in the published sets; of a subset in development and test set together.
+
+Source: QAMPARI (2022), table of statistics.
+"""
+
+
+class AnswerStatistics:
+    """Counts questions and their answers. Memory: a number for each number of answers that occurs."""
+
+    def __init__(self) -> None:
+        self._kept: Counter[str] = Counter()
+        self._drawn: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+
+    def seen(self, questions: Iterable[Question]) -> Iterator[Question]:
+        """Yields questions as they come, and counts them."""
+        for question in questions:
+            self.add(question.subset, question.split, len(question.answers))
+            yield question
+
+    def add(self, subset: str, split: str | None, n_answers: int) -> None:
+        """Counts a question; ``split`` is None for one that was not drawn."""
+        self._kept[subset] += 1
+        if split is not None:
+            self._drawn[split, subset][n_answers] += 1
+
+    def values(self) -> dict[str, Any]:
+        """The counts as JSON values: questions kept and drawn by subset and split, and answers of these."""
+        drawn = {
+            split: {subset: self._drawn[split, subset].total() for subset in SUBSETS if self._drawn[split, subset]}
+            for split in SPLITS
+        }
+        groups = {"train": [("train", subset) for subset in SUBSETS]}
+        groups["dev and test"] = [(split, subset) for split in ("dev", "test") for subset in SUBSETS]
+        groups |= {subset: [(split, subset) for split in ("dev", "test")] for subset in SUBSETS}
+        return {
+            "kept": {subset: self._kept[subset] for subset in SUBSETS},
+            "drawn": drawn,
+            "answers": {name: self._answers(name, keys) for name, keys in groups.items()},
+        }
+
+    def _answers(self, name: str, keys: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        numbers = [n for key in keys for n in self._drawn[key].elements()]
+        mean, median = PUBLISHED[name]
+        return {
+            "questions": len(numbers),
+            "mean": round(sum(numbers) / len(numbers), 2) if numbers else None,
+            "median": float(statistics.median(numbers)) if numbers else None,
+            "published_mean": mean,
+            "published_median": median,
+        }
+
+
+DATA = "qampari_data"
+GROUP_ROWS = 512
+"""Questions in a row group: with all their proofs some 20 KB each."""
+
+
+def data_path(split: str) -> str:
+    """The path of a split's file in the release."""
+    return f"{DATA}/{split}_data.jsonl"
+
+
+def release_paths() -> set[str]:
+    """The paths of the files that every release has."""
+    return {*map(data_path, SPLITS), shard_path("questions", 0, 1), shard_path("queries", 0, 1)}
+
+
+def write_release_files(
+    questions: Iterable[Question],
+    queries: Iterable[QueryRow],
+    *,
+    form: Form,
+    output: str,
+) -> list[FileEntry]:
+    """Writes the tables and the files of the splits, and gives the manifest's entries.
+
+    Memory: ``GROUP_ROWS`` questions.
+
+    Args:
+        questions: every one that passed the filter, with side, split and qid, in the order of the files.
+        form: of the records; the table has proofs as they stand.
+    """
+    with ExitStack() as stack:
+        files = {split: stack.enter_context(LinesFile(output, data_path(split))) for split in SPLITS}
+
+        def rows() -> Iterator[Question]:
+            for question in questions:
+                if question.split is not None and question.qid is not None:
+                    files[question.split].write(record_line(released_record(question, form)))
+                yield question
+
+        where: dict[str, Any] = {"output": output}
+        table = write_rows(rows(), "questions", schema_of(Question), group_rows=GROUP_ROWS, **where)
+    considered = write_rows(queries, "queries", schema_of(QueryRow), **where)
+    return [*(file.entry for file in files.values()), table, considered]
+
+
+def read_rows(release: str, table: str, row: type[R]) -> Iterator[R]:
+    """The questions, or queries, of a release in the order of the table."""
+    for path in glob(join(release, table, f"{table}-*.parquet")):
+        for group in row_groups(path):
+            yield from rows_of(group, row)
+
+
+def read_questions(release: str) -> Iterator[Question]:
+    """The questions of a release in the order of the table."""
+    return read_rows(release, "questions", Question)
+
+
+def form_of(manifest: ListingManifest) -> Form | None:
+    """How a release is written, by its manifest; None where that does not say so."""
+    try:
+        return Form(**manifest.facts["form"])
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,329 @@
+"""Statements of Wikidata -> facts -> queries with their answers, by kernels over sorted rows: memory holds a batch."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, item_numbers, required
+from mapping.qampari.questions import Relations, SimpleQuery
+from mapping.qampari.selection import MOST_SUBJECTS
+
+ENDED = "P582"
+"""Qualifier of statements that no longer hold: end time."""
+_INSTANCE_OF = 31
+_PROPERTY_BITS = 20
+_BLANKS = "[ \t\r\n\u00a0]+"
+STATEMENT_COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
+
+
+FACTS = pa.schema(
+    [
+        *required("property", "value", "subject"),
+        *required(*(f"types_{word}" for word in range(N_WORDS)), of=pa.uint64()),
+    ]
+)
+"""Facts between items, by their numbers, with the types that the subject is an instance of (``ClassTypes``)."""
+
+VALUES = pa.schema([*required("subject", "property"), *required("value", of=pa.string())])
+"""Values of subjects: item, four-digit year, amount, text."""
+
+
+def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: ClassTypes) -> pa.RecordBatch:
+    """The facts of some properties, as rows of FACTS.
+
+    Left out are statements that are deprecated, that have ended (qualifier P582), whose value is no item, and those of
+    properties. Preferred statements do not hide normal ones.
+
+    Args:
+        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
+
+    Source: QAMPARI's released parser for ended statements; there the rank is not looked at.
+    """
+    wanted = np.array(sorted(int(property_id[1:]) for property_id in property_ids), np.int64)
+    is_asked = pc.is_in(batch["property_id"], pa.array([*sorted(property_ids), f"P{_INSTANCE_OF}"]))
+    is_item = pc.and_(is_asked, pc.fill_null(pc.equal(batch["value_type"], "entity"), False))
+    current = _current(batch.filter(pc.and_(is_item, pc.starts_with(batch["entity_id"], "Q"))))
+    current = current.filter(pc.starts_with(current["value"], "Q"))
+    subjects, properties, values = (item_numbers(current[name]) for name in ("entity_id", "property_id", "value"))
+    entities, places = np.unique(subjects, return_inverse=True)
+    masks = np.zeros((len(entities), N_WORDS), np.uint64)
+    is_instance = properties == _INSTANCE_OF
+    np.bitwise_or.at(masks, places[is_instance], types.of_classes(values[is_instance]))
+    is_wanted = np.isin(properties, wanted)
+    of_subjects = masks[places[is_wanted]]
+    columns = [properties[is_wanted], values[is_wanted], subjects[is_wanted], *of_subjects.T]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=FACTS)
+
+
+def sorted_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
+    """Facts, each once, by value, property and subject; of property and value no more than one beyond ``most``.
+
+    So what is passed over for its many subjects is few rows, of each chunk of the statements, from the beginning.
+    """
+    property_, value, subject = (facts[name].to_numpy() for name in ("property", "value", "subject"))
+    pair = value << _PROPERTY_BITS | property_
+    order = np.argsort(subject, kind="stable")
+    order = order[np.argsort(pair[order], kind="stable")]
+    pair, subject = pair[order], subject[order]
+    is_first = np.ones(len(pair), np.bool_)
+    is_first[1:] = pair[1:] != pair[:-1]
+    is_new = is_first.copy()
+    is_new[1:] |= subject[1:] != subject[:-1]
+    order, is_first = order[is_new], is_first[is_new]
+    starts = np.flatnonzero(is_first)
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return facts.take(pa.array(order[place <= most]))
+
+
+def values_of(
+    batch: pa.RecordBatch,
+    subjects: ItemSet,
+    property_ids: Collection[str],
+    *,
+    value_types: Mapping[str, Collection[str]] | None = None,
+) -> pa.RecordBatch:
+    """The values that some subjects have, as rows of VALUES; left out is what ``simple_facts`` leaves out.
+
+    Values are items, times (their year, before our era with a minus), amounts, strings and English texts, both with
+    white space as pages have it (``evidence.plain_text``). Of times and amounts the first statement of a property
+    counts, of the others all.
+
+    Args:
+        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
+        value_types: by property the types that its values have; others are left out. None: any.
+    """
+    is_asked = pc.is_in(batch["property_id"], pa.array(sorted(property_ids), pa.string()))
+    batch = batch.filter(pc.and_(is_asked, pc.starts_with(batch["entity_id"], "Q")))
+    if value_types is not None:
+        batch = batch.filter(_have_types(batch, value_types))
+    batch = batch.filter(pa.array(subjects.has(item_numbers(batch["entity_id"]))))
+    current = _current(batch)
+    texts = _texts(current)
+    is_kept = pc.and_(pc.is_valid(texts), _is_first_or_many(current))
+    current, texts = current.filter(is_kept), texts.filter(is_kept)
+    columns = [item_numbers(current["entity_id"]), item_numbers(current["property_id"])]
+    return pa.RecordBatch.from_arrays([*map(pa.array, columns), texts], schema=VALUES)
+
+
+def _have_types(batch: pa.RecordBatch, value_types: Mapping[str, Collection[str]]) -> pa.Array:
+    """Which values are of a type that their property has."""
+    properties_of: defaultdict[str, list[str]] = defaultdict(list)
+    for property_id, types in value_types.items():
+        for one in types:
+            properties_of[one].append(property_id)
+    fit = pa.array(np.zeros(batch.num_rows, np.bool_))
+    for one, properties in sorted(properties_of.items()):
+        is_type = pc.fill_null(pc.equal(batch["value_type"], one), False)
+        fit = pc.or_(fit, pc.and_(is_type, pc.is_in(batch["property_id"], pa.array(properties, pa.string()))))
+    return fit
+
+
+def _texts(batch: pa.RecordBatch) -> pa.Array:
+    kind = batch["value_type"]
+    is_english = pc.fill_null(pc.equal(batch["language"], "en"), False)
+    is_said = pc.or_(
+        pc.is_in(kind, pa.array(["string", "quantity"])),
+        pc.or_(
+            pc.and_(pc.equal(kind, "entity"), pc.starts_with(batch["value"], "Q")),
+            pc.and_(pc.equal(kind, "monolingualtext"), is_english),
+        ),
+    )
+    plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["value"], _BLANKS, " "))
+    other = pc.if_else(is_said, plain, pa.scalar(None, pa.string()))
+    return pc.if_else(pc.equal(kind, "time"), pc.cast(batch["year"], pa.string()), other)
+
+
+def _is_first_or_many(batch: pa.RecordBatch) -> pa.Array:
+    """Which rows are the first of their item and property, or may stand beside others."""
+    keys = np.stack([item_numbers(batch["entity_id"]), item_numbers(batch["property_id"])])
+    _, first = np.unique(keys, axis=1, return_index=True)
+    is_first = np.zeros(batch.num_rows, np.bool_)
+    is_first[first] = True
+    is_single = pc.is_in(batch["value_type"], pa.array(["time", "quantity"]))
+    return pc.or_(pa.array(is_first), pc.invert(is_single))
+
+
+def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The statements that have a value, are not deprecated and have not ended."""
+    qualifiers = pc.struct_field(pc.list_flatten(batch["qualifiers"]), "property_id")
+    rows = pc.list_parent_indices(batch["qualifiers"]).to_numpy()
+    has_ended = np.zeros(batch.num_rows, np.bool_)
+    has_ended[rows[pc.equal(qualifiers, ENDED).to_numpy(zero_copy_only=False)]] = True
+    holds = pc.and_(pc.not_equal(batch["rank"], "deprecated"), pc.is_valid(batch["value"]))
+    return batch.filter(pc.and_(holds, pa.array(~has_ended)))
+
+
+LEAST_ANSWERS = 5
+
+
+ANSWERS = pa.schema(required("query", "size", "subject", "fact"))
+"""Answers of queries, which are numbered as ``questions.QueryNumbers`` does, with how many each has."""
+PAIRS = pa.schema(required("first", "second", "fewest", "subject", "first_fact", "second_fact"))
+"""What answers two queries, with how many answers that of them has that has fewer."""
+BASES = pa.schema(required("query", "own", "subject"))
+"""Answers of queries beside the query's property."""
+PAIRED = pa.schema([*BASES.remove(1), *list(VALUES)[1:]])
+
+
+class SimpleAnswers(NamedTuple):
+    """A simple query with the numbers of its answers, ascending."""
+
+    query: SimpleQuery
+    subjects: Numbers
+
+
+class PairAnswers(NamedTuple):
+    """Two queries, by their numbers, with the numbers of what answers both, ascending, and the facts of each."""
+
+    first: int
+    second: int
+    subjects: Numbers
+    first_facts: Numbers
+    second_facts: Numbers
+
+
+class ValueAnswers(NamedTuple):
+    """Values of the answers of a query, by its number."""
+
+    query: int  # gives the subjects
+    property_id: str  # that the values stand under
+    pairs: tuple[tuple[int, str], ...]  # (subject, value), each once, by subject, then value
+
+
+def simple_answers(
+    facts: Iterable[pa.RecordBatch],
+    relations: Relations,
+    types: ClassTypes,
+    *,
+    least: int = LEAST_ANSWERS,
+    most: int = MOST_SUBJECTS,
+    tally: Counter[str] | None = None,
+) -> Iterator[SimpleAnswers]:
+    """The queries of enabled simple relations that have enough answers.
+
+    Of a typed relation each of its types makes a query of the subjects that are of this type; a subject can be in
+    several, and one with none of the types is in none. Counts are those of the typed query, except that too many
+    subjects of any type skip the property and value as a whole. Of typed queries of one property and value that have
+    the same answers all are given.
+
+    Args:
+        facts: rows of FACTS by value, property and subject, those of value and property in one batch; a fact may come
+            again.
+        types: what the words of types in the facts mean.
+        tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations none of whose
+            types has enough of them as ``no_type``.
+
+    Returns:
+        By value, then property, and types in the order of the relation.
+    """
+    tally = Counter() if tally is None else tally
+    for batch in facts:
+        property_, value, subject, *words = (batch[name].to_numpy() for name in FACTS.names)
+        is_new = np.ones(len(subject), np.bool_)
+        is_new[1:] = (subject[1:] != subject[:-1]) | (property_[1:] != property_[:-1]) | (value[1:] != value[:-1])
+        property_, value, subject = property_[is_new], value[is_new], subject[is_new]
+        masks = np.stack([word[is_new] for word in words], axis=1)
+        for start, end in _runs(value, property_, least=least):
+            relation = relations.simple.get(f"P{property_[start]}")
+            if relation is None or not relation.is_enabled:
+                continue
+            if end - start > most:
+                tally["too_many_subjects"] += 1
+                continue
+            query = SimpleQuery(relation.property_id, f"Q{value[start]}")
+            if not relation.is_typed:
+                yield SimpleAnswers(query, subject[start:end])
+                continue
+            of_types = [
+                (label, subject[start:end][types.has_type(masks[start:end], label)])
+                for label in relation.types
+                if label in types.labels
+            ]
+            enough = [(label, found) for label, found in of_types if len(found) >= least]
+            tally["no_type"] += not enough
+            for label, found in enough:
+                yield SimpleAnswers(query._replace(type_label=label), found)
+
+
+def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:
+    """What answers two queries, as rows of PAIRS, each unordered pair once with ``first`` < ``second``.
+
+    Args:
+        answers: rows of ANSWERS by subject and query, those of a subject in one batch.
+        family_bits: of a query's number; two queries that differ in these alone, such as the types of one property and
+            value, make no pair.
+    """
+    for batch in answers:
+        query, size, subject, fact = (batch[name].to_numpy() for name in ANSWERS.names)
+        family = query >> family_bits
+        place, gap = np.arange(len(subject)), 0
+        while len(place):
+            gap += 1
+            # A subject's rows stand together: a row that has no other of its subject so far behind has none further on.
+            place = place[place + gap < len(subject)]
+            place = place[subject[place] == subject[place + gap]]
+            first = place[family[place] != family[place + gap]]
+            second = first + gap
+            columns = [query[first], query[second], np.minimum(size[first], size[second])]
+            columns += [subject[first], fact[first], fact[second]]
+            if len(first):
+                yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=PAIRS)
+
+
+def intersections(pairs: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[PairAnswers]:
+    """The pairs of queries that share enough answers while neither has all of the other's, by first and second.
+
+    Args:
+        pairs: rows of PAIRS by first, second and subject, those of a pair in one batch.
+    """
+    for batch in pairs:
+        first, second, fewest, subject, first_fact, second_fact = (batch[name].to_numpy() for name in PAIRS.names)
+        for start, end in _runs(first, second, least=least):
+            if end - start < fewest[start]:
+                facts = first_fact[start:end], second_fact[start:end]
+                yield PairAnswers(int(first[start]), int(second[start]), subject[start:end], *facts)
+
+
+def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
+    """The values that answers of queries have, as rows of PAIRED in no order.
+
+    A query's own property makes no composition with it.
+
+    Args:
+        values: rows of VALUES; a row may come again.
+    """
+    rows = bases.join(values, "subject", join_type="inner")
+    return rows.filter(pc.not_equal(rows["own"], rows["property"])).select(PAIRED.names).cast(PAIRED)
+
+
+def compositions(paired: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[ValueAnswers]:
+    """The queries and properties under which the answers have enough distinct values, by property and query.
+
+    Args:
+        paired: rows of PAIRED by property and query, those of both in one batch.
+    """
+    for batch in paired:
+        order = [(name, "ascending") for name in ("property", "query", "subject", "value")]
+        table = pa.Table.from_batches([batch]).sort_by(order)
+        query, property_, subject = (table[name].to_numpy() for name in ("query", "property", "subject"))
+        for start, end in _runs(property_, query, least=least):
+            said = table["value"].slice(start, end - start).to_pylist()
+            if len(set(said)) >= least:
+                pairs = dict.fromkeys(zip(subject[start:end].tolist(), said, strict=True))
+                yield ValueAnswers(int(query[start]), f"P{property_[start]}", tuple(pairs))
+
+
+def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:
+    """The half-open runs of at least so many rows that are equal in all sorted columns."""
+    n_rows = len(keys[0])
+    if n_rows:
+        is_edge = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+        edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [n_rows]])
+        is_long = np.diff(edges) >= least
+        yield from zip(edges[:-1][is_long].tolist(), edges[1:][is_long].tolist(), strict=True)

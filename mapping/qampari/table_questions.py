@@ -1,0 +1,455 @@
+"""What lists say of their rows, as facts that pages prove; and questions: what is listed, and what of it has a value,
+or a larger or earlier one. No model judges these.
+
+Source: QAMPARI (2022), section 3.3, and the form that its released code gives to questions. There numbers are compared
+as texts and one row is kept for each value; here numbers are numbers and every row that qualifies is an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from kbsource.identity import stable_sha256
+from kbsource.records import Page
+from mapping.qampari.evidence import N_BEFORE, Candidate, number_names, text_names
+from mapping.qampari.list_tables import LinkedText, ListTable
+from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
+from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.selection import AnswerFilter
+from mapping.search.text import fold_case, sentence_spans
+
+_MARKS = "[,\u00a0\u202f ]"
+_NUMBER = re.compile(
+    rf"[-−+]?(?:0|[1-9]\d{{0,2}}(?:(?P<mark>{_MARKS})\d{{3}}(?:(?P=mark)\d{{3}})*|\d*))(?:\.\d+)?", re.ASCII
+)
+_NAME_WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
+_LEAST_SINGULAR = 4
+_TITLES = frozenset(("title", "heading"))
+
+
+class TableFact(NamedTuple):
+    """What is to be proved of a row."""
+
+    list_page_id: int  # the list's page
+    table: int  # number of the table
+    row: int  # number of the row
+    #: number of the column whose value is to be proved; None where it is that the row belongs to the list
+    column: int | None
+    page_id: int  # the page that the key links to, which is searched first
+    text: str
+    names: tuple[str, ...]  # the value as a page may write it; of a row's belonging the words of the list's name
+    value_page_id: int | None  # the page that the value links to, searched for the key; None without one of its own
+
+    @property
+    def key(self) -> str:
+        """Names the fact among all."""
+        return fact_key(self.list_page_id, self.table, self.row, self.column)
+
+
+def fact_key(list_page_id: int, table: int, row: int, column: int | None) -> str:
+    """What names a fact among all."""
+    parts = (list_page_id, table, row) if column is None else (list_page_id, table, row, column)
+    return "__".join(map(str, parts))
+
+
+def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
+    """What is to be proved of the tables of a page: first that rows belong to the list, then their values.
+
+    Of rows that have a page; the same page, and the same page with the same value in a column of a table, once, at the
+    first row. Values that cannot be looked for, such as numbers of less than three digits, make no fact.
+
+    Args:
+        tables: of one page, as ``list_tables`` gives them.
+    """
+    tables = list(tables)
+    for table, row in member_rows(tables):
+        yield _fact(table, row, None)
+    for table in tables:
+        for column in table.value_columns:
+            facts = (_fact(table, row, column) for row in value_rows(table, column))
+            yield from (fact for fact in facts if fact.names)
+
+
+def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
+    """The rows of a page's tables that have a page, the first row of each page."""
+    seen = set()
+    for table in tables:
+        for number, row in enumerate(table.rows):
+            if row.key.page_id is not None and row.key.page_id not in seen:
+                seen.add(row.key.page_id)
+                yield table, number
+
+
+def value_rows(table: ListTable, column: int) -> Iterator[int]:
+    """The rows that have a page, the first of each page and value; the value can be empty."""
+    seen = set()
+    for number, row in enumerate(table.rows):
+        pair = row.key.page_id, row.values[column].text
+        if row.key.page_id is not None and pair not in seen:
+            seen.add(pair)
+            yield number
+
+
+def _fact(table: ListTable, number: int, column: int | None) -> TableFact:
+    key = table.rows[number].key
+    assert key.page_id is not None
+    if column is None:
+        names, value_page_id = name_words(table.name), None
+    else:
+        value = table.rows[number].values[column]
+        names = value_names(value.text)
+        # In the page of the key itself the key stands anyway.
+        value_page_id = value.page_id if value.page_id != key.page_id else None
+    return TableFact(table.page_id, table.number, number, column, key.page_id, key.text, names, value_page_id)
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a list's name, in lower case (``fold_case``), each once.
+
+    >>> name_words("U.S. rail-roads of the 1850s, the")
+    ('u.s', 'rail-roads', 'of', 'the', '1850s')
+    """
+    return tuple(dict.fromkeys(_NAME_WORD.findall(fold_case(name))))
+
+
+def parse_number(text: str) -> Decimal | None:
+    """The number that a text is: with commas or blanks between thousands, or none; None for other texts.
+
+    What begins with a zero, has a unit or is a range is no number.
+
+    >>> [parse_number(one) for one in ("1,250", "12.5", "−3", "1,25", "007", "12 km")]
+    [Decimal('1250'), Decimal('12.5'), Decimal('-3'), None, None, None]
+    """
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    return Decimal(re.sub(_MARKS, "", text).replace("−", "-")) or Decimal()
+
+
+def value_names(text: str) -> tuple[str, ...]:
+    """How a page may write a value; none for numbers of less than three digits.
+
+    >>> value_names("4,542"), value_names("42"), value_names("Lund")
+    (('4,542', '4542'), (), ('Lund',))
+    """
+    number = parse_number(text)
+    if number is None:
+        return text_names(text)
+    names = number_names(f"{number:f}")
+    return tuple(dict.fromkeys((text, *names))) if names else ()
+
+
+def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) -> Candidate | None:
+    """The sentence of a page that has most of some words, the first of these; None unless the page has them all.
+
+    Words are looked for in paragraphs and list items, whole and in any case; one of more than three letters that ends
+    in "s" is found without it too. What is found is given as the words stand in the sentence, joined by blanks.
+
+    Args:
+        words: each once.
+        n_before: most sentences before, of the same element.
+    """
+    spans: dict[int, list[tuple[int, int]]] = {}
+    found: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
+    for word in words:
+        pattern = _word_pattern(word)
+        places: dict[tuple[int, int], str] = {}
+        for element in running:
+            text = page.elements[element].text
+            for match in pattern.finditer(text):
+                if element not in spans:
+                    spans[element] = sentence_spans(text)
+                sentence = bisect_right(spans[element], match.start(), key=lambda span: span[0]) - 1
+                places.setdefault((element, sentence), match[0])
+        if not places:
+            return None
+        for place, match_text in places.items():
+            found[place].append(match_text)
+    if not found:
+        return None
+    element, sentence = min(found, key=lambda place: (-len(found[place]), place))
+    begin = spans[element][max(0, sentence - n_before)][0]
+    start, end = spans[element][sentence]
+    text = page.elements[element].text[begin:end]
+    return Candidate(page.page_id, element, begin, start, end, text, " ".join(found[element, sentence]), False)
+
+
+def _word_pattern(word: str) -> re.Pattern[str]:
+    is_plural = len(word) >= _LEAST_SINGULAR and word.endswith("s")
+    written = f"{re.escape(word[:-1])}s?" if is_plural else re.escape(word)
+    return re.compile(rf"(?<!\w){written}(?!\w)", re.IGNORECASE)
+
+
+ColumnKind = Literal["text", "number", "year"]
+
+LEAST_CHARS = 6
+"""Shorter values of text columns are not asked about. Source: the released code."""
+
+REASONS: dict[str, str] = {
+    "too_few_validated": "fewer rows are proved than a question needs answers",
+    "share_too_low": "too small a share of the rows with a page is proved",
+    "too_many_validated": "more rows are proved than a question may have answers",
+    "no_pivot": "no number or year of the column has enough proved rows on either side",
+    "same_text": "another question about the page has the same words",
+    "short_value": "the value is too short to be asked about",
+}
+"""Why a question, or all questions of a column, are not made, and what it means."""
+
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
+_CAPITALISED = re.compile(r"(?<!\w)[A-Z][a-z]+(?!\w)")
+_YEAR_NAMES = ("year", "date", "last")
+
+
+class Unkept(NamedTuple):
+    """A question, or the questions of a column, that were not made."""
+
+    subset: str  # one of ``questions.SUBSETS``
+    key: str  # that the question would have; of a column its part that all questions of the column begin with
+    reason: str  # one of REASONS
+    n_answers: int  # pages that answer, as the table has it; of a column those of all of its rows
+    n_validated: int  # those of them that are proved
+
+
+class _Row(NamedTuple):
+    """A row of a column, or of a page, with its proof."""
+
+    page_id: int
+    key: LinkedText
+    value: LinkedText
+    proof: ProofText | None
+
+
+def make_questions(
+    tables: Iterable[ListTable],
+    proofs: Mapping[str, ProofText],
+    *,
+    seed: str,
+    keep: AnswerFilter | None = None,
+    redirects: Mapping[int, tuple[str, ...]] | None = None,
+) -> tuple[list[Question], list[Unkept]]:
+    """The questions about the tables of a page, and those that were not made.
+
+    A simple question asks for the rows of all of its tables. Each column that can be asked about gives compositions, if
+    enough of its rows, and a large enough share of them, are proved: of a text column one for each value that enough
+    rows have, of numbers and years one for each side of a drawn value. Rows that link to the same page are one answer,
+    the first of them that is proved. The proof of a composition's answer is that of the value.
+
+    Args:
+        tables: of one page, as ``list_tables`` gives them.
+        proofs: by ``TableFact.key``; of facts that have one.
+        keep: how many answers a question needs and may have, and the share of rows that must be proved.
+        redirects: other titles of pages, by their id, as aliases of answers; none unless given.
+    """
+    tables = list(tables)
+    if not tables:
+        return [], []
+    if len({one.page_id for one in tables}) > 1:
+        raise ValueError("Questions are made of the tables of one page.")
+    maker = _Maker(tables[0], proofs, seed, AnswerFilter() if keep is None else keep, redirects or {})
+    maker.ask_simple(tables)
+    for table in tables:
+        for column in table.value_columns:
+            maker.ask_column(table, column)
+    return maker.questions, maker.unkept
+
+
+def column_kind(values: Collection[str], name: str) -> ColumnKind:
+    """What the values of a column are, the empty ones left out.
+
+    Years are four digits from 1000 to 2999, or in a column whose name has "year", "date" or "last" any text with such
+    a year; numbers are what ``parse_number`` takes. A column is of years or numbers only if all of its values are.
+
+    >>> column_kind(["1990", "2001"], "Founded"), column_kind(["1,990", "20"], "Area"), column_kind(["Lund"], "Town")
+    ('year', 'number', 'text')
+    """
+    said = [value for value in values if value]
+    if not said:
+        return "text"
+    is_dated = any(word in name.lower() for word in _YEAR_NAMES)
+    if all(_YEAR.search(text) if is_dated else _YEAR.fullmatch(text) for text in said):
+        return "year"
+    return "number" if all(parse_number(text) is not None for text in said) else "text"
+
+
+def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str, column_key: str) -> Decimal | None:
+    """The amount, one of some, that the others are compared with; None where none has enough on both sides.
+
+    Drawn by hash, so that it does not hang on their order.
+
+    Args:
+        amounts: (page that has it, amount).
+        least: pages that must have an amount below it, and as many that have one not below.
+        column_key: names the column among all.
+    """
+    by_page: dict[int, list[Decimal]] = {}
+    for page_id, amount in amounts:
+        by_page.setdefault(page_id, []).append(amount)
+    smallest, largest = sorted(map(min, by_page.values())), sorted(map(max, by_page.values()))
+    pivots = [
+        pivot
+        for pivot in {amount for having in by_page.values() for amount in having}
+        if bisect_left(smallest, pivot) >= least and len(largest) - bisect_left(largest, pivot) >= least
+    ]
+    return min(pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, _plain(pivot)), pivot), default=None)
+
+
+class _Maker:
+    """Makes the questions of one page."""
+
+    def __init__(
+        self,
+        page: ListTable,
+        proofs: Mapping[str, ProofText],
+        seed: str,
+        keep: AnswerFilter,
+        redirects: Mapping[int, tuple[str, ...]],
+    ) -> None:
+        self.questions: list[Question] = []
+        self.unkept: list[Unkept] = []
+        self._texts: set[str] = set()
+        self._page_id = page.page_id
+        self._entity = QuestionEntity(page.name, (page.name,), page.title, None)
+        self._proofs, self._seed, self._keep, self._redirects = proofs, seed, keep, redirects
+
+    def ask_simple(self, tables: Sequence[ListTable]) -> None:
+        key = str(self._page_id)
+        rows = [self._row(table, number, None) for table, number in member_rows(tables)]
+        if self._passes(TABLE_SIMPLE, key, rows):
+            self._add(TABLE_SIMPLE, key, f"Who or what is {self._entity.text}?", rows, ())
+
+    def ask_column(self, table: ListTable, column: int) -> None:
+        key = f"{self._page_id}__{table.number}__{column}"
+        rows = [self._row(table, number, column) for number in value_rows(table, column)]
+        if not self._passes(TABLE_COMPOSITION, key, rows):
+            return
+        kind = column_kind([row.value.text for row in rows], table.columns[column])
+        listed = f"What are the {_list_phrase(table)} such that"
+        if kind == "text":
+            self._ask_values(key, rows, f"{listed} their {_uncapitalise(table.columns[column])} value is")
+        elif kind == "number":
+            said = f"{listed} their {_uncapitalise(table.columns[column])} value is"
+            self._ask_sides(key, rows, _number_of, {"lower": f"{said} lower than", "greater": f"{said} greater than"})
+        else:
+            said = f"{listed} they were created or happened"
+            self._ask_sides(key, rows, _year_of, {"before": f"{said} before", "after": f"{said} after"})
+
+    def _row(self, table: ListTable, number: int, column: int | None) -> _Row:
+        row = table.rows[number]
+        proof = self._proofs.get(fact_key(self._page_id, table.number, number, column))
+        assert row.key.page_id is not None
+        return _Row(row.key.page_id, row.key, row.key if column is None else row.values[column], proof)
+
+    def _passes(self, subset: str, key: str, rows: Sequence[_Row]) -> bool:
+        """Whether enough of the rows with a page are proved, and a large enough share of them."""
+        n_validated = sum(row.proof is not None for row in rows)
+        if n_validated < self._keep.least:
+            self._leave(subset, key, "too_few_validated", rows)
+            return False
+        # However many: it is each question that may have too many answers.
+        if not replace(self._keep, most=max(self._keep.most, n_validated)).keeps(n_validated, len(rows)):
+            self._leave(subset, key, "share_too_low", rows)
+            return False
+        return True
+
+    def _ask_values(self, column_key: str, rows: Sequence[_Row], said: str) -> None:
+        by_value: dict[str, list[_Row]] = {}
+        for row in rows:
+            by_value.setdefault(row.value.text, []).append(row)
+        for value, having in by_value.items():
+            key = f"{column_key}__{value}"
+            if not value or len(_answers(having)) < self._keep.least:
+                continue
+            if len(value) < LEAST_CHARS:
+                self._leave(TABLE_COMPOSITION, key, "short_value", having)
+                continue
+            linked = next((amount.value.title for amount in having if amount.value.title is not None), None)
+            entities = () if linked is None else (QuestionEntity(value, (value,), linked, None),)
+            self._add(TABLE_COMPOSITION, key, f"{said} {value}?", having, entities)
+
+    def _ask_sides(
+        self, column_key: str, rows: Sequence[_Row], amount_of: Callable[[str], Decimal], said: Mapping[str, str]
+    ) -> None:
+        """Asks for the rows below a drawn amount, then for the others; ``said`` has the questions' words of these."""
+        amounts = [(amount_of(row.value.text), row) for row in rows if row.value.text]
+        proved = [(one.page_id, amount) for amount, one in amounts if one.proof is not None]
+        pivot = draw_pivot(proved, least=self._keep.least, seed=self._seed, column_key=column_key)
+        if pivot is None:
+            self._leave(TABLE_COMPOSITION, column_key, "no_pivot", rows)
+            return
+        sides = (
+            [one for amount, one in amounts if amount < pivot],
+            [one for amount, one in amounts if amount >= pivot],
+        )
+        shown = min(one.value.text for amount, one in amounts if amount == pivot)
+        if parse_number(shown) is None:  # a date, of which only the year is compared
+            shown = _plain(pivot)
+        for side, (word, text) in zip(sides, said.items(), strict=True):
+            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{_plain(pivot)}", f"{text} {shown}?", side, ())
+
+    def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
+        proved = [row for row in rows if row.proof is not None]
+        self.unkept.append(Unkept(subset, key, reason, len(_answers(rows)), len(_answers(proved))))
+
+    def _add(
+        self, subset: str, key: str, text: str, rows: Sequence[_Row], entities: tuple[QuestionEntity, ...]
+    ) -> None:
+        found = _answers([row for row in rows if row.proof is not None])
+        if len(found) < self._keep.least:
+            self._leave(subset, key, "too_few_validated", rows)
+        elif len(found) > self._keep.most:
+            self._leave(subset, key, "too_many_validated", rows)
+        elif text in self._texts:
+            self._leave(subset, key, "same_text", rows)
+        else:
+            self._texts.add(text)
+            about, answers = (self._entity, *entities), tuple(self._answer(row) for row in found)
+            counts = len(_answers(rows)), len(answers)
+            self.questions.append(Question(subset, key, text, None, (), None, about, answers, *counts))
+
+    def _answer(self, row: _Row) -> QuestionAnswer:
+        assert row.proof is not None
+        text = row.key.text
+        aliases = tuple(dict.fromkeys((text, *self._redirects.get(row.page_id, ()))))
+        return QuestionAnswer(text, aliases, row.key.title, None, (row.proof,))
+
+
+def _answers(rows: Iterable[_Row]) -> list[_Row]:
+    """The first row of each page."""
+    first: dict[int, _Row] = {}
+    for row in rows:
+        first.setdefault(row.page_id, row)
+    return list(first.values())
+
+
+def _number_of(text: str) -> Decimal:
+    number = parse_number(text)
+    assert number is not None
+    return number
+
+
+def _year_of(text: str) -> Decimal:
+    found = _YEAR.search(text)
+    assert found is not None
+    return Decimal(found[0])
+
+
+def _plain(amount: Decimal) -> str:
+    """A number without an exponent or zeros at its end, so that equal numbers have one text."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _list_phrase(table: ListTable) -> str:
+    key = table.columns[table.key_column]
+    return table.name if key.lower() in table.name.lower() else f"{_uncapitalise(key)} of {table.name}"
+
+
+def _uncapitalise(name: str) -> str:
+    """A column's name with its words in lower case but for those like GDP. The released code lowers all."""
+    return _CAPITALISED.sub(lambda word: word[0].lower(), name)

@@ -1,0 +1,191 @@
+"""Text as it is compared and cut: normal forms, names in any case, sentences.
+
+The normal form under which evidence and page are compared is the same for both sides: lower case, punctuation deleted,
+letters of every script kept. Source: the released matcher of KILT lower-cases, deletes ASCII punctuation and every
+character of three or more bytes in UTF-8; the latter deletes whole languages and is left out, and in its stead all that
+Unicode calls punctuation goes, so that curly quotes and dashes match straight ones.
+
+A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and the quotation marks and brackets that close behind it) where
+white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and the stops of Arabic, Urdu,
+Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full stop behind an abbreviation or
+an initial ends none.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+_ASCII_FORM = {ord(char): None for char in string.punctuation} | {
+    number: None for number in (*range(0x20), 0x7F) if not chr(number).isspace()
+}
+# The minus sign is the typographic form of an ASCII character that is deleted.
+_TYPOGRAPHIC = frozenset("\u2212")
+# Raised and lowered signs read as those on the line: 10¹⁸ as the 1018 of corpora that lost what was raised.
+_ON_THE_LINE = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ", "0123456789+-=()nixy0123456789+-=()aeox")
+# Category Cf holds what nobody sees: soft hyphens, joiners, direction marks. Cc are the control characters.
+_INVISIBLE = frozenset({"Cc", "Cf"})
+
+
+def on_the_line(text: str) -> str:
+    """A text with raised and lowered signs as those on the line, one for one."""
+    return text.translate(_ON_THE_LINE)
+
+
+@cache
+def is_void(char: str) -> bool:
+    """Whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
+    return all(_is_deleted(part) for part in unicodedata.normalize("NFD", on_the_line(char)))
+
+
+@cache
+def _is_deleted(char: str) -> bool:
+    if char in string.punctuation or char in _TYPOGRAPHIC:
+        return True
+    category = unicodedata.category(char)
+    return category.startswith("P") or (category in _INVISIBLE and not char.isspace())
+
+
+def normal_form(token: str) -> str:
+    """A token's normal form: case folded, void characters deleted, composed (NFC); empty for punctuation.
+
+    The form is empty exactly when every character of the token is void. Case folding rather than lower case,
+    because the lower case of a Greek sigma hangs on what stands around it.
+
+    Source: definition D145 (canonical caseless matching) of the Unicode Standard.
+
+    >>> normal_form("Hodgenville,"), normal_form("U.S."), normal_form("—"), normal_form("10⁻¹⁸")
+    ('hodgenville', 'us', '', '1018')
+    """
+    if token.isascii():
+        return token.translate(_ASCII_FORM).lower()
+    token = on_the_line(token)
+    kept = [char for char in unicodedata.normalize("NFD", token) if not _is_deleted(char)]
+    return unicodedata.normalize("NFC", "".join(kept).casefold())
+
+
+# What re.IGNORECASE takes for one letter although their lower cases differ: Unicode's simple case folding beyond
+# str.lower. Each is one code point for one.
+_SAME = (
+    ("ı", "i"),
+    ("ſ", "s"),
+    ("µ", "μ"),
+    ("\u0345", "ι"),
+    ("\u1fbe", "ι"),
+    ("\u1fd3", "\u0390"),
+    ("\u1fe3", "\u03b0"),
+    ("ϐ", "β"),
+    ("ϵ", "ε"),
+    ("ϑ", "θ"),
+    ("ϰ", "κ"),
+    ("ϖ", "π"),
+    ("ϱ", "ρ"),
+    ("ς", "σ"),
+    ("ϕ", "φ"),
+    ("\u1c80", "в"),
+    ("\u1c81", "д"),
+    ("\u1c82", "о"),
+    ("\u1c83", "с"),
+    ("\u1c84", "т"),
+    ("\u1c85", "т"),
+    ("\u1c86", "ъ"),
+    ("\u1c87", "ѣ"),
+    ("\u1c88", "ꙋ"),
+    ("ẛ", "ṡ"),
+    ("ﬅ", "ﬆ"),
+)
+
+
+def fold_case(text: str) -> str:
+    """A text in which letters that differ in case alone are one, code point for code point.
+
+    Two texts are folded to the same exactly when one, as a pattern, matches the other with ``re.IGNORECASE``.
+
+    >>> fold_case("İZMİR, ΟΔΥΣΣΕΥΣ, 300 K") == fold_case("izmir, οδυσσευς, 300 k")
+    True
+    """
+    if text.isascii():
+        return text.lower()
+    folded = text.replace("İ", "i").lower()  # the one letter whose lower case is two code points
+    for one, other in _SAME:
+        folded = folded.replace(one, other)
+    return folded
+
+
+def find_whole(name: str, text: str, folded: str) -> Iterator[int]:
+    """Where a name, folded and not empty, begins, in the order of the text: no letter, digit or underscore is beside
+    it. What is found does not overlap; it is as long as the name."""
+    at = folded.find(name)
+    while at >= 0:
+        end = at + len(name)
+        is_whole = not (at and _is_word(text[at - 1])) and not (end < len(text) and _is_word(text[end]))
+        if is_whole:
+            yield at
+        at = folded.find(name, end if is_whole else at + 1)
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+_CLOSERS = "\"'”’»)\\]}"
+# A row of stops is looked at once and as a whole: there are rows of thousands of dots.
+_END = re.compile(
+    rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5]++[」』）”’»]*+|\n"
+)
+_OPENERS = "\"'“‘«([{¿¡—–-"
+# Before a full stop these rarely end a sentence; compared in lower case. English, with a few of other languages.
+_ABBREVIATIONS = frozenset(
+    "adm approx apr aug ave bros bzw c ca capt cf co col corp dec dept dr ed eds est etc feb ft gen gov hon inc jan jr "
+    "lt ltd maj mar mr mrs ms mt nov nr oct prof pt rep rev sen sep sept sgt sr st univ v vs".split()
+)
+# These only before a number.
+_COUNTERS = frozenset("art ch fig no nos op p pp vol".split())
+_INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]+$")
+_LONGEST_ABBREVIATION = 12
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """The half-open spans of the sentences, without the white space around them, in order.
+
+    >>> [t[a:b] for t in ["He met Dr. Smith. They left."] for a, b in sentence_spans(t)]
+    ['He met Dr. Smith.', 'They left.']
+    """
+    spans = []
+    start = 0
+    for found in _END.finditer(text):
+        if found["stop"] is not None and not _ends(text, found):
+            continue
+        spans.append((start, found.end()))
+        start = found.end()
+    spans.append((start, len(text)))
+    return [trimmed for span in spans if (trimmed := _trimmed(text, *span)) is not None]
+
+
+def _ends(text: str, found: re.Match[str]) -> bool:
+    follows = text[found.end() : found.end() + 2].lstrip() or text[found.end() : found.end() + 20].lstrip()
+    if follows and not (follows[0] in _OPENERS or not follows[0].islower()):
+        return False
+    if found["stop"] != ".":
+        return True
+    before = _LAST_WORD.search(text, max(0, found.start() - _LONGEST_ABBREVIATION), found.start())
+    if before is None:
+        return True
+    word = before[0].lower()
+    if word in _COUNTERS and follows[:1].isdigit():
+        return False
+    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper())
+    return not (is_initials or word in _ABBREVIATIONS)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    piece = text[start:end]
+    stripped = piece.strip()
+    if not stripped:
+        return None
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(stripped)

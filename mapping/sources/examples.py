@@ -1,0 +1,257 @@
+"""From records to examples: parse, join the label, convert, check the id, count.
+
+``RecordSource`` is a dataset whose records are examples one by one. A file of labels is its own labelled form of the
+test file, or a JSON array or JSON lines with the id and the label fields of each record; fields that are no labels are
+passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from kbsource.errors import RecordError
+from kbsource.records import BadRecord
+from mapping.records import Evidence, Example, Output
+from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_lines, iter_records
+from mapping.sources.scratch import Scratch
+from mapping.sources.source import LabelForm, Options, Skipped, Source, Tally, check_names
+
+
+class ExclusionError(Exception):
+    """The rules of the dataset leave a record out; the argument is the reason's slug."""
+
+
+class Origin:
+    """A record on its way to an example, and what was lost of its evidence.
+
+    ``key`` is its id as soon as that is known; ``references`` gives the text of a reference by its key.
+    """
+
+    __slots__ = ("key", "lost", "raw", "references")
+
+    def __init__(
+        self, raw: RawRecord, references: Callable[[str], bytes | None] = lambda key: None, *, key: str = ""
+    ) -> None:
+        self.raw = raw
+        self.key = key
+        self.references = references
+        self.lost: list[RecordError] = []
+
+    def lose(self, reason: str, detail: str) -> None:
+        """Notes that the text of one piece of evidence cannot be looked up."""
+        self.lost.append(RecordError(reason, detail))
+
+    def example(
+        self, text: str | None, outputs: Iterable[Output], meta: Json | None = None, partial: Iterable[Evidence] = ()
+    ) -> Example:
+        """The example of this record, whose input is ``text``."""
+        return Example(self.key, text, tuple(outputs), meta, self.raw.file, self.raw.line, tuple(partial))
+
+
+def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
+    """What becomes of a record: what was lost of its evidence and its example, or why there is none; counted."""
+    try:
+        example = convert(origin)
+    except (ExclusionError, RecordError) as error:
+        yield from leave_out(origin, error, tally)
+        return
+    tally.records += 1
+    for lost in origin.lost:
+        tally.lost_evidences[lost.reason] += 1
+        yield origin.raw.bad(lost, key=example.example_id, stage="evidence")
+    yield tally.give(example)
+
+
+def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally) -> list[BadRecord]:
+    """Counts a record that the rules of its dataset leave out, or one that is rejected, and gives the latter's row."""
+    tally.records += 1
+    place = origin.key or None, origin.raw.file, origin.raw.line
+    if isinstance(error, ExclusionError):
+        tally.leave(Skipped(*place, "excluded", str(error)))
+        return []
+    tally.leave(Skipped(*place, "rejected", error.reason))
+    return [origin.raw.bad(error, key=origin.key)]
+
+
+def read_references(raws: Iterable[RawRecord], keep: Callable[[RawRecord], None], tally: Tally) -> Iterator[BadRecord]:
+    """Reads references, counts them and gives those that cannot be kept."""
+    for raw in raws:
+        tally.references += 1
+        try:
+            keep(raw)
+        except RecordError as error:
+            tally.rejected_references[error.reason] += 1
+            yield raw.bad(error, stage="reference")
+
+
+def keep_wanted(
+    raws: Iterable[RawRecord],
+    key_and_text: Callable[[RawRecord], tuple[str, Callable[[], bytes]]],
+    *,
+    scratch: Scratch,
+    tally: Tally,
+) -> Iterator[BadRecord]:
+    """Reads references once and keeps the texts that are wanted; gives the records that cannot be used."""
+
+    def keep(raw: RawRecord) -> None:
+        key, text = key_and_text(raw)
+        if scratch.is_wanted(key):
+            scratch.put(key, text())
+
+    return read_references(raws, keep, tally)
+
+
+class Labels(Scratch):
+    """Answers by id, in an index on disk."""
+
+    def __init__(self, folder: str | None, form: LabelForm, id_of: Callable[[Json], str]) -> None:
+        super().__init__(folder)
+        self._form, self._id_of = form, id_of
+
+    def read(self, paths: Sequence[str], tally: Tally) -> Iterator[BadRecord]:
+        """Reads files of labels and gives those that cannot be used; they count as references."""
+        for number, path in enumerate(paths):
+            raws = iter_records(path, key=self._form.array)
+            yield from read_references(raws, partial(self._keep, number), tally)
+
+    def _keep(self, file: int, raw: RawRecord) -> None:
+        label = raw.parse()
+        key = self._id_of(label)
+        values = {name: label[name] for name in self._form.fields if name in label}
+        if self._form.fields[0] not in values:
+            raise RecordError("missing_field", f"{self._form.fields[0]!r}; there are {', '.join(map(repr, label))}")
+        if self.give(key, file) is not None:
+            raise RecordError("duplicate_id", key)
+        self.want(key)
+        self.put(key, json.dumps(values).encode("ascii"))
+
+    def join(self, record: Json) -> Json:
+        """A record with its label; raises RecordError: ``missing_label``, and as ``id_of``."""
+        key = self._id_of(record)
+        if (label := self.get(key)) is None:
+            raise RecordError("missing_label", f"no label has the id {key!r}")
+        return {**record, **json.loads(label)}
+
+
+def check_labels(paths: Iterable[str], form: LabelForm) -> None:
+    """Looks at the beginning of every file of labels; raises SetupError, as ``opened`` and ``check_shape``."""
+    fields = (form.id_field, *form.fields)
+    for path in paths:
+        check_shape(
+            path,
+            iter_records(path, key=form.array),
+            lambda record: set(fields) <= record.keys(),
+            expected=f"labels of {form.of}, JSON lines or one array of objects with {', '.join(fields)}",
+        )
+
+
+class RecordSource(Source[Options]):
+    """A dataset whose records are examples one by one, each converted alone.
+
+    Where its evidence texts are in references, every record is converted twice: first for the look-ups alone, so that
+    what they ask for is known and the references are read once.
+    """
+
+    scratch: Scratch
+    form: ClassVar[str]  # what a file holds, for messages; {keys} stands for the keys that a record has
+    keys: ClassVar[frozenset[str]]  # that each record has
+    answer_keys: ClassVar[frozenset[str]] = frozenset()  # likewise, but for records of test
+
+    @abstractmethod
+    def id_of(self, record: Json) -> str:
+        """The id of a record; raises RecordError."""
+
+    @abstractmethod
+    def example(self, record: Json, origin: Origin) -> Example:
+        """The example of a parsed record with its label; raises RecordError and ExclusionError."""
+
+    def raws(self, path: str) -> Iterator[RawRecord]:
+        """The records of a file."""
+        return iter_lines(path)
+
+    def fits(self, path: str, record: Json) -> bool:
+        """Whether a record of a file can be one of this dataset."""
+        return self._needed_keys <= record.keys()
+
+    def other_id(self, record: Json, example_id: str) -> str | None:
+        """Another id for a record whose id an earlier file has; None for none."""
+        return None
+
+    def reference_files(self) -> list[str]:
+        """The files of the references, in order; raises SetupError."""
+        return list(self.inputs.references)
+
+    def reference(self, raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
+        """Key of a reference, and what gives its text; raises RecordError."""
+        raise NotImplementedError
+
+    @property
+    def expected(self) -> str:
+        """What a file holds, for messages."""
+        return self.form.format(keys=", ".join(sorted(self._needed_keys)))
+
+    @property
+    def _needed_keys(self) -> frozenset[str]:
+        return self.keys if self.split == "test" else self.keys | self.answer_keys
+
+    def check_inputs(self) -> None:
+        for path in self.inputs.records:
+            check_shape(path, self.raws(path), partial(self.fits, path), expected=self.expected)
+        self.check_files()
+        if self.labels is not None:
+            check_labels(self.inputs.labels, self.labels)
+        self.check_references()
+
+    def check_files(self) -> None:
+        """Raises SetupError for files of records that are of another split."""
+        check_names(self.inputs.records, self.split)
+
+    def check_references(self) -> None:
+        """Raises SetupError for references that are missing or not what they should be."""
+
+    def read(self) -> Iterator[Example | BadRecord]:
+        inputs = self.inputs
+        with ExitStack() as stack:
+            self.scratch = stack.enter_context(Scratch(inputs.scratch))
+            labels: Labels | None = None
+            if self.labels is not None and inputs.labels:
+                labels = stack.enter_context(Labels(inputs.scratch, self.labels, self.id_of))
+                yield from labels.read(inputs.labels, self.tally)
+            yield from self.read_references(labels)
+            for number, path in enumerate(inputs.records):
+                convert = partial(self._given, labels, number)
+                for raw in self.raws(path):
+                    yield from read_record(Origin(raw, self.scratch.get), convert, self.tally)
+
+    def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:
+        """Keeps what examples look up; gives the references that cannot be used."""
+        if not self.inputs.references:
+            return
+        for path in self.inputs.records:
+            for raw in self.raws(path):
+                with suppress(RecordError, ExclusionError):
+                    self._converted(labels, Origin(raw, self.scratch.want))
+        for path in self.reference_files():
+            yield from keep_wanted(iter_lines(path), self.reference, scratch=self.scratch, tally=self.tally)
+
+    def _converted(self, labels: Labels | None, origin: Origin) -> tuple[Json, Example]:
+        record = origin.raw.parse()
+        origin.key = self.id_of(record)
+        return record, self.example(labels.join(record) if labels else record, origin)
+
+    def _given(self, labels: Labels | None, file: int, origin: Origin) -> Example:
+        """The example of a record of the file with this number, under an id that no other has."""
+        record, example = self._converted(labels, origin)
+        earlier = self.scratch.give(example.example_id, file)
+        if earlier is None:
+            return example
+        other = self.other_id(record, example.example_id) if earlier != file else None
+        if other is None or self.scratch.give(other, file) is not None:
+            raise RecordError("duplicate_id", example.example_id)
+        return replace(example, example_id=other)

@@ -1,1 +1,0 @@
-"""Forms that datasets are published in: documents, facts, annotations and their tokens."""

@@ -1,1 +1,0 @@
-"""What all readers of datasets share: files, fields, counts, reasons."""

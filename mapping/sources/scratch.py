@@ -1,0 +1,134 @@
+"""Indexes on disk for one reading: ids that were given, reference texts that examples need, and what sources keep."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from typing import Self
+
+from kbsource.errors import RecordError
+from mapping.sources.raw_records import RawRecord
+
+_FILE = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -4000;
+"""
+_TABLES = """
+CREATE TABLE given (id TEXT PRIMARY KEY, file INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts (key TEXT PRIMARY KEY, text BLOB);
+CREATE TABLE rows (key TEXT NOT NULL, row BLOB NOT NULL);
+CREATE INDEX rows_by_key ON rows (key);
+"""
+
+_JOINED_TABLES = """
+CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE joined (
+    kind TEXT NOT NULL, qid TEXT NOT NULL, file TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL,
+    content BLOB NOT NULL, PRIMARY KEY (kind, qid)
+);
+"""
+
+
+class ScratchFile:
+    """A SQLite file in a temporary folder, so that memory stays flat however large dataset and references are.
+
+    A context: the file is removed when it ends.
+    """
+
+    def __init__(self, folder: str | None, schema: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kbsource-", dir=folder)
+        self._database = sqlite3.connect(os.path.join(self._folder.name, "scratch.sqlite"), isolation_level=None)
+        self._database.executescript(f"{_FILE}{schema}BEGIN;")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes the index."""
+        self._database.close()
+        self._folder.cleanup()
+
+
+class Scratch(ScratchFile):
+    """Ids that were given, and texts of references.
+
+    References are read once, front to back: first ``want`` every key, then ``put`` the texts that ``is_wanted``, then
+    ``get`` them in any order. Where a key has several, all of which are kept: ``add`` each, then ask for its ``rows``.
+    """
+
+    def __init__(self, folder: str | None, schema: str = "") -> None:
+        super().__init__(folder, _TABLES + schema)
+
+    def give(self, example_id: str, file: int) -> int | None:
+        """Notes that an id of the file with this number is given; the number of the file that had it already."""
+        cursor = self._database.execute("INSERT OR IGNORE INTO given VALUES (?, ?)", (example_id, file))
+        if cursor.rowcount:
+            return None
+        earlier: int = self._database.execute("SELECT file FROM given WHERE id = ?", (example_id,)).fetchone()[0]
+        return earlier
+
+    def want(self, key: str) -> None:
+        """Notes that the text of a key will be asked for."""
+        self._database.execute("INSERT OR IGNORE INTO texts VALUES (?, NULL)", (key,))
+
+    def is_wanted(self, key: str) -> bool:
+        """Whether the text of a key will be asked for."""
+        return self._database.execute("SELECT 1 FROM texts WHERE key = ?", (key,)).fetchone() is not None
+
+    def put(self, key: str, text: bytes) -> None:
+        """Keeps the text of a wanted key, unless there is one."""
+        self._database.execute("UPDATE texts SET text = ? WHERE key = ? AND text IS NULL", (text, key))
+
+    def get(self, key: str) -> bytes | None:
+        """The text of a key, None when it is not in the references."""
+        row = self._database.execute("SELECT text FROM texts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def add(self, key: str, row: bytes) -> None:
+        """Keeps one more row of a key."""
+        self._database.execute("INSERT INTO rows VALUES (?, ?)", (key, row))
+
+    def rows(self, key: str) -> list[bytes]:
+        """The rows of a key in the order they came."""
+        found = self._database.execute("SELECT row FROM rows WHERE key = ? ORDER BY rowid", (key,))
+        return [row for (row,) in found]
+
+
+class Joined(ScratchFile):
+    """What files say of questions, by kind of file and question, on disk, to be taken in the order of the gold file."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        super().__init__(folder, _JOINED_TABLES)
+
+    def put(self, kind: str, qid: str, raw: RawRecord, content: bytes) -> None:
+        """Keeps what a line says of a question; raises RecordError: ``duplicate_question``."""
+        row = (kind, qid, raw.file, raw.line, raw.offset, content)
+        statement = "INSERT OR IGNORE INTO joined (kind, qid, file, line, start, content) VALUES (?, ?, ?, ?, ?, ?)"
+        if not self._database.execute(statement, row).rowcount:
+            raise RecordError("duplicate_question", qid)
+
+    def open_question(self, qid: str) -> None:
+        """Notes a gold question; raises RecordError: ``duplicate_question``."""
+        if not self._database.execute("INSERT OR IGNORE INTO gold VALUES (?)", (qid,)).rowcount:
+            raise RecordError("duplicate_question", qid)
+
+    def get(self, kind: str, qid: str) -> bytes | None:
+        """What was kept for a question, None where there was no line."""
+        statement = "SELECT content FROM joined WHERE kind = ? AND qid = ?"
+        row = self._database.execute(statement, (kind, qid)).fetchone()
+        return None if row is None else row[0]
+
+    def without_question(self, kind: str) -> Iterator[tuple[str, RawRecord]]:
+        """Qid and place of the lines whose question is not among the gold ones, in the order of the file."""
+        statement = """
+            SELECT qid, file, line, start FROM joined
+            WHERE kind = ? AND qid NOT IN (SELECT qid FROM gold) ORDER BY rowid
+        """
+        for qid, file, line, start in self._database.execute(statement, (kind,)):
+            yield qid, RawRecord(file, line, start, b"")

@@ -1,0 +1,327 @@
+"""What every dataset is: a ``Source`` with its reader, options, rules and counts, and the examples that it gives."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from cyclopts import Parameter
+
+from kbsource.errors import SetupError
+from kbsource.files import base_name
+from kbsource.records import BadRecord
+from mapping.options import Checked
+from mapping.records import Example, iter_evidence
+from mapping.sources.raw_records import FAULTS
+
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+_SPLIT_WORDS = {"train": "train", "dev": "dev", "val": "dev", "valid": "dev", "validation": "dev", "test": "test"}
+EVIDENCE_SPAN = "evidence_span"
+"""Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
+PARTIAL_EVIDENCE = "partial_evidence"
+"""Key of the ``meta`` of a record: spans that hold part of the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Paths of one run; ``.gz`` and ``.bz2`` are read as they are."""
+
+    records: tuple[str, ...]  # the dataset's own files, in the order they are read
+    references: tuple[str, ...] = ()  # where the evidence texts stand, when that is elsewhere
+    labels: tuple[str, ...] = ()  # answers of a test split whose records have none, see ``mapping.sources.examples``
+    scratch: str | None = None  # existing folder for indexes on disk; None for the system's
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions(Checked):
+    """Choices of a reader; those of a dataset that has any are a class of their own, beside it.
+
+    The defaults are the right rules; quirks of released code or data have names.
+    """
+
+    @property
+    def sample_records(self) -> int | None:
+        """Records of dev and of test that are drawn after the filter, see ``mapping.decide``; None where a
+        dataset has splits of its own."""
+        return None
+
+    @property
+    def places_nothing(self) -> bool:
+        """Whether evidence without text has a place, in front of the title."""
+        return False
+
+
+def references_option(flag: str, help: str, metavar: str = "PATH") -> Parameter:
+    """What the files are that hold the evidence texts of a dataset; ``PATH`` is a file or a folder."""
+    return Parameter(flag, help=help, metavar=metavar)
+
+
+Options = TypeVar("Options", bound=SourceOptions)
+
+
+class Skipped(NamedTuple):
+    """A record that is no example of its own."""
+
+    example_id: str | None  # of a merged record that of the example it is a part of; None where none can be read
+    file: str  # base name
+    line: int  # or the number of the array's element that holds it
+    outcome: Literal["excluded", "rejected", "merged"]
+    reason: str | None = None  # None for a merged one
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one reading, by reason where something is left out."""
+
+    records: int = 0  # met in the inputs: lines, array elements or mentions of the split
+    examples: int = 0
+    excluded: Counter[str] = field(default_factory=Counter)  # the dataset's rules say so
+    rejected: Counter[str] = field(default_factory=Counter)  # records that cannot be used
+    merged: int = 0  # became a part of an example together with another record, which is counted as the example
+    evidences: int = 0  # of the examples
+    lost_evidences: Counter[str] = field(default_factory=Counter)  # whose text the dataset's references do not have
+    references: int = 0
+    rejected_references: Counter[str] = field(default_factory=Counter)
+
+    def give(self, example: Example) -> Example:
+        """Counts an example and gives it."""
+        self.examples += 1
+        self.evidences += sum(1 for _ in iter_evidence(example))
+        return example
+
+    def leave(self, left: Skipped) -> None:
+        """Counts a record that is no example of its own."""
+        if left.reason is None:
+            self.merged += 1
+        else:
+            (self.excluded if left.outcome == "excluded" else self.rejected)[left.reason] += 1
+
+
+Fate = Literal["drop_output", "drop_record", "keep_answer"]
+"""Of an output: it is dropped; the whole record is; or its answer is kept without provenance, if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of outputs and records whose evidence was not found, was found badly, or stands on a missing page.
+
+    Each dataset and split has one. Source of those of KILT: section 4 of its paper (outputs of dev and test with BLEU
+    below 0.5 on any span are dropped, entity linking is not filtered) and the published files: in train every record
+    stays, and an evidence set with a span that is weak or has no place loses its provenance and keeps its answer.
+    """
+
+    #: A span with a score strictly below the threshold makes its output weak.
+    has_threshold: bool = True
+    #: Fate of an output with a span that has no place: page missing or ambiguous, evidence empty, no match.
+    unplaced: Fate = "drop_output"
+    #: Fate of an output that is weak.
+    weak: Fate = "drop_output"
+    #: A record is dropped when no output with provenance is left ...
+    needs_provenance: bool = True
+    #: ... but not one that never had any.
+    keeps_bare: bool = False
+    #: A record is dropped when no page of its evidence is there, even if it needs no provenance.
+    needs_page: bool = False
+    #: The answer is the title of the page in the snapshot (entity linking).
+    answer_is_title: bool = False
+    #: Keys of the record's ``meta`` that files without answers keep; the others give answers away.
+    input_meta: tuple[str, ...] = ()
+    #: How evidence that annotators highlighted (``meta.evidence_span``) is written. ``offsets``: like any other, or
+    #: with its paragraphs alone when its score is below the threshold and not 0; partial evidence always with its
+    #: paragraphs alone. ``paragraphs``: all with their paragraphs alone. None: like any other. Records that were read
+    #: from a KILT file keep the form they have.
+    highlights: Literal["offsets", "paragraphs"] | None = None
+    #: Outputs are many names of one answer, each looked for on each page. Where one is found word for word, others that
+    #: are not have no provenance; what one name has on one page of two titles counts once. Records that were read from
+    #: a KILT file keep what they have.
+    prefers_exact: bool = False
+    #: Answers with provenance are written in front of answers alone, provenance alone comes last.
+    found_first: bool = False
+    #: ``section`` of a span stands behind its title, as T-REx is published.
+    has_section_third: bool = False
+
+
+ANSWERS_STAY = Policy(unplaced="keep_answer", weak="keep_answer")
+
+
+def by_split(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
+    """One policy for dev and test; train is the same, but keeps every answer, where nothing is said."""
+    keeps = replace(held_out, unplaced="keep_answer", weak="keep_answer", needs_provenance=False)
+    return {"train": train or keeps, "dev": held_out, "test": held_out}
+
+
+HypothesisKind = Literal["claim", "answer", "triple", "evidence"]
+"""What a model judges evidence by: the record's input; question and answer as a sentence; subject, relation and object
+as a sentence; the text that the dataset quotes."""
+
+Metric = Literal["accuracy", "em", "f1", "rougel"]
+
+
+class Averages(NamedTuple):
+    """Averages over a dataset: spans a set, sets and distinct pages a record that has any set, answers a record."""
+
+    spans: float | None
+    sets: float | None
+    pages: float | None
+    answers: float | None
+
+
+class Published(NamedTuple):
+    """What is known of a dataset's files in KILT (2021), by split."""
+
+    #: Lines of the published files (T-REx, ELI5 and Wizard of Wikipedia as released last).
+    records: Mapping[Split, int] = {}
+    #: Of all splits. Source: the KILT paper, table 6.
+    averages: Averages | None = None
+    #: Records that the threshold drops, and per cent of records. Source: the KILT paper, figure 5.
+    dropped: Mapping[Split, tuple[int, float]] = {}
+
+
+class LabelForm(NamedTuple):
+    """Answers of a test split that stand in files of their own."""
+
+    of: str  # whose labels they are, for messages
+    id_field: str
+    fields: tuple[str, ...]  # put into their record; the first is needed
+    array: str | None = None  # key of the array, where a file is one object
+
+
+class Ownership(NamedTuple):
+    """Whose work the records of a dataset are."""
+
+    title: str
+    holder: str  # whom to name
+    url: str  # where it says so
+    licence: str | None = None  # SPDX identifier; None where the owners name none
+    note: str = ""
+
+
+class Source(ABC, Generic[Options]):
+    """A dataset in its original form: the class says all that is particular to it, an object reads a split of it."""
+
+    name: ClassVar[str]  # on the command line, and in front of the names of the files that are written
+    summary: ClassVar[str]
+    splits: ClassVar[tuple[Split, ...]] = SPLITS
+    options_type: type[Options]
+    references: ClassVar[Parameter | None] = None  # where its evidence texts stand, when that is elsewhere
+    labels: ClassVar[LabelForm | None] = None  # answers of a test split, where they may stand in files of their own
+    policies: ClassVar[Mapping[Split, Policy]] = by_split(Policy())
+    hypothesis: ClassVar[HypothesisKind] = "evidence"
+    metric: ClassVar[Metric | None] = None  # that KILT reports. Source: the KILT paper, table 1
+    published: ClassVar[Published] = Published()
+    ownership: ClassVar[Ownership | None] = None
+    evidence_date: ClassVar[str | None] = None  # snapshot of Wikipedia, where all evidence is of one
+
+    def __init__(self, inputs: Inputs, split: Split, options: Options, *, tally: Tally | None = None) -> None:
+        self.inputs, self.split, self.options = inputs, split, options
+        self.tally = tally or Tally()
+
+    def check(self) -> None:
+        """Looks at the beginning of every input before anything is read.
+
+        Raises:
+            SetupError: a file is missing, empty or altogether another one, or there is no such split.
+        """
+        if self.split not in self.splits:
+            raise SetupError(f"{self.name} has no split {self.split!r}. Choose one of: {', '.join(self.splits)}.")
+        self.check_inputs()
+
+    @abstractmethod
+    def check_inputs(self) -> None:
+        """Does so for the split that there is."""
+
+    @abstractmethod
+    def read(self) -> Iterator[Example | BadRecord]:
+        """Every record once, in the order of the inputs: an example, or the reason why there is none.
+
+        A ``BadRecord`` has stage ``source`` for a record; ``evidence`` for one piece of evidence whose id does not
+        exist, in front of its example, where the evidence has empty text or is left out; ``reference`` for a record of
+        the references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator
+        has ended.
+
+        Raises:
+            SetupError: an input cannot be read to its end.
+        """
+
+
+def check_names(paths: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file whose name has the words of other splits alone."""
+    for path in paths:
+        check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
+
+
+def check_words(path: str, words: Iterable[str], split: Split) -> None:
+    """Raises SetupError for a file where words that say of which split it is name other ones alone."""
+    named = sorted({_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS})
+    if named and split not in named:
+        raise SetupError(
+            f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"
+            " of your own that is neither needs another name."
+        )
+
+
+REJECTED: dict[str, str] = {
+    **FAULTS,
+    "ambiguous_page": "an evidence of the project's own format that names its page in more than one way",
+    "bad_tag": "a line of a TSV whose second column is neither B nor I",
+    "conflicting_label": "a judgement of a passage that its annotator judged otherwise before",
+    "duplicate_id": "the id was given before",
+    "empty_output": "a KILT record whose list of outputs is empty",
+    "malformed_docstart": "a line that begins a document and does not name it",
+    "malformed_xml": "a document that is not well-formed, or uses entities or a document type",
+    "missing_column": "an annotated line of a TSV with too few columns",
+    "missing_label": "a test record that the given labels have no answer for",
+    "missing_raw_text": "the text of an annotated document is not in the RawText folder",
+    "no_document": "an annotated line in front of the first document",
+    "no_highlight": "a record of a campaign whose passages are places of another knowledge source, without their text",
+    "no_title": "a sentence that a wizard chose, and nothing says of which page",
+    "offset_mismatch": "the mention does not stand in the text where the annotation says",
+    "token_range": "an answer of Natural Questions at tokens that its page does not have",
+    "uneven_lists": "answers of a thread that have more or fewer scores",
+    "unknown_field": "a field that means nothing in the project's own format, such as a misspelt one",
+    "unknown_label": "a label that the dataset does not have",
+    "unknown_passage": "a judgement of a passage that is not among the passages of its campaign",
+    "unknown_sentence": "a triple of T-REx that stands in a sentence which its document does not have",
+    "unknown_speaker": "a turn of a dialogue that neither wizard nor apprentice speaks",
+    "unknown_uri": "an address of T-REx that names no item or property of Wikidata",
+}
+"""Reason -> meaning, for stages ``source`` and ``reference``."""
+
+LOST_EVIDENCE: dict[str, str] = {
+    "null_page": "an evidence of FEVER that names no page",
+    "offsets_out_of_range": "a KILT span that lies outside of its paragraph",
+    "unknown_page": "the page is not among the references",
+    "unknown_sentence": "the page has no sentence of this number",
+}
+"""Reason -> meaning, for stage ``evidence``: the text cannot be looked up."""
+
+EXCLUDED: dict[str, str] = {
+    "first_turn": "a turn of a wizard with nothing said before it",
+    "long_short_answers": "a question of Natural Questions whose short answers all have more than five tokens",
+    "negative": "a line of Zero-Shot RE whose sentence does not answer its question",
+    "no_accepted_passage": "a question that annotators found no passage for",
+    "no_answer": "a question or turn whose answers have no text",
+    "no_evidence": "a supported or refuted claim without any evidence",
+    "no_object_label": "a triple of T-REx whose object has no English label in Wikidata",
+    "no_page": "a question of TriviaQA without any page",
+    "no_passages_used": "a turn in which the wizard said that no passage was used",
+    "no_relation_label": "a triple of T-REx whose relation has none",
+    "no_sentence": "a triple of T-REx that no sentence states",
+    "no_short_answer": "a question of Natural Questions that no annotator gave a short answer to",
+    "no_subject_label": "a triple of T-REx whose subject has no English label in Wikidata",
+    "no_wizard": "a dialogue in which no wizard speaks",
+    "not_annotated": "a question that the annotation campaign does not have",
+    "not_enough_info": "a claim of FEVER that is neither supported nor refuted",
+    "not_in_kb": "a mention annotated as having no page",
+    "nothing_checked": "a turn in which the wizard chose no sentence",
+    "other_split": "a record that is not among those of this split",
+    "rare_relation": "a triple of T-REx whose relation has too few facts",
+    "too_many_provenances": "a triple of T-REx whose fact is stated by too many sentences",
+    "yes_no_only": "a question of Natural Questions that is answered by yes or no alone",
+}
+"""Reason -> meaning: records that the rules of their dataset leave out."""

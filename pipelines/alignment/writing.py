@@ -1,0 +1,429 @@
+"""A dataset of a job: what its options mean, and what its alignment is written as: KILT lines, tables, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from msgspec import structs
+
+from kbsource.columns import batch_of
+from kbsource.errors import DataError
+from kbsource.files import CHUNK_BYTES, Folder, absolute, base_name, join
+from kbsource.release.layout import MANIFEST, shard_path
+from kbsource.release.manifest import FileEntry, code_facts, input_files
+from kbsource.release.output import commit
+from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines, write_rows
+from kbsource.rows import Row
+from kbsource.runtime.chunks import BatchRef, ChunkKey, once_json, read_batches, read_rows
+from mapping.decide import Cuts
+from mapping.entail.model import model_facts
+from mapping.entail.verification import VerificationCounts
+from mapping.records import MISSED, Alignment, Place, ReleasedExample, iter_evidence, released_span
+from mapping.schema import TABLES, Crossing, KiltSide, RecordFate
+from mapping.search.page_search import SearchSettings
+from mapping.search.tokens import tokeniser_name
+from mapping.sources import all_sources, source_of_file
+from mapping.sources.raw_records import is_integer
+from mapping.sources.source import HypothesisKind, Tally
+from mapping.write.kilt import ID_FILES, file_name, id_file_name, kilt_line, without_answers, without_input
+from mapping.write.kind import ALIGNMENT, write_report
+from mapping.write.report import (
+    AlignmentCounts,
+    faults,
+    report_values,
+)
+from pipelines.alignment.reading import EvidenceFiles, ReadRecord
+from pipelines.alignment.settling import AlignedChunk, AlignedRecord, FilterOptions, filter_records
+from pipelines.options import MapOptions
+
+InputFacts = dict[str, list[dict[str, Any]]]
+_DECIDING = frozenset(("threshold", "accept", "strips_section"))
+"""Options that only say which of the spans that were found are written, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPart:
+    """One dataset of a job."""
+
+    options: MapOptions  # how it is aligned
+    facts: dict[str, Any]  # see ``alignment_facts``
+
+    @property
+    def search_facts(self) -> dict[str, Any]:
+        """Those of the facts that the search hangs on; the others say what is made of its scores."""
+        options = {name: value for name, value in self.facts["options"].items() if name not in _DECIDING}
+        return {**self.facts, "options": options}
+
+    @property
+    def output(self) -> str:
+        """Folder of the alignment."""
+        return absolute(self.options.output.rstrip("/") or "/")
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the dataset has no splits of its own, see ``mapping.decide``."""
+        return self.options.choices.sample_records is not None
+
+
+def policy_name(options: MapOptions) -> str:
+    """The name that the policy goes by: for KILT files that of the dataset they hold."""
+    if options.dataset == "kilt":
+        return source_of_file(base_name(options.inputs[0])).name
+    return options.dataset
+
+
+def file_stem(options: MapOptions) -> str:
+    """What the name of the KILT file begins with."""
+    if options.stem is not None:
+        return options.stem
+    if options.dataset != "kilt":
+        return options.dataset
+    name = base_name(options.inputs[0])
+    known = name.partition(f"-{options.split}")[0]
+    return known if known != name else policy_name(options)
+
+
+def has_ids_alone(options: MapOptions) -> bool:
+    """Whether the KILT file that is moved is one without inputs, by its published name."""
+    return options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
+
+
+def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
+    """What a model judges spans by; None where none is asked."""
+    if options.verify is None:
+        return None
+    return options.verify.hypothesis or all_sources()[policy_name(options)].hypothesis
+
+
+def evidence_files(options: MapOptions) -> EvidenceFiles:
+    """What is read."""
+    return EvidenceFiles(
+        options.dataset,
+        options.inputs,
+        options.split,
+        options.references,
+        options.labels,
+        options.choices,
+        hypothesis_kind(options),
+        options.chunk_records,
+        options.max_rejects,
+        options.scratch,
+    )
+
+
+def search_settings(options: MapOptions) -> SearchSettings:
+    """How pages are searched."""
+    return SearchSettings(
+        max_elements=options.max_elements,
+        numbering=options.numbering,
+        places_nothing=options.choices.places_nothing,
+        accept_fuzzy=options.accept_fuzzy,
+        rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
+    )
+
+
+def filter_options(options: MapOptions) -> FilterOptions:
+    """Which records are kept."""
+    return FilterOptions(
+        policy_name(options),
+        options.split,
+        options.threshold,
+        options.accept,
+        is_verified=options.verify is not None,
+        strips_section=options.strips_section,
+    )
+
+
+def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | None = None) -> InputFacts:
+    """Every file that is read with its size and hash, by what it is; reads them all.
+
+    Facts by path are taken from ``known`` and put into it: datasets share references.
+    """
+    given = {"records": options.inputs, "references": options.references}
+    if options.labels:
+        given["labels"] = options.labels
+    if options.title_map is not None:
+        given["title_map"] = (options.title_map,)
+    known = {} if known is None else known
+    for path in (path for paths in given.values() for path in paths if path not in known):
+        known[path] = [asdict(entry) for entry in input_files((path,))]
+    return {name: [entry for path in paths for entry in known[path]] for name, paths in given.items()}
+
+
+def alignment_facts(
+    options: MapOptions, release: PagesManifest, inputs: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The part of the manifest that is known before anything is read: same facts, same bytes."""
+    return {
+        "dataset": options.dataset,
+        "policy": policy_name(options),
+        "split": options.split,
+        "release": release.facts(),
+        "inputs": inputs,
+        "options": options.data_options(),
+        "code": {**code_facts(), "tokeniser": tokeniser_name(release.site.lang)},
+        **({} if options.verify is None else {"model": model_facts(options.verify.model)}),
+    }
+
+
+MERGED = "merged"
+"""Folder below that for staging of what hangs on the decisions about records."""
+LINES, ANSWERED = "kilt", "answers"
+"""Endings of a chunk's lines, and of those of a test file with their answers."""
+
+_INT32 = 1 << 31
+
+
+def lines_path(staging: str, key: ChunkKey, ending: str) -> str:
+    """The path of a chunk's lines, or of its report."""
+    return join(staging, MERGED, f"{key.part:05d}-{key.chunk:05d}.{ending}")
+
+
+def merge_chunk(
+    chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
+) -> dict[str, Any]:
+    """Writes the KILT lines of a chunk into the staging folder, its part of every table, and gives its report.
+
+    Records of test are written without their answers, and where there are labels with them as well. A chunk that was
+    written before is taken as it is.
+
+    Raises:
+        DataError: an evidence has no outcome: the job is broken.
+    """
+    make = partial(_merge_chunk, chunk, part, key, n_chunks=n_chunks, cuts=cuts, staging=staging)
+    merged: dict[str, Any] = once_json(lines_path(staging, key, "json"), make)
+    return merged
+
+
+def _merge_chunk(
+    chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
+) -> dict[str, Any]:
+    split = part.options.split
+    options = filter_options(part.options)
+    policy = all_sources()[options.policy].policies[split]
+    merged = _Merged(part)
+    with ExitStack() as stack:
+        lines = stack.enter_context(Folder.of(lines_path(staging, key, LINES)).create())
+        answered = None
+        if part.options.labels:
+            answered = stack.enter_context(Folder.of(lines_path(staging, key, ANSWERED)).create())
+        for aligned in filter_records(chunk, options, cuts):
+            merged.add(aligned)
+            if aligned.record is not None:
+                record = without_answers(aligned.record, policy) if split == "test" else aligned.record
+                lines.write(kilt_line(record))
+                if answered is not None:
+                    answered.write(kilt_line(aligned.record))
+    entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
+    return {
+        "chunk": key.chunk,
+        "counts": merged.counts.to_json(),
+        "files": [asdict(entry) for entry in entries],
+        "verification": merged.verification.to_json(),
+    }
+
+
+class _Merged:
+    """What comes of a chunk beside its lines: rows of tables, and counts."""
+
+    def __init__(self, part: DatasetPart) -> None:
+        self._output = part.output
+        self._threshold = part.options.threshold
+        self._is_verified = part.options.verify is not None
+        self._has_crosswalk = part.options.dataset == "kilt"
+        self.counts = AlignmentCounts()
+        self.verification = VerificationCounts()
+        self._records: dict[int, RecordFate] = {}
+        self._alignments: list[Alignment] = []
+        self._misses: list[Alignment] = []
+        self._crosswalk: list[Crossing] = []
+
+    def add(self, record: AlignedRecord) -> None:
+        """Takes a record and all its evidences."""
+        example, decision, found = record.example, record.decision, record.found
+        for key, _ in iter_evidence(example):
+            aligned = found[key]
+            self.counts.add_evidence(aligned)
+            if aligned.outcome in MISSED:
+                self._misses.append(aligned)
+            else:
+                self._alignments.append(aligned)
+                if self._is_verified:
+                    self.verification.add(aligned, threshold=self._threshold)
+            if isinstance(example, ReleasedExample):
+                self._crosswalk.append(_crossing(released_span(example, key), aligned))
+        sets = [
+            [found[index, place] for place in range(len(output.evidence))]
+            for index, output in enumerate(example.outputs)
+            if output.evidence
+        ]
+        self.counts.add_record(record.written, sets, threshold=self._threshold)
+        if record.record is not None:
+            self.counts.add_written(record.record)
+        is_kept = decision.reason is None
+        self._records[record.ordinal] = RecordFate(
+            ordinal=record.ordinal,
+            example_id=example.example_id,
+            file=example.file,
+            line=example.line,
+            outcome="written" if is_kept else "dropped",
+            reason=decision.reason,
+            score=_best_score(sets),
+            n_outputs=len(example.outputs),
+            n_outputs_written=sum(is_kept and fate.form != "dropped" for fate in decision.outputs),
+            n_evidences=len(found),
+            n_evidences_written=sum(aligned.is_written for aligned in found.values()),
+        )
+
+    def write_tables(self, examples: BatchRef, number: int, n_chunks: int) -> list[FileEntry]:
+        """Writes the chunk's part of every table; ``examples`` has its records as they were read."""
+        read = read_rows(examples, ReadRecord)
+        records = [one.left if one.ordinal is None else self._records[one.ordinal] for one in read]
+        tables: dict[str, tuple[type[Row], Sequence[Any]]] = {
+            "records": (RecordFate, records),
+            "alignments": (Alignment, self._alignments),
+            "misses": (Alignment, self._misses),
+        }
+        if self._has_crosswalk:
+            tables["crosswalk"] = Crossing, self._crosswalk
+        entries = []
+        for table, (row, rows) in tables.items():
+            schema = ALIGNMENT.schemas(table)[-1 if self._is_verified else 0]
+            file = shard_path(table, number, n_chunks)
+            batches = _groups(rows, row, schema)
+            entries.append(write_batches(batches, table, schema, output=self._output, file=file))
+        return entries
+
+
+def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as groups of a table that has some of their columns."""
+    for start in range(0, len(rows), GROUP_ROWS):
+        yield batch_of(rows[start : start + GROUP_ROWS], row).select(schema.names)
+
+
+def _best_score(sets: Iterable[list[Alignment]]) -> float | None:
+    """The highest score of evidence sets that have a span for each piece: the lowest of these."""
+    spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
+    return max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
+
+
+def _crossing(old: dict[str, Any], new: Alignment) -> Crossing:
+    page_id, title, section = (old.get(name) for name in ("wikipedia_id", "title", "section"))
+    place: dict[str, Any] = {
+        name: value if is_integer(value := old.get(name)) and abs(value) < _INT32 else None
+        for name in Place.__struct_fields__
+    }
+    return Crossing(
+        new.example_id,
+        *new.key,
+        new.outcome,
+        new.score,
+        old=KiltSide(
+            None if page_id is None else str(page_id),
+            title if isinstance(title, str) else None,
+            section.rstrip("\n") if isinstance(section, str) else None,
+            text=new.evidence_text,
+            **place,
+        ),
+        new=KiltSide(
+            None if new.page_id is None else str(new.page_id),
+            new.title,
+            new.section,
+            text=new.text,
+            **(dict.fromkeys(Place.__struct_fields__) if new.place is None else structs.asdict(new.place)),
+        ),
+    )
+
+
+def sum_reports(reports: Iterable[dict[str, Any]]) -> tuple[AlignmentCounts, VerificationCounts, list[FileEntry]]:
+    """Counts and files of all chunks together, from their reports in order."""
+    counts, verification, files = AlignmentCounts(), VerificationCounts(), []
+    for report in reports:
+        counts.add(AlignmentCounts.from_json(report["counts"]))
+        verification.merge(VerificationCounts.from_json(report["verification"]))
+        files += [FileEntry(**entry) for entry in report["files"]]
+    return counts, verification, files
+
+
+def record_files(options: MapOptions) -> tuple[str, ...]:
+    """The names of the files of records that an alignment may write."""
+    stem = file_stem(options)
+    return tuple(
+        name(stem, options.split, with_answers=answers)
+        for name in (file_name, id_file_name)
+        for answers in (False, True)
+    )
+
+
+def commit_part(
+    part: DatasetPart,
+    number: int,
+    reports: Sequence[dict[str, Any]],
+    *,
+    tally: Tally,
+    rejected: Sequence[BatchRef],
+    staging: str,
+) -> None:
+    """Writes what is left to write of an alignment, its manifest last; one that has it is left as it is.
+
+    Raises:
+        DataError: a law of the counts does not hold.
+    """
+    if Folder.of(join(part.output, MANIFEST)).exists():
+        return
+    counts, verification, files = sum_reports(reports)
+    report = _report(part.options, tally, counts, verification)
+    files += _write_records(part, number, staging, n_chunks=len(reports), n_records=counts.written)
+    bad = (tuple(row.values()) for stored in rejected for batch in read_batches(stored) for row in batch.to_pylist())
+    files.append(write_rows(bad, "rejected", TABLES["rejected"], output=part.output))
+    files.append(write_report(report, output=part.output))
+    facts = {**part.facts, "counts": report["counts"], "records": report["records"]}
+    commit(ALIGNMENT, ALIGNMENT.listing(files, facts), part.output)
+
+
+def _report(
+    options: MapOptions, tally: Tally, counts: AlignmentCounts, verification: VerificationCounts
+) -> dict[str, Any]:
+    if broken := faults(tally, counts):
+        raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
+    report = report_values(tally, counts, dataset=policy_name(options), split=options.split)
+    if options.accept is not None:
+        report["accept"] = {"rule": options.accept, "dropped": counts.dropped["not_accepted"]}
+        report["dropped_by_threshold"] = None
+    if options.verify is not None:
+        report["verification"] = verification.to_json()
+    return report
+
+
+def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: int, n_records: int) -> list[FileEntry]:
+    """Joins the lines of all chunks: the records of the split, of test without their answers; gives the files.
+
+    Where there are labels the records of test are written with them too, and where a dataset is published so, every
+    file again without the inputs.
+    """
+    options, output = part.options, part.output
+    stem = file_stem(options)
+    files = []
+    for with_answers in (False, True) if options.labels else (False,):
+        ending = ANSWERED if with_answers else LINES
+        parts = [lines_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
+        name = (id_file_name if has_ids_alone(options) else file_name)(stem, options.split, with_answers=with_answers)
+        files.append(write_lines(_blocks(parts), name, output=output, n_rows=n_records))
+        if options.dataset in ID_FILES:
+            id_name = id_file_name(stem, options.split, with_answers=with_answers)
+            with Folder.of(join(output, name)).open() as lines:
+                files.append(write_lines(map(without_input, lines), id_name, output=output))
+    return files
+
+
+def _blocks(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        with Folder.of(path).open() as part:
+            while block := part.read(CHUNK_BYTES):
+                yield block

@@ -1,0 +1,368 @@
+"""Names that several entities share -> sets, and the pages of these: which values they name, what else they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import orjson
+import pyarrow as pa
+from msgspec.structs import replace
+
+from kbsource.kilt import kilt_texts
+from kbsource.records import Page
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
+from mapping.acceptance import read_rule
+from mapping.amber.records import ITEM, QUANTITY, AmberOptions, AmberSet, Document, Entity, PageRef, SetEntity, Value
+from mapping.amber.release import claim, entity_of, entity_record, tuples_record
+from mapping.amber.sets import (
+    BEARERS_OF_VALUES,
+    INSTANCE_OF,
+    Bearer,
+    align_entity,
+    choose_members,
+    distinguishing,
+    lacking,
+    make_set,
+)
+from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.verification import span_premise
+from mapping.qampari.classes import ItemSet
+from mapping.search.page_search import align_evidence, matched_text
+from mapping.search.tokenised_page import TokenisedPage
+from mapping.search.tokens import Tokeniser
+from pipelines.amber.entities import (
+    ANSWERS,
+    OUTCOME_ROWS,
+    SET_BITS,
+    SET_ORDER,
+    SETS,
+    SIGNALS,
+    TUPLES,
+    WANTED,
+    WANTED_ORDER,
+    Plan,
+    buckets_of_pages,
+    groups_of_sets,
+)
+from pipelines.primitives.group_map import GroupMap, GroupWork, value_rows
+from pipelines.primitives.lookup import Lookup, read_item_set
+from pipelines.primitives.shuffle import Regroup
+from pipelines.runners.workers import Do
+from pipelines.transforms.verify_entailment import VerifyEntailment
+
+_ENTITIES_AT_ONCE = _ROWS_AT_ONCE = 4096
+_UNIT = "http://www.wikidata.org/entity/"
+
+
+def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) -> None:
+    """The names of a group that several entities share. Memory: some rows, however many bearers a name has.
+
+    Input: ``names``, in ``NAME_ORDER``. Outputs: ``members`` of names that go on; ``outcomes``.
+    """
+    n_sets = 0
+    for number in range(n_collections):
+        for _, rows in groupby(_shared_rows(work.rows("names")), key=itemgetter(0, 1)):
+            run = _Run(rows, 1 << number)
+            reason, members = choose_members(run, options)
+            for one, is_head in members:
+                work.add("members", (number, work.group << SET_BITS | n_sets, run.name, one.item, int(is_head)))
+            run.exhaust()
+            n_sets += reason is None
+            if run.n_bearers > 1 and run.n_members:
+                work.add("outcomes", (number, run.name, reason or "", run.n_bearers, run.n_members))
+
+
+def _shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """The rows of names that more than one row has; those at the ends of batches too, which may go on."""
+    for batch in batches:
+        is_next = np.ones(batch.num_rows + 1, np.bool_)
+        is_next[1:-1] = True
+        for name in ("first", "second"):
+            values = batch[name].to_numpy()
+            is_next[1:-1] &= values[1:] == values[:-1]
+        shared = batch.filter(pa.array(is_next[1:] | is_next[:-1]))
+        yield from value_rows(shared.slice(start, _ROWS_AT_ONCE) for start in range(0, shared.num_rows, _ROWS_AT_ONCE))
+
+
+class _Run:
+    """The entities of a name, each once, counted as they are taken."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]], bit: int) -> None:
+        self.name, self.n_bearers, self.n_members = "", 0, 0
+        self._bearers = self._read(rows, bit)
+
+    def _read(self, rows: Iterator[tuple[Any, ...]], bit: int) -> Iterator[Bearer]:
+        last = -1
+        for _, _, order, item, members, self.name in rows:
+            if item != last:
+                self.n_bearers += 1
+                self.n_members += bool(members & bit)
+                yield Bearer(item, -order, bool(members & bit))
+            last = item
+
+    def __iter__(self) -> Iterator[Bearer]:
+        return self._bearers
+
+    def exhaust(self) -> None:
+        for _ in self._bearers:
+            pass
+
+
+class KnownEntities:
+    """Looks entities up."""
+
+    def __init__(self, chunks: Sequence[tuple[ChunkKey, BatchRef]], items: ItemSet, n_groups: int) -> None:
+        self._items = items
+        self._lookup = Lookup(chunks, "item", lambda numbers: numbers % n_groups)
+
+    def take(self, qids: Iterable[str]) -> dict[str, tuple[Entity, int]]:
+        """The entities that there are of some items, with their pages, -1 for none."""
+        numbers = np.unique(np.array([int(qid[1:]) for qid in qids], np.int64))
+        numbers = numbers[self._items.has(numbers)]
+        rows = self._lookup.take(numbers).to_pylist() if len(numbers) else []
+        return {f"Q{row['item']}": (_entity(row), row["page_id"]) for row in rows}
+
+    def known(self, qids: Iterable[str]) -> dict[str, Entity]:
+        """The entities that there are of some items."""
+        return {qid: entity for qid, (entity, _) in self.take(qids).items()}
+
+
+def _entity(row: dict[str, Any]) -> Entity:
+    properties: dict[str, list[Value]] = {}
+    for one in row["facts"]:
+        values = properties.setdefault(f"P{one['property']}", [])
+        if one["kind"]:
+            values.append(_value(one))
+    types = tuple(one.value for one in properties.pop(INSTANCE_OF, ()) if one.kind == ITEM)
+    own = {name: tuple(values) for name, values in properties.items()}
+    return Entity(f"Q{row['item']}", row["views"], tuple(row["aliases"]), types, own)
+
+
+def _value(fact: dict[str, Any]) -> Value:
+    if fact["kind"] == 1:
+        return Value(ITEM, fact["value"])
+    sign = "" if fact["value"].startswith("-") else "+"
+    return Value(QUANTITY, sign + fact["value"], "1" if fact["unit"] is None else _UNIT + fact["unit"])
+
+
+def make_sets(work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], items_path: str, *, plan: Plan) -> None:
+    """The sets of a group whose entities can be told apart and have pages.
+
+    Input: ``members``. Outputs: ``wanted``, a row an entity; ``outcomes``.
+    """
+    known = KnownEntities(chunks, read_item_set(items_path), plan.n_groups)
+    pending: list[list[tuple[Any, ...]]] = []
+    for _, members in groupby(value_rows(work.rows("members")), key=itemgetter(1)):
+        pending.append(list(members))
+        if sum(map(len, pending)) >= _ENTITIES_AT_ONCE:
+            _make_sets(work, pending, known, plan)
+            pending = []
+    _make_sets(work, pending, known, plan)
+
+
+def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownEntities, plan: Plan) -> None:
+    pages, rules = plan.item_pages(), plan.options.rules
+    entities = known.take(f"Q{row[3]}" for rows in sets for row in rows)
+    told_apart: dict[str, None] = {}
+    for rows in sets:
+        own = [entities[f"Q{row[3]}"][0] for row in rows]
+        for entity, names in zip(own, distinguishing(own, plan.collections[rows[0][0]], rules), strict=True):
+            told_apart.update(
+                (value.value, None) for name in names for value in entity.properties[name] if value.kind == ITEM
+            )
+    values = known.known(told_apart)
+    further = (
+        value.value for one in values.values() for name in BEARERS_OF_VALUES for value in one.properties.get(name, ())
+    )
+    of_values = {**known.known(further), **values}
+    for rows in sets:
+        number, set_number, name = rows[0][:3]
+        members = [(entities[f"Q{row[3]}"][0], bool(row[4])) for row in rows]
+        made = make_set(name, members, of_values, plan.collections[number], rules)
+        outcome = lacking(made, "told_apart")
+        if outcome is None:
+            page_ids = np.array([entities[one.qid][1] for one in made.entities], np.int64)
+            positions, is_there = pages.positions(page_ids)
+            at = iter(positions.tolist())
+            paged = [(one, next(at)) for one, there in zip(made.entities, is_there, strict=True) if there]
+            outcome = lacking(made._replace(entities=tuple(one for one, _ in paged)), "with_page")
+            for one, position in () if outcome else paged:
+                page = pages.page(int(one.qid[1:]))
+                assert page is not None
+                full = replace(one, wikipedia=(PageRef(str(page.page_id), page.title),))
+                content = orjson.dumps(entity_record(full))
+                work.add("wanted", (position, set_number, int(one.qid[1:]), number, name, content))
+        if outcome is not None:
+            work.add("outcomes", (number, name, outcome, 0, len(members)))
+
+
+_JUDGED_TOGETHER = 512
+_NO_SPAN: tuple[None, ...] = (None,) * 6
+
+
+class AlignSets(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, ``BatchRef``) of rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def expand(self, wanted: Any) -> Any:
+        plan = self._plan
+        buckets = partial(buckets_of_pages, n_pages=plan.n_pages)
+        by_page = wanted | "by page" >> Regroup(plan.folder("wanted"), buckets, order=WANTED_ORDER)
+        aligned = {"wanted": by_page} | "align" >> GroupMap(
+            partial(align_pages, plan=plan),
+            plan.folder("aligned"),
+            outputs={"aligned": WANTED, "signals": SIGNALS},
+            orders={"wanted": WANTED_ORDER},
+        )
+        inputs = {
+            name: aligned[name]
+            | f"{name} by set" >> Regroup(plan.folder(f"{name}_of_sets"), groups_of_sets, order=SET_ORDER)
+            for name in ("aligned", "signals")
+        }
+        if plan.options.verify is not None:
+            inputs["answers"] = (
+                aligned["signals"]
+                | "spread" >> beam.Reshuffle()
+                | "ask" >> beam.ParDo(Do(_ask))
+                | "judge" >> VerifyEntailment(plan.options.verify)
+                | "take answers" >> beam.MapTuple(_answered)
+                | "answers by set" >> Regroup(plan.folder("answers"), groups_of_sets)
+            )
+        return inputs | "settle" >> GroupMap(
+            partial(settle_sets, plan=plan),
+            plan.folder("settled"),
+            outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},
+            orders={"aligned": SET_ORDER},
+            rows_at_once={"sets": 32, "tuples": 256},
+            sorted_by={"sets": 2, "tuples": 3, "outcomes": 2},
+        )
+
+
+def align_pages(work: GroupWork, *, plan: Plan) -> None:
+    """Looks into the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
+    texts = plan.page_texts()
+    tokeniser = Tokeniser(plan.lang)
+    try:
+        for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
+            of_page = [(*row[1:5], entity_of(f"Q{row[2]}", orjson.loads(row[5]))) for row in rows]
+            document = None
+            for set_number, item, number, name, entity in of_page:
+                if entity.tuples:
+                    if document is None:
+                        page = texts.page(position)
+                        document = Document(entity.wikipedia[0], " ".join(kilt_texts(page)[0]))
+                        tokenised = TokenisedPage(page.elements, tokeniser)
+                    aligned = align_entity(entity, [document])
+                    for signals in _signals(name, entity, aligned, page, tokenised, plan.collections[number]):
+                        work.add("signals", (set_number, item, *signals))
+                    entity = aligned
+                content = orjson.dumps(entity_record(entity))
+                work.add("aligned", (position, set_number, item, number, name, content))
+    finally:
+        texts.close()
+
+
+def _signals(
+    name: str, entity: SetEntity, aligned: SetEntity, page: Page, tokenised: TokenisedPage, collection: Any
+) -> Iterator[tuple[Any, ...]]:
+    """Where the page says each tuple best: rows of SIGNALS without set and item."""
+    found = {one.property_id: one for one in aligned.tuples}
+    for one in entity.tuples:
+        stated = found.get(one.property_id)
+        value = one.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
+        span = align_evidence(f"{name} {one.property} {value.aliases[0]}", tokenised)
+        place: tuple[Any, ...] = _NO_SPAN
+        core, premise = (0, 0), None
+        if span is not None:
+            premise, core = span_premise(page, span)
+            place = (
+                span.score,
+                span.start_element,
+                span.start_char,
+                span.end_element,
+                span.end_char,
+                matched_text(span, tokenised.elements),
+            )
+        hypothesis = claim(name, entity.qid, one, value, collection)
+        yield (int(one.property_id[1:]), int(stated is not None), *place, premise, hypothesis, *core)
+
+
+def _ask(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pair, ...]]]:
+    """(key, ``BatchRef``) of rows of SIGNALS -> (their keys, pairs for a model), in lists."""
+    (_, group), stored = element
+    rows = (row for row in value_rows(read_stored(BatchRef(*stored))) if row[10] is not None)
+    number = 0
+    while together := tuple(islice(rows, _JUDGED_TOGETHER)):
+        pairs = tuple(Pair(row[10], row[11], (row[12], row[13])) for row in together)
+        yield (group, number, tuple(row[:3] for row in together)), pairs
+        number += 1
+
+
+def _answered(asked: tuple[int, int, Any], answers: Iterable[Verdict | Refused]) -> tuple[ChunkKey, pa.RecordBatch]:
+    group, number, keys = asked
+    rows = [
+        (*key, *((None,) * 3 if isinstance(answer, Refused) else answer))
+        for key, answer in zip(keys, answers, strict=True)
+    ]
+    return ChunkKey(group, number), rows_batch(rows, ANSWERS)
+
+
+def settle_sets(work: GroupWork, *, plan: Plan) -> None:
+    """Puts the sets of a group together again. Inputs: ``aligned``, ``signals``, perhaps ``answers``.
+
+    Outputs: ``sets``; ``tuples``, what the pages say of theirs; ``outcomes``. Counts: of the tuples of each property
+    how many were found, by BLEU and verdict.
+    """
+    rule = None if plan.options.accept is None else read_rule(plan.options.accept)
+    said: dict[Any, dict[str, Any]] = {}
+    numbers = {row[1]: row[3] for row in value_rows(work.rows("aligned"))}
+    for batch in work.rows("signals"):
+        for one in batch.drop_columns(["premise", "core_start", "core_end"]).to_pylist():
+            said[one.pop("set"), one.pop("item"), one.pop("property")] = one
+    for batch in work.rows("answers") if plan.options.verify is not None else ():
+        for one in batch.to_pylist():
+            said[one.pop("set"), one.pop("item"), one.pop("property")].update(one)
+    for key, rows in groupby(value_rows(work.rows("aligned")), key=itemgetter(1)):
+        of_set = list(rows)
+        number, name = of_set[0][3:5]
+        made = AmberSet(name, tuple(entity_of(f"Q{row[2]}", orjson.loads(row[5])) for row in of_set))
+        outcome = lacking(made, "found")
+        if outcome is None and rule is not None:
+            accepted = (
+                replace(
+                    one,
+                    tuples=tuple(
+                        own for own in one.tuples if rule.holds(said[key, int(one.qid[1:]), int(own.property_id[1:])])
+                    ),
+                )
+                for one in made.entities
+            )
+            made = made._replace(entities=tuple(accepted))
+            outcome = lacking(made, "accepted")
+        work.add("outcomes", (number, name, outcome or "set", 0, len(made.entities)))
+        if outcome is None:
+            work.add("sets", (number, name, orjson.dumps(tuples_record(made)["qids"])))
+            for entity in made.entities:
+                for own in entity.tuples:
+                    signals = said[key, int(entity.qid[1:]), int(own.property_id[1:])]
+                    work.add("tuples", (number, name, own.amber_id, orjson.dumps(signals)))
+    for (set_number, _, property_), one in said.items():
+        work.counts[f"{plan.collections[numbers[set_number]].name} P{property_} {_cell(one)}"] += 1
+
+
+def _cell(said: Mapping[str, Any]) -> str:
+    """What the signals of a tuple say, in words that are counted by."""
+    found = "found" if said["is_found"] else "not_found"
+    band = "no_span" if said["bleu"] is None else f"bleu_{int(said['bleu'] * 4) / 4:.2f}"
+    if said.get("entailment") is None:
+        return f"{found} {band} not_judged"
+    return f"{found} {band} {Verdict(said['entailment'], said['neutral'], said['contradiction']).label}"

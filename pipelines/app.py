@@ -1,0 +1,180 @@
+"""The command line as cyclopts makes it of the functions of ``pipelines.commands``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from inspect import BoundArguments, cleandoc, signature
+from itertools import takewhile
+from typing import Annotated, Any, Literal, NamedTuple
+
+from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, ValidationError
+
+from kbsource import __version__
+from kbsource.errors import SetupError
+from kbsource.files import use_options
+from mapping.options import DEFAULTS, without_unknown
+from pipelines.commands import GROUPS
+from pipelines.runners.presets import UnknownFlagError, quiet_beam
+from pipelines.terminal import Summary, nearest, text_width
+
+HELP = frozenset(("-h", "--help"))
+_COMMON = Group("Every command", sort_key=9)
+
+
+class _Common(NamedTuple):
+    tokens: tuple[str, ...]
+    as_json: bool
+    stores: tuple[str, ...]
+
+
+def _common(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    json: Annotated[bool, Parameter(group=_COMMON)] = False,
+    storage: Annotated[tuple[str, ...], Parameter(group=_COMMON, metavar="KEY=VALUE", consume_multiple=False)] = (),
+) -> _Common:
+    """What every command takes.
+
+    Args:
+        json: the result as one JSON object.
+        storage: an option of the store, such as aws_endpoint_url=http://store:9000; may be repeated.
+    """
+    return _Common(tokens, json, storage)
+
+
+def make_app() -> App:
+    """The whole command line; a command is imported when it is typed."""
+    app = App(name="kbsource", version=__version__, default_parameter=DEFAULTS, exit_on_error=False, print_error=False)
+    for group, commands in GROUPS.items():
+        for command in commands:
+            app.command(f"pipelines.{command.place}", name=command.name, group=group)
+    app.meta.default(_common)
+    return app
+
+
+class Typed(NamedTuple):
+    """What was typed: a command with its arguments."""
+
+    function: Callable[..., Summary]
+    arguments: BoundArguments
+    as_json: bool
+    options: Collection[str]  # that the command has
+
+
+def run_command(given: Sequence[str]) -> int:
+    """Runs what was typed, prints its summary, and gives the exit code.
+
+    Raises:
+        SetupError: as ``parse_command``, or as the command does.
+    """
+    quiet_beam()
+    typed = parse_command(given)
+    if typed is None:
+        return 0
+    try:
+        summary = typed.function(*typed.arguments.args, **typed.arguments.kwargs)
+    except UnknownFlagError as error:
+        raise SetupError(f"{error}{nearest(error.flag, typed.options)}") from error
+    summary.show(as_json=typed.as_json)
+    return summary.code
+
+
+def parse_command(given: Sequence[str]) -> Typed | None:
+    """What was typed; None for ``--help``, which is printed.
+
+    Raises:
+        SetupError: it means nothing; names what is near.
+    """
+    try:
+        return _parsed(given)
+    except CycloptsError as error:
+        raise SetupError(_said(error)) from error
+
+
+def _parsed(given: Sequence[str]) -> Typed | None:
+    app = make_app()
+    names, apps, rest = app.parse_commands([token for token in given if token not in HELP])
+    command = apps[-1]
+    if HELP & set(given):
+        from rich.console import Console
+
+        app.console = Console(width=text_width())
+        command.help_epilogue = examples_of(command.default_command)
+        app.meta(given, result_action="return_value")
+        return None
+    if command.default_command is None:
+        parts = [name for name in command if not name.startswith("-")]
+        odd = f"there is no {rest[0]}.{nearest(rest[0], parts)} " if rest else ""
+        raise SetupError(f"{odd}Name one of {', '.join(parts)}. See kbsource {' '.join(names)} --help.")
+    common: _Common = app.meta(given, result_action="return_value")
+    if common.stores:
+        use_options(dict(map(_setting, common.stores)))
+    options, tokens, of_beam = options_of(command), list(common.tokens), list[str]()
+    if takes_beam := "run" in signature(command.default_command).parameters:
+        tokens, of_beam = without_unknown(tokens, options)
+    function, bound, _ = app.parse_args(tokens)
+    if takes_beam:
+        run = bound.arguments.get("run", bound.signature.parameters["run"].default)
+        bound.arguments["run"] = replace(run, beam_args=tuple(of_beam))
+    return Typed(function, bound, common.as_json, options)
+
+
+def _setting(typed: str) -> tuple[str, str]:
+    key, equals, value = typed.partition("=")
+    if not key or not equals:
+        raise SetupError(f"--storage {typed}: write KEY=VALUE, like aws_endpoint_url=http://store:9000")
+    return key.replace("-", "_").lower(), value
+
+
+def options_of(command: App) -> set[str]:
+    """What the options of a command are called."""
+    arguments = command.assemble_argument_collection()
+    return {name for one in arguments for name in one.names if name.startswith("--")}
+
+
+def examples_of(function: Callable[..., Any] | None) -> str:
+    """The section ``Examples`` of a docstring, as Markdown."""
+    lines = iter(cleandoc(getattr(function, "__doc__", None) or "").split("\n"))
+    if not any(line == "Examples:" for line in lines):
+        return ""
+    return "Examples:\n\n" + "\n".join(takewhile(lambda line: not line or line.startswith(" "), lines)).rstrip()
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
+    """Let the shell complete commands and options.
+
+    Prints what makes a shell complete commands, options and paths. Its first line says which line the shell's profile
+    gets.
+
+    Args:
+        shell: whose commands are printed.
+
+    Examples:
+        eval "$(kbsource completion bash)"
+        kbsource completion fish | source
+    """
+    line = "kbsource completion fish | source" if shell == "fish" else f'eval "$(kbsource completion {shell})"'
+    profile = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}[shell]
+    script = make_app().meta.generate_completion(prog_name="kbsource", shell=shell)
+    return Summary(stream=(f"# {profile} gets this line: {line}", script))
+
+
+def _said(error: CycloptsError) -> str:
+    error.verbose = False
+    said = str(error)
+    if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
+        # Of options that stand flat beside the others, the first that is needed.
+        parts = [part for part in error.argument.children_recursive if part.field_info.required and not part.has_tokens]
+        missing = parts[0] if parts else error.argument
+        said = f"{missing.name if missing.index is None else missing.name.lstrip('-').upper()} is needed."
+        if error.keyword is not None:
+            said = f"{error.keyword} needs a value."
+    elif isinstance(error, ValidationError) and error.argument is not None and error.argument.tokens:
+        typed = ",".join(token.value for token in error.argument.tokens)
+        said = f"{error.argument.name} is {typed}. {error.exception_message}"
+    elif isinstance(error, UnknownOptionError):
+        typed = error.token.keyword or error.token.value
+        known = {"--json", "--storage", "--help", *(name for one in error.argument_collection for name in one.names)}
+        said = f"there is no option {typed}.{nearest(typed, known)}"
+    return f"{said} See {' '.join(('kbsource', *(error.command_chain or ()), '--help'))}."

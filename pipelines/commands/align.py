@@ -1,0 +1,391 @@
+"""Where a text stands, whether a KILT file fits, and what a model says of a pair of sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder
+from mapping.entail.signal import UsualModelOptions
+from mapping.options import FLAT, AtLeast1, File, FileOrPipe, FolderPath, Release
+from mapping.search.numbering import Numbering
+from pipelines.terminal import Row, Summary, command_line, facts_table, text_width
+
+if TYPE_CHECKING:
+    from mapping.entail.model import CrossEncoder
+    from mapping.entail.signal import Pair, Refused, Verdict
+    from mapping.records import Alignment, PageKey
+    from mapping.search.page_search import Locator
+    from mapping.write.validate import Validation
+
+_KINDS = ("title", "url", "page_id", "qid")
+_FORMS = {
+    "url": (re.compile(r".*/.*"), "--url", "give an address, like https://en.wikipedia.org/wiki/Alan_Turing"),
+    "page_id": (re.compile(r"[0-9]+"), "--id", "give a page id, a number like 1208; a title is for --title"),
+    "qid": (re.compile(r"[Qq][0-9]+"), "--qid", "give a Wikidata item, like Q7251"),
+}
+"""What a name of a page looks like, the option that gives it, and what to write instead."""
+_SHOWN = ("outcome", "page_id", "title", "found_by", "hops", "section", "span", "text", "suggestions")
+_MEANINGS = {
+    "exact": "the text stands in the page",
+    "near": "a similar text stands in the page",
+    "weak": "nothing in the page is similar enough; this is the likeliest place",
+    "page_only": "the page is there; no text was asked for",
+    "page_missing": "the release has no such page",
+    "page_ambiguous": "that is a disambiguation page",
+    "empty_evidence": "there is no text to look for",
+}
+
+
+def locate(
+    release: Release,
+    /,
+    *,
+    title: str | None = None,
+    url: str | None = None,
+    page_id: Annotated[str | None, Parameter("--id", metavar="ID")] = None,
+    qid: Annotated[str | None, Parameter(metavar="QID")] = None,
+    input: FileOrPipe | None = None,
+    evidence: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    max_elements: AtLeast1 = 1,
+    threshold: Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))] = 0.5,
+    numbering: Numbering = "elements",
+    title_map: File | None = None,
+) -> Summary:
+    """Find where a text stands in a page of a release.
+
+    Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU is highest.
+    Exit code 1 when the page is missing or nothing in it reaches the threshold.
+
+    Args:
+        release: folder of a release of pages.
+        title: title of the page; redirects are followed.
+        url: address of the page in its wiki.
+        page_id: its page id, a number.
+        qid: its Wikidata item, like Q7251.
+        input: many at once: JSON Lines with title, url, page_id or qid, and evidence; - for the standard input.
+        evidence: the text to look for; without it only the page is.
+        max_elements: paragraphs or list items that the found text may reach over.
+        threshold: lowest score of a near match.
+        numbering: how places are given, and what is searched: elements of the release, or paragraphs as export-kilt
+            numbers them.
+        title_map: known moves: a line each, old title, tab, new title or page id.
+
+    Examples:
+        kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
+        kbsource locate releases/enwiki-20261001 --input evidences.jsonl
+    """
+    from mapping.decide import with_outcome
+    from mapping.records import PageKey
+    from mapping.search.page_search import Locator
+    from mapping.search.resolve import read_moves
+
+    named = {"title": title, "url": url, "page_id": page_id, "qid": qid}
+    for kind, (form, flag, remedy) in _FORMS.items():
+        if (value := named[kind]) is not None and form.fullmatch(value) is None:
+            raise SetupError(f"{flag} is {value!r}; {remedy}.")
+    keys = [PageKey(kind, value) for kind, value in named.items() if value is not None]
+    if len(keys) + (input is not None) != 1:
+        raise SetupError("name the page by one of --title, --url, --id and --qid, or give --input.")
+    moves = read_moves(title_map) if title_map else None
+    with ExitStack() as stack:
+        locator = stack.enter_context(
+            Locator.open(
+                release,
+                max_elements=max_elements,
+                numbering=numbering,
+                moves=moves,
+            )
+        )
+        if input is not None:
+            faults: list[str] = []
+            return Summary(stream=_located(input, locator, threshold, faults, stack.pop_all()), faults=faults)
+        alignment = with_outcome(locator.locate(keys[0], evidence), threshold)
+    return Summary(
+        text=alignment_text(alignment, unit="paragraph" if numbering == "kilt" else "element"),
+        next="" if alignment.title is None else command_line("show", release, alignment.title),
+        values=_as_json(alignment),
+        is_ok=alignment.outcome in ("exact", "near", "page_only"),
+    )
+
+
+def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
+    """An object for each line of a file; a line that cannot be used is told and passed over."""
+    from mapping.decide import with_outcome
+
+    with stack:
+        for number, line in input_lines(path):
+            try:
+                key, evidence, record_id = _place_asked(line)
+            except RecordError as error:
+                faults.append(f"kbsource locate: {path}, line {number}: {error}")
+                continue
+            named = {} if record_id is None else {"id": record_id}
+            shown = {"line": number, **named, **_as_json(with_outcome(locator.locate(key, evidence), threshold))}
+            yield json.dumps(shown, ensure_ascii=False)
+
+
+def _place_asked(line: str) -> tuple[PageKey, str | None, Any]:
+    from mapping.records import PageKey
+    from mapping.sources.raw_records import is_integer, only_known, optional_text, parse_object, text_at
+
+    record = parse_object(line)
+    only_known(record, frozenset({*_KINDS, "evidence", "id"}))
+    kinds = [kind for kind in _KINDS if kind in record]
+    if len(kinds) != 1:
+        raise RecordError("missing_field", f"name the page by one of {', '.join(_KINDS)}")
+    (kind,) = kinds
+    value = str(record[kind]) if kind == "page_id" and is_integer(record[kind]) else text_at(record, kind)
+    return PageKey(kind, value), optional_text(record, "evidence"), record.get("id")
+
+
+def _as_json(alignment: Alignment) -> dict[str, Any]:
+    import msgspec
+
+    shown: dict[str, Any] = msgspec.to_builtins({name: getattr(alignment, name) for name in _SHOWN})
+    return shown
+
+
+def alignment_text(alignment: Alignment, *, unit: str) -> str:
+    """An alignment for reading; ``unit`` is what the numbers of its places count."""
+    rows: list[Row] = [("outcome", f"{alignment.outcome}: {_MEANINGS[alignment.outcome]}")]
+    if alignment.page_id is not None:
+        over = f", over {alignment.hops} redirect{'s' if alignment.hops > 1 else ''}" if alignment.hops else ""
+        rows.append(("page", f"{alignment.title} (page id {alignment.page_id}), found by {alignment.found_by}{over}"))
+    if (span := alignment.span) is not None:
+        where = f"{unit} {span.start_element}, characters {span.start_char} to {span.end_char}"
+        if span.end_element != span.start_element:
+            where = (
+                f"{unit} {span.start_element}, character {span.start_char}, to {unit} {span.end_element}, "
+                f"character {span.end_char}"
+            )
+        rows += [("section", alignment.section), ("place", where), ("BLEU", f"{span.score:.4f} ({span.match})")]
+    lines = [facts_table(rows)]
+    if alignment.text is not None:
+        lines.append(textwrap.indent(textwrap.fill(alignment.text, text_width() - 2), "  "))
+    if alignment.suggestions:
+        lines.append(
+            "similar titles\n" + facts_table((f"  {one.title}", f"{one.score:.1f}") for one in alignment.suggestions)
+        )
+    return "\n\n".join(lines)
+
+
+def input_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Number and text of the lines of a file, packed or not, or of the standard input for ``-``."""
+    if path == "-":
+        for number, line in enumerate(sys.stdin, start=1):
+            text = line.removeprefix("\ufeff") if number == 1 else line
+            if text.strip():
+                yield number, text
+        return
+    from mapping.sources.raw_records import iter_lines
+
+    for raw in iter_lines(path):
+        yield raw.line, raw.data.decode("utf-8", "replace")
+
+
+# What a file that was made for another snapshot breaks.
+_OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
+_RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
+_BROKEN = (
+    ". Warning: the manifest beside it does not say that it has no records, or there is none; was the download or the "
+    "run broken off?"
+)
+
+
+def validate_kilt(
+    release: Release,
+    file: File,
+    /,
+    *,
+    alignments: FolderPath | None = None,
+    numbering: Literal["kilt", "elements"] | None = None,
+) -> Summary:
+    """Check a KILT file against a release.
+
+    Checks types, ids, pages, places and sections of a KILT file, and BLEU where the evidence is known. Exit code 1 when
+    a rule is broken, and for an empty file, unless the manifest beside it says that it is empty.
+
+    Args:
+        release: folder of the release it was made for.
+        file: KILT file; .gz and .bz2 too.
+        alignments: folder that kbsource map wrote, to compute BLEU again; by default the file's own, where it is one.
+        numbering: of paragraphs; by default as in --alignments, else kilt.
+
+    Examples:
+        kbsource validate-kilt releases/enwiki-20261001 aligned/fever/fever-dev-kilt.jsonl
+        kbsource validate-kilt releases/enwiki-20190801 nq-dev-kilt.jsonl --json
+    """
+    from kbsource.lookup import KnowledgeSource
+    from mapping.write.validate import validate_kilt as validate
+
+    if alignments is not None and not Folder.of(f"{alignments}/alignments").exists():
+        raise SetupError(f"{alignments} has no table alignments/; give a folder that kbsource map wrote.")
+    beside = file.rpartition("/")[0] or "."
+    folder = alignments or (beside if Folder.of(f"{beside}/alignments").exists() else None)
+    if numbering is None:
+        options = {} if folder is None else _manifest(folder).get("options", {})
+        numbering = "elements" if options.get("numbering") == "elements" else "kilt"
+    with KnowledgeSource.open(release) as source:
+        result = validate(file, source, numbering=numbering, alignments=folder)
+    values = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+    values["findings"] = [finding._asdict() for finding in result.findings]
+    entries = _manifest(beside).get("files", []) if result.is_empty else []
+    is_rightful = not result.is_empty or any(
+        entry.get("file") == file.rpartition("/")[2] and entry.get("rows") == 0 for entry in entries
+    )
+    is_ok = result.is_valid and is_rightful
+    if result.is_empty:
+        text = f"{file} is empty{_RIGHTFUL if is_rightful else _BROKEN}"
+    else:
+        text = validation_text(result, is_scored=folder is not None)
+    again = command_line("evaluate", "kilt", file, "PREDICTIONS") if is_ok else ""
+    return Summary(text=text, values={"ok": is_ok, **values}, is_ok=is_ok, next=again)
+
+
+def validation_text(result: Validation, *, is_scored: bool) -> str:
+    """What was checked and found, for reading; ``is_scored`` where alignments were at hand."""
+    from mapping.write.validate import RULES
+
+    lines = [
+        f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}"
+        for finding in result.findings
+    ]
+    lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]
+    if sum(result.broken.values()) > len(result.findings):
+        lines.append("Of each rule only the first cases are shown.")
+    lines.append(
+        f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
+        f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
+    )
+    if result.outputs and not result.spans:
+        lines.append(
+            "No output has provenance, so nothing was compared with the release. A file of your own with evidence in "
+            "its place is aligned by kbsource map jsonl."
+        )
+    elif result.located and not result.rescored and is_scored:
+        lines.append("The table alignments names none of its records, so BLEU was not computed: is it of another file?")
+    if result.broken.keys() & _OF_ANOTHER:
+        lines.append("Was it made for this release? kbsource map kilt aligns a file of another snapshot to it.")
+    return "\n".join(lines)
+
+
+def _manifest(folder: str) -> dict[str, Any]:
+    """The manifest of a folder; an empty one where there is none."""
+    from kbsource.release.kind import parse_content
+
+    path = f"{folder}/manifest.json"
+    if not Folder.of(path).exists():
+        return {}
+    with Folder.of(path).open() as file:
+        return parse_content(file.read(), path)
+
+
+_JUDGED_TOGETHER = 512
+
+
+def nli(
+    *,
+    premise: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    hypothesis: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    input: FileOrPipe | None = None,
+    model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
+    export_onnx: FolderPath | None = None,
+) -> Summary:
+    """Ask an NLI model whether a text says what a sentence claims.
+
+    Gives the probabilities of entailment, neutral and contradiction. The model is a Hugging Face cross-encoder with
+    safetensors weights; code that comes with a model is never run. Needs kbsource[nli].
+
+    Args:
+        premise: what is taken as true.
+        hypothesis: what it should say, one declarative sentence.
+        input: many at once: JSON Lines with premise and hypothesis, or question and answer in place of the latter; -
+            for the standard input.
+        export_onnx: write the model for --backend onnx into a new folder, and end.
+
+    Examples:
+        kbsource nli --premise "It rises in Lake Miravel." --hypothesis "The Ullane rises in a lake."
+        kbsource nli --model models/nli --input pairs.jsonl
+        kbsource nli --model models/nli --export-onnx models/nli-onnx
+    """
+    from mapping.entail.model import export_onnx as export
+    from mapping.entail.model import open_model
+    from mapping.entail.signal import Pair
+
+    if export_onnx is not None:
+        return Summary(
+            text=str(export(model, export_onnx)), next=f"kbsource nli --model {export_onnx} --backend onnx …"
+        )
+    if input is not None:
+        if premise is not None or hypothesis is not None:
+            raise SetupError("--input FILE has the pairs; leave --premise and --hypothesis out.")
+        faults: list[str] = []
+        return Summary(stream=_judged(input, open_model(model), faults), faults=faults)
+    if premise is None or hypothesis is None:
+        raise SetupError("give --premise and --hypothesis, or --input FILE.")
+    judge = open_model(model)
+    answer = judge.judge([Pair(premise, hypothesis)])[0]
+    values = _verdict(answer)
+    return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="refusal" not in values)
+
+
+def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
+    """An object for each line of a file; a line that cannot be used is told and passed over."""
+    lines = _pairs(path, faults)
+    while group := list(islice(lines, _JUDGED_TOGETHER)):
+        for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):
+            named = {} if record_id is None else {"id": record_id}
+            yield json.dumps({"line": number, **named, **_verdict(answer)}, ensure_ascii=False)
+
+
+def _pairs(path: str, faults: list[str]) -> Iterator[tuple[int, Any, Pair]]:
+    for number, line in input_lines(path):
+        try:
+            yield number, *_pair(line)
+        except RecordError as error:
+            faults.append(f"kbsource nli: {path}, line {number}: {error}")
+
+
+def _pair(line: str) -> tuple[Any, Pair]:
+    from mapping.entail.signal import Pair
+    from mapping.entail.statements import state_answer
+    from mapping.sources.raw_records import only_known, parse_object, text_at
+
+    record = parse_object(line)
+    only_known(record, frozenset(("id", "premise", "hypothesis", "question", "answer")))
+    if ("hypothesis" in record) == ("question" in record):
+        raise RecordError("missing_field", "give a hypothesis, or a question with its answer")
+    if "hypothesis" in record:
+        hypothesis = text_at(record, "hypothesis")
+    else:
+        hypothesis = state_answer(text_at(record, "question"), text_at(record, "answer"))
+    return record.get("id"), Pair(text_at(record, "premise"), hypothesis)
+
+
+def _verdict(answer: Verdict | Refused) -> dict[str, Any]:
+    from mapping.entail.signal import Refused
+
+    if isinstance(answer, Refused):
+        return {"refusal": answer.reason, "detail": answer.detail}
+    return {"label": answer.label, **answer._asdict()}
+
+
+def _verdict_text(answer: Verdict | Refused, device: str) -> str:
+    from mapping.entail.signal import REFUSALS, Refused
+
+    if isinstance(answer, Refused):
+        return f"not judged: {REFUSALS[answer.reason]} ({answer.detail or answer.reason})"
+    shares = [(name, f"{value:.6f}") for name, value in answer._asdict().items() if value is not None]
+    return facts_table([("label", answer.label), *shares, ("device", device)])

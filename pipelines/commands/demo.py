@@ -1,0 +1,169 @@
+"""``kbsource demo``: every kind of release made of the mini-wiki that comes with the package."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kbsource.errors import SetupError
+from mapping.options import FolderPath
+from pipelines.extras import first_missing
+from pipelines.terminal import Summary, print_text, styled
+
+_OUTPUT = "kbsource-demo"
+_DUMP = "miniwiki-20260101"
+_LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages")
+
+
+class Step(NamedTuple):
+    """A command of the tour."""
+
+    says: str  #: what it shows, in a line
+    extra: str  #: of kbsource that it needs; empty for none
+    arguments: str  #: of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a place in the output folder
+    made: tuple[str, ...] = ()  #: places in the output folder that it needs
+
+
+STEPS = (
+    Step(
+        "Tables of Wikidata; two broken lines are there on purpose",
+        "build",
+        "wikidata @miniwikidata-20260101-all.json.bz2 --output %wikidata --max-rejects 0.01",
+    ),
+    Step("Are they as they were written?", "verify", "verify %wikidata", ("wikidata",)),
+    Step(
+        "A release of the pages, with their items",
+        "build",
+        f"build @{_DUMP}-pages-articles-multistream.xml.bz2 --page-props @{_DUMP}-page_props.sql.gz "
+        "--wikidata %wikidata --output %release --max-rejects 0.05",
+        ("wikidata",),
+    ),
+    Step("Every law of it, recomputed", "verify", "verify %release", ("release",)),
+    Step("What the release is", "", "info %release", ("release",)),
+    Step("A page of it", "", "show %release 'Halvane Isles'", ("release",)),
+    Step("Page views", "build", "pageviews @miniviews-202512-user --site miniwiki --output %views"),
+    Step("The views of a title", "", "show %views 'Halvane Isles'", ("views",)),
+    Step(
+        "The form of KILT's knowledge source",
+        "",
+        "export-kilt %release --output %kilt.jsonl",
+        ("release",),
+    ),
+    Step(
+        "KILT's eleven datasets, their evidence found again in the release",
+        "align",
+        "map all %release --config @datasets.yaml --output %aligned",
+        ("release",),
+    ),
+    Step(
+        "AmbER sets: entities that share a name",
+        "align",
+        "amber %release %wikidata %views --types @amber_types.json --false-objects wikidata --output %amber",
+        ("release", "wikidata", "views"),
+    ),
+    Step("Are they what the pages say?", "align", "verify %amber --kb %release", ("amber",)),
+    Step("A set, head and tail", "", "show %amber Lantern", ("amber",)),
+    Step(
+        "QAMPARI: questions with many answers",
+        "align",
+        "qampari %release %wikidata --model none --output %qampari",
+        ("release", "wikidata"),
+    ),
+    Step("Do the proofs stand in the pages?", "align", "verify %qampari --kb %release", ("qampari",)),
+    Step("Passages for a retriever", "align", "passages %release --output %passages --format pyserini", ("release",)),
+    Step(
+        "Entity-linking data and an alias table",
+        "align",
+        "entity-linking %release --output %linking --train 100 --dev 10",
+        ("release",),
+    ),
+    Step("Links of a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)),
+    Step(
+        "The questions with their passages",
+        "align",
+        "qampari-contexts %qampari %passages --output %contexts",
+        ("qampari", "passages"),
+    ),
+)
+"""The tour, in order."""
+
+
+def demo(*, output: FolderPath = _OUTPUT) -> Summary:
+    """Make every kind of release of a small invented wiki.
+
+    Takes the mini-wiki that comes with the package through the commands, each printed as one would type it: tables of
+    Wikidata, a release, page views, the datasets of KILT aligned to it, AmbER sets, QAMPARI, passages, entity-linking
+    data. It takes a minute or two. Steps whose extra is not installed are left out.
+
+    Args:
+        output: new folder for what is made.
+
+    Examples:
+        kbsource demo
+        kbsource demo --output mini
+    """
+    output = output.rstrip("/") or "/"
+    if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
+        raise SetupError(f"--output {output} is there already; name a new folder, or remove it.")
+    if why := _obstacle(STEPS[0], output):
+        raise SetupError(f"nothing can be made: {why}")
+    left_out: list[tuple[Step, str]] = []
+    for number, step in enumerate(STEPS, start=1):
+        print_text(styled(f"\n{number} of {len(STEPS)}: {step.says}", "bold"))
+        arguments = step_arguments(step, output)
+        print_text(f"$ kbsource {shlex.join(arguments)}")
+        sys.stdout.flush()
+        if why := _obstacle(step, output):
+            left_out.append((step, why))
+            print_text(f"Left out: {why}")
+        elif code := run_command(arguments):
+            sys.stderr.write(f"kbsource demo: step {number} ended with exit code {code}.\n")
+            raise SystemExit(code)
+    return _end(output, left_out)
+
+
+def step_arguments(step: Step, output: str) -> list[str]:
+    """The arguments of a step as a person would type them."""
+    from importlib import resources
+
+    places = {"@": os.path.relpath(str(resources.files("kbsource.demo"))), "%": output}
+    if places["@"].startswith(os.pardir):
+        places["@"] = os.path.abspath(places["@"])
+    return [
+        os.path.join(places[word[0]], word[1:]) if word[0] in places else word for word in shlex.split(step.arguments)
+    ]
+
+
+def _obstacle(step: Step, output: str) -> str:
+    """Why a step cannot be taken; nothing where it can."""
+    if missing := [name for name in step.made if not os.path.exists(os.path.join(output, name))]:
+        return f"{missing[0]}/ was not made."
+    if step.extra and (module := first_missing(step.extra)) is not None:
+        return f"{module} is not installed: pip install 'kbsource[{step.extra}]'"
+    return ""
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs a command in a process of its own, as a shell would, gives its exit code."""
+    # Not from this folder: something else there may be called pipelines.
+    return subprocess.run([sys.executable, "-P", "-m", "pipelines.cli", *arguments], check=False).returncode
+
+
+def _end(output: str, left_out: Sequence[tuple[Step, str]]) -> Summary:
+    lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps taken; what they made is in {output}."]
+    lines += [f"Left out: {step.says}. {why}" for step, why in left_out]
+    made = [place for name in _LOOKED_AT if os.path.exists(place := os.path.join(output, name))]
+    return Summary("Look at it in a browser:", text="\n".join(lines), next=_here(("inspect", *made)))
+
+
+def _here(arguments: Sequence[str]) -> str:
+    """A command line that works as it is printed, also where the environment is not the shell's own."""
+    program = os.path.join(os.path.dirname(sys.executable), "kbsource")
+    found = shutil.which("kbsource")
+    is_own = found is not None and os.path.realpath(found) == os.path.realpath(program)
+    return shlex.join(("kbsource" if is_own or not os.path.exists(program) else os.path.relpath(program), *arguments))

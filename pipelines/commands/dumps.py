@@ -1,0 +1,254 @@
+"""What is made of the files that Wikimedia publishes: releases of pages, of Wikidata, of page views."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from kbsource.files import Folder
+from mapping.options import FLAT
+from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
+from pipelines.progress import Progress, clock, size
+from pipelines.terminal import Row, Style, Summary, command_line, styled
+
+if TYPE_CHECKING:
+    from kbsource.dump.check import DumpFinding
+    from kbsource.release.manifest import FileEntry
+    from pipelines.jobs.build import BuildSummary
+
+Run = Annotated[RunOptions, Parameter(name="*", group=Group("How it is run", sort_key=8))]
+
+_REMEDIES = {
+    "end_not_checked": "Read all of it: --deep.",
+    "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
+}
+"""What to do, with the options of the commands, by code of the finding."""
+_STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
+
+
+def check_dump(dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
+    """Say whether a dump is complete and sound.
+
+    Nothing is built: sizes and checksums, head and end of every file, parts that belong together, index. Every finding
+    says what it means and what to do. Exit code 1 when there are errors.
+
+    Args:
+        dump: files of one dump, or patterns; quote patterns.
+        deep: decode everything: every page, the index against the content.
+
+    Examples:
+        kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
+        kbsource check-dump dumps/ltgwiki-20261001-pages-articles.xml.gz --deep --json
+    """
+    from kbsource.dump.check import check_dump as check
+    from kbsource.dump.ranges import expand_inputs
+    from kbsource.errors import counted
+
+    paths = expand_inputs(dump)
+    done, total = 0, sum(Folder.of(path).size() for path in paths) * (2 if deep else 1)
+    with Progress().counting("check") as see:
+
+        def add(n_bytes: int) -> None:
+            nonlocal done
+            done += n_bytes
+            see(done, total)
+
+        report = check(paths, deep=deep, on_progress=add)
+    findings = _named(report.findings, deep=deep)
+    lines = []
+    for finding in findings:
+        place = f"{finding.file}: " if finding.file else ""
+        lines.append(f"{styled(f'{finding.severity.upper():7}', _STYLES[finding.severity])} {place}{finding.message}")
+        lines += [f"        {finding.remedy}"] if finding.remedy else []
+    n_errors, n_warnings = (sum(one.severity == level for one in findings) for level in ("error", "warning"))
+    verdict = styled("The dump is not in order", "red") if n_errors else styled("The dump is in order", "green")
+    shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
+    files = [
+        {"path": one.path, "name": one.name, "n_bytes": one.hashed.n_bytes, "sha256": one.hashed.sha256}
+        for one in report.inputs
+    ]
+    return Summary(
+        title=f"{verdict}: {', '.join(counted(n, name) for name, n in shown.items())}.",
+        text="\n".join(lines),
+        next="" if n_errors else f"kbsource build {shlex.join(dump)} --output releases/NAME",
+        values={
+            "ok": not report.has_errors,
+            "files": files,
+            "findings": [dataclasses.asdict(finding) for finding in findings],
+        },
+        is_ok=not report.has_errors,
+    )
+
+
+def _named(findings: Iterable[DumpFinding], *, deep: bool) -> list[DumpFinding]:
+    """The findings with options by name, without what no longer holds when all was read."""
+    shown = [finding for finding in findings if not (deep and finding.code == "end_not_checked")]
+    return [
+        dataclasses.replace(finding, remedy=_REMEDIES[finding.code])
+        if finding.code in _REMEDIES and finding.remedy
+        else finding
+        for finding in shown
+    ]
+
+
+def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Build a release of pages from a dump.
+
+    Parquet tables of pages, redirects, templates and rejected records, an index, and manifest.json, which is written
+    last. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource build 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\
+            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 --runner local-multi
+        kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try
+    """
+    from pipelines.jobs.build import BadDumpError, finding_line
+    from pipelines.jobs.build import build as make
+
+    try:
+        made = make(options, flags=run.flags(), progress=Progress())
+    except BadDumpError as error:
+        for finding in error.findings:
+            sys.stderr.write(f"{finding_line(finding)}\n")
+        raise
+    return build_summary(made)
+
+
+def build_summary(made: BuildSummary) -> Summary:
+    """What a build made."""
+    manifest = made.manifest
+    totals, findings = manifest.totals, manifest.findings
+    rows: list[Row] = [
+        ("pages read", totals.pages_read),
+        ("  articles", totals.articles),
+        ("  redirects", totals.redirects),
+        ("  other namespaces", totals.other_namespaces),
+        *_rejected_rows(totals.rejected),
+    ]
+    rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
+    rows += [
+        ("anchors", findings.get("anchors", 0)),
+        ("  resolved", findings.get("anchors_resolved", 0)),
+        ("disambiguation pages", findings.get("disambiguation_pages", 0)),
+        ("with a Wikidata item", findings.get("pages_with_item", 0)),
+    ]
+    rows += [
+        (f"  {title}", findings[name])
+        for name, title in (
+            ("items_same", "as sitelinks and page_props say"),
+            ("items_only_wikidata", "sitelinks alone"),
+            ("items_only_page_props", "page_props alone"),
+            ("items_differ", "they differ"),
+        )
+        if name in findings
+    ]
+    rows += [(f"parsed as {name}", n) for name, n in manifest.parse_statuses.items() if name != "ok"]
+    n_definitions, n_modules = findings.get("template_definitions"), findings.get("loss_module", 0)
+    rows += [("template definitions", n_definitions)] if n_definitions else []
+    rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
+    rows += [("calls of Lua modules without a result", n_modules)] if n_modules else []
+    remarks = []
+    if missing := made.titles_not_found:
+        remarks.append(f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
+    if manifest.options["templates"] == "definitions" and not n_definitions:
+        remarks.append("The dump defines no templates (namespace 10): those that no rule knows show nothing.")
+    if n_modules and manifest.options["templates"] == "definitions":
+        remarks.append("Definitions call Lua modules, which --templates lua runs.")
+    return _release_summary(
+        made,
+        rows,
+        text="\n".join(remarks),
+        counts=dataclasses.asdict(totals),
+        parse_statuses=manifest.parse_statuses,
+        findings=findings,
+        qid_conflicts=len(manifest.qid_conflicts),
+        titles_not_found=list(missing),
+    )
+
+
+def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make a release of tables from a dump of Wikidata.
+
+    Parquet tables of items, properties, sitelinks, statements and the class closure, and manifest.json, which is
+    written last. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource wikidata dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\
+            --sites enwiki --runner local-multi
+        kbsource wikidata entities.ndjson --languages de,en --qualifiers all --output releases/try
+    """
+    from pipelines.jobs.wikidata import make_wikidata
+
+    made = make_wikidata(options, flags=run.flags(), progress=Progress())
+    manifest, totals = made.manifest, made.manifest.totals
+    rows: list[Row] = [
+        ("lines read", totals.lines_read),
+        ("  items", totals.items),
+        ("  properties", totals.properties),
+        ("  other entities", totals.other_entities),
+        *_rejected_rows(totals.rejected),
+        *((f"rows of {name}", manifest.n_rows(name)) for name in ("sitelinks", "statements", "classes")),
+    ]
+    return _release_summary(
+        made,
+        rows,
+        counts=dataclasses.asdict(totals),
+        findings=manifest.findings,
+        rows={name: manifest.n_rows(name) for name in manifest.tables},
+    )
+
+
+def pageviews(options: Annotated[PageviewsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make a release of the page views of a time.
+
+    Sums the views of the articles of one Wikipedia over files of page views, pageview_complete or pagecounts, by title
+    and page id, and writes a Parquet table and manifest.json, which is written last. Any option that is not listed here
+    is passed to Beam as it is.
+
+    Examples:
+        kbsource pageviews 'views/pageviews-202610*-user.bz2' --output releases/views-202610
+        kbsource pageviews pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki --output releases/views
+    """
+    from pipelines.jobs.pageviews import make_pageviews
+
+    made = make_pageviews(options, flags=run.flags(), progress=Progress())
+    manifest, totals = made.manifest, made.manifest.totals
+    rows: list[Row] = [
+        (f"lines of {options.site}", totals.lines_read),
+        ("  used", totals.used),
+        ("  of other namespaces", totals.other_namespaces),
+        ("  of no page", totals.no_page),
+        *_rejected_rows(totals.rejected),
+        ("titles and pages", manifest.n_rows("pageviews")),
+        ("views", manifest.views),
+    ]
+    return _release_summary(made, rows, counts=dataclasses.asdict(totals), views=manifest.views)
+
+
+def _rejected_rows(rejected: Mapping[str, int]) -> list[Row]:
+    """How much was rejected, in all and by reason."""
+    return [("  rejected", sum(rejected.values())), *((f"    {reason}", n) for reason, n in sorted(rejected.items()))]
+
+
+def _release_summary(made: Any, rows: Sequence[Row], /, *, text: str = "", **values: Any) -> Summary:
+    tables: Mapping[str, Sequence[FileEntry]] = made.manifest.tables
+    sizes = {name: sum(entry.bytes for entry in entries) for name, entries in tables.items()}
+    return made_summary(made, [*rows, ("tables", size(sum(sizes.values())))], text=text, bytes=sizes, **values)
+
+
+def made_summary(
+    made: Any, rows: Sequence[Row], /, *, text: str = "", against: Sequence[str] = (), **values: Any
+) -> Summary:
+    """What a job made: where it is, how long it took, and that it is to be verified, ``against`` what."""
+    return Summary(
+        title=f"It is in {made.output}.",
+        rows=[*rows, ("wall time", clock(made.seconds))],
+        text=text,
+        next=command_line("verify", made.output, *against),
+        values={"output": made.output, "seconds": round(made.seconds, 1), **values},
+    )

@@ -1,1 +1,0 @@
-"""What is read from files that Wikimedia publishes: one module a command."""

@@ -1,1 +1,0 @@
-"""One module for each benchmark that ``kbsource evaluate`` knows."""

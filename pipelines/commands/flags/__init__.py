@@ -1,1 +1,0 @@
-"""Flags and printing that several commands share."""

@@ -1,0 +1,594 @@
+"""What a release is and what it holds, for reading; whether it is as it was written; what became of it later."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import socket
+import sys
+import textwrap
+import webbrowser
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.errors import SetupError, counted
+from kbsource.files import Folder
+from mapping.options import AtLeast1, File, FolderPath, Release
+from pipelines.extras import missing_extra
+from pipelines.progress import Progress, size
+from pipelines.terminal import Row, Summary, command_line, facts_table, print_text, styled, table_text, text_width
+
+if TYPE_CHECKING:
+    from kbsource.lookup import Found
+    from kbsource.records import Element, Page
+    from kbsource.release.kind import Kind
+    from kbsource.release.manifest import Manifest
+
+_SHA_CHARS = 12
+_MOST_ROWS = 24
+"""Of tables, files and inputs; the manifest names all of them."""
+
+
+def info(release: Release, /) -> Summary:
+    """Say what a release is and how to open it.
+
+    Says what a release of any kind is: wiki and date of its snapshot, what was counted, its tables with their rows,
+    what it was made of and by which version, how to open it in Python, and what to do next. All of it is from the
+    manifest, which --json prints; kbsource verify says whether it is true.
+
+    Args:
+        release: folder of a release of any kind.
+
+    Examples:
+        kbsource info releases/enwiki-20261001
+        kbsource info aligned/fever --json
+    """
+    kind, manifest = _opened(release)
+    return Summary(
+        text=info_text(release, kind, manifest),
+        values=json.loads(manifest.to_bytes()),
+        next=command_line("inspect", release),
+    )
+
+
+def _opened(release: str) -> tuple[Kind[Any], Manifest]:
+    """Kind and manifest of a release."""
+    from kbsource.release.kind import kind_of, parse_content, read_content
+    from kbsource.release.pages.kind import PAGES_RELEASE
+
+    content = read_content(release)
+    kinds: tuple[Kind[Any], ...] = (PAGES_RELEASE,)
+    if parse_content(content, release).get("format") != PAGES_RELEASE.format:
+        from mapping.kinds import KINDS as kinds  # noqa: N811  # takes a while
+    kind = kind_of(content, release, kinds)
+    return kind, kind.read(release)
+
+
+def info_text(path: str, kind: Kind[Any], manifest: Manifest) -> str:
+    """What a release is, for reading: facts, counts, what lies in it, and what can be done with it."""
+    from mapping.inspector.about import input_rows, next_commands, python_lines, release_counts, release_facts
+
+    values = manifest.to_json()
+    parts = [facts_table(release_facts(kind, manifest))]
+    if counts := list(release_counts(values)):
+        parts.append(_part("counts", facts_table(counts)))
+    parts.append(_part("holds", _table([("rows", "size", "files", "place"), *_contents(manifest)], right=range(3))))
+    if inputs := [(size(n_bytes), name) for name, n_bytes, *_ in input_rows(values.get("inputs") or (), "")]:
+        parts.append(_part("made of", _table(inputs, right=[0])))
+    parts.append(_part("in Python", "\n".join(python_lines(path.rstrip("/"), kind, manifest))))
+    parts.append(_part("commands", table_text(next_commands(shlex.quote(path), kind))))
+    return "\n\n".join(parts)
+
+
+def _contents(manifest: Manifest) -> Iterator[tuple[str, ...]]:
+    for name, entries in manifest.tables.items():
+        n_bytes = sum(entry.bytes for entry in entries)
+        yield f"{manifest.n_rows(name):,}", size(n_bytes), f"{len(entries):,}", f"{name}/"
+    for file in manifest.files:
+        yield "" if file.rows is None else f"{file.rows:,}", size(file.bytes), "1", file.file
+    for part in manifest.parts:
+        yield "", "", "", f"{part.folder}/ (release {part.manifest_sha256[:_SHA_CHARS]})"
+
+
+def _table(rows: Sequence[Sequence[str]], *, right: Iterable[int]) -> str:
+    """The first rows as a table; the manifest has all of them."""
+    rest = f"\nand {len(rows) - _MOST_ROWS:,} more; --json names all" if len(rows) > _MOST_ROWS else ""
+    return table_text(rows[:_MOST_ROWS], right=right) + rest
+
+
+def _part(name: str, text: str) -> str:
+    return styled(name, "bold") + "".join(f"\n  {line}" for line in text.split("\n"))
+
+
+_LABEL = 18
+"""Characters before the value of a fact, at most."""
+_PARAGRAPHS = 3
+_FIELDS = 12
+_MISSES = {
+    "unknown": "the dump has no such page",
+    "loop": "its redirects run in a circle",
+    "missing_target": "it redirects to a page that the dump does not have",
+    "cross_namespace": "it redirects to a page outside of the articles",
+    "not_released": "the article was rejected; see the table rejected/",
+}
+
+
+def show(
+    release: Release, page: Annotated[str | None, Parameter(metavar="PAGE")] = None, /, *, full: bool = False
+) -> Summary:
+    """Show a page of a release, or a row of another kind.
+
+    Shows a page of a release: facts, the beginning of the text, the sections, infoboxes. Exit code 1 when there is
+    none; titles like the one asked for are then named. Of an alignment shows what became of a record, by its id, of
+    page views the views of a title, of AmbER sets a name. What a release holds is said by kbsource info.
+
+    Args:
+        release: folder of a release of any kind.
+        page: title (redirects are followed), page id, URL or Wikidata item; of an alignment the id of a record, of page
+            views a title, of AmbER sets a name.
+        full: all of the text instead of its beginning.
+
+    Examples:
+        kbsource show releases/enwiki-20261001 "Alan Turing"
+        kbsource show releases/enwiki-20261001 1208 --full
+        kbsource show aligned/fever 75397
+        kbsource show releases/enwiki-20261001 Q7251
+        kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json
+    """
+    from kbsource.lookup import KnowledgeSource
+    from kbsource.release.pages.kind import PAGES_RELEASE
+
+    kind, manifest = _opened(release)
+    if page is None:
+        raise SetupError(f"name a page; kbsource info {shlex.quote(release)} says what the release holds.")
+    if kind.shown_by is not None:
+        return _rows_summary(release, kind, page)
+    if kind is not PAGES_RELEASE:
+        return _record_summary(release, page, manifest)
+    with KnowledgeSource.open(release) as source:
+        found = source.resolve(page)
+        shown = source.by_id(found.page_id) if found.page_id is not None else None
+        if found.status == "unknown":
+            shown = source.by_qid(page)
+    if shown is not None:
+        browse = command_line("inspect", release)
+        return Summary(text=page_text(shown, found, full=full), values=shown.to_dict(), next=browse)
+    faults = [f"kbsource show: no page for {page!r} in {release}: {_MISSES.get(found.status, found.status)}."]
+    if found.status == "unknown" and found.by != "id":
+        faults += _similar(release, found.asked)
+    return Summary(faults=faults)
+
+
+def _rows_summary(path: str, kind: Kind[Any], asked: str) -> Summary:
+    from kbsource.release.reader import rows_with
+    from mapping.amber.kind import AMBER_SETS
+
+    table, column = kind.shown_by or ("", "")
+    found = list(rows_with(path, table, column, asked))
+    if not found:
+        return Summary(faults=[f"kbsource show: {path} has no row whose {column} is {asked!r}."])
+    if kind is AMBER_SETS:
+        text = set_text(found, rows_with(path, "set_queries", "name", asked))
+    else:
+        text = "\n\n".join(facts_table(row.items()) for row in found)
+    return Summary(text=text, values=found, next=command_line("inspect", path))
+
+
+def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> str:
+    """AmbER sets for reading: of each entity popularity, page and queries, the head first."""
+    asked = list(queries)
+    lines = []
+    for row in rows:
+        lines.append(f"{row['name']}, {row['collection']}")
+        for one in sorted(row["entities"], key=lambda entity: -entity["popularity"]):
+            role = "head" if one["is_head"] else "tail"
+            titles = ", ".join(page["title"] for page in one["wikipedia"])
+            lines.append(f"  {role}  {one['qid']}  {titles}, popularity {one['popularity']:.2f}")
+            own = (each for each in asked if (each["collection"], each["qid"]) == (row["collection"], one["qid"]))
+            lines += [f"    {each['task']}  {each['input']}  {', '.join(each['answers'])}" for each in own]
+    return "\n".join(lines)
+
+
+def _record_summary(path: str, record_id: str, manifest: Manifest) -> Summary:
+    from kbsource.files import join
+    from mapping.write.report import record_fates
+
+    folders = [join(path, part.folder) for part in manifest.parts] or [path]
+    fates = [fate for folder in folders for fate in record_fates(folder, record_id)]
+    if not fates:
+        return Summary(faults=[f"kbsource show: no record with id {record_id!r} was read for {path}."])
+    browse = command_line("inspect", path)
+    return Summary(text="\n\n".join(map(record_text, fates)), values=fates, next=browse)
+
+
+def record_text(fate: Mapping[str, Any]) -> str:
+    """What became of a record and of its evidence, for reading."""
+    why = f": {fate['reason']}" if fate["reason"] else ""
+    rows: list[Row] = [
+        ("record", fate["example_id"]),
+        ("read from", f"{fate['file']}, {fate['line']}"),
+        ("outcome", fate["outcome"] + why),
+    ]
+    rows += [("", one) for one in (fate["meaning"], *fate["details"]) if one]
+    if fate["ordinal"] is not None:
+        rows.append(("outputs", f"{fate['n_outputs']}, {fate['n_outputs_written']} written"))
+        rows.append(("evidence", f"{fate['n_evidences']}, {fate['n_evidences_written']} written"))
+    return "\n\n".join((facts_table(rows), *(facts_table(list(_evidence_facts(one))) for one in fate["evidences"])))
+
+
+def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
+    score = "" if row.get("score") is None else f", BLEU {row['score']:.4f}"
+    yield f"output {row['output']}, {row['evidence']}", f"{row['outcome']}{score}"
+    for side, where in (("old", row.get("crossing") or {}), ("new", row)):
+        prefix = "old_" if side == "old" else ""
+        place = [where.get(f"{prefix}{name}") for name in ("title", "section", "start_paragraph_id", "start_character")]
+        if shown := ", ".join(str(one) for one in place if one is not None):
+            yield f"{side} place", shown
+    yield "asked for", row["page_value"]
+    for name, text in (("old text", row["evidence_text"]), ("new text", row.get("text"))):
+        if text is not None:
+            yield name, textwrap.shorten(text, text_width() - _LABEL)
+
+
+def _similar(release: str, title: str) -> Iterator[str]:
+    try:
+        from mapping.search.resolve import Resolver, suggest_titles
+
+        similar = suggest_titles([title], Resolver.open(release).index).get(title, ())
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error, needs="diff")) is None:
+            raise
+        yield f"Similar titles are not looked for: {missing}"
+        return
+    if similar:
+        yield "Similar titles:\n" + "\n".join(f"  {one.title}" for one in similar)
+
+
+def page_text(page: Page, found: Found, *, full: bool) -> str:
+    """A page for reading: facts, then its outline and the beginning of the text, or all of it."""
+    parts = [f"{page.title}\n{'=' * min(len(page.title), text_width())}", facts_table(_page_facts(page, found))]
+    if full:
+        parts += [_element_text(element) for element in page.elements[1:]]
+    else:
+        paragraphs = [element for element in page.elements if element.kind == "paragraph"]
+        parts += [_wrapped(element.text, "") for element in paragraphs[:_PARAGRAPHS]]
+        if outline := [f"{'  ' * len(one.section)}{one.text}" for one in page.elements if one.kind == "heading"]:
+            parts.append("Sections\n" + "\n".join(outline))
+    for infobox in page.infoboxes:
+        fields = infobox.fields[:_FIELDS]
+        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two blanks on either side
+        shown = [(f"  {field.name}", textwrap.shorten(field.text, max(n_left, 10))) for field in fields]
+        more = len(infobox.fields) - len(shown)
+        rest = f"\n  and {more} more" if more else ""
+        parts.append(f"{infobox.name}\n{facts_table(shown)}{rest}")
+    return "\n\n".join(parts)
+
+
+def _page_facts(page: Page, found: Found) -> list[Row]:
+    n_resolved = sum(anchor.target_page_id is not None for anchor in page.anchors)
+    rows: list[Row] = [
+        ("page id", str(page.page_id)),
+        ("Wikidata item", page.qid or "none"),
+        ("revision", f"{page.revision_id} of {page.timestamp}"),
+        ("permanent link", page.url),
+        ("parsed", page.parse_status),
+        ("elements", len(page.elements)),
+        ("anchors", f"{len(page.anchors):,}, {n_resolved:,} of them to articles of the release"),
+        ("tables", len(page.tables)),
+        ("infoboxes", len(page.infoboxes)),
+    ]
+    if found.hops:
+        rows.insert(0, ("found as", f"{found.asked}, over {found.hops} redirect{'s' if found.hops > 1 else ''}"))
+    if page.is_disambiguation:
+        rows.append(("disambiguation", "yes"))
+    lists = (
+        ("categories", page.categories),
+        ("of them by templates", page.template_categories),
+        ("redirects", page.redirects),
+    )
+    for name, values in lists:
+        if values:
+            rows.append((name, textwrap.shorten("; ".join(values), text_width() - _LABEL)))
+    if page.losses:
+        rows.append(("not carried over", ", ".join(f"{loss.kind} {loss.pieces:,}" for loss in page.losses)))
+    return rows
+
+
+def _element_text(element: Element) -> str:
+    if element.kind == "heading":
+        return f"{'#' * element.level} {element.text}"
+    if element.kind == "list_item":
+        mark = f"{element.ordinal}." if element.ordinal is not None else "-"
+        return _wrapped(element.text, f"{'  ' * (element.level - 1)}{mark} ")
+    return _wrapped(element.text, "")
+
+
+def _wrapped(text: str, start: str) -> str:
+    return textwrap.fill(text, text_width(), initial_indent=start, subsequent_indent=" " * len(start))
+
+
+def verify(
+    release: Release,
+    /,
+    *,
+    kb: Release | None = None,
+    qampari: Release | None = None,
+    passages: Release | None = None,
+    old: Release | None = None,
+    new: Release | None = None,
+    memory: Annotated[AtLeast1, Parameter(metavar="MB")] = 1000,
+) -> Summary:
+    """Recompute everything that a release claims.
+
+    Recomputes hashes, counts, schemas and laws of a release of any kind from its files alone. Exit code 1 when anything
+    is not as the manifest says. What kbsource publish and people add at the top, like README.md, LICENSE and
+    croissant.json, is named, and no fault.
+
+    Args:
+        release: folder of a release of any kind.
+        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from, to cut
+            the pages again or to compare proofs with their texts.
+        qampari: for questions with passages, with the other one: the QAMPARI release that they were made from, to find
+            them again.
+        passages: for questions with passages, with the other one: the passages that they were made from, to find them
+            again.
+        old: for a diff, with the other one: the older release, to compare pages and texts with it.
+        new: for a diff, with the other one: the newer release, to compare pages and texts with it.
+        memory: most memory that asking for laws may take; what needs more goes to the disk.
+
+    Examples:
+        kbsource verify releases/enwiki-20261001
+        kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001
+        kbsource verify passages/enwiki-20261001 --kb releases/enwiki-20261001
+        kbsource verify contexts --qampari qampari/enwiki-20261001 --passages passages/enwiki-20261001
+    """
+    from kbsource.release.verify import verify as check
+    from mapping.kinds import KINDS
+
+    given = {"kb": kb, "qampari": qampari, "passages": passages, "old": old, "new": new}
+    sources = {name: path for name, path in given.items() if path is not None}
+    with Progress().counting("verify") as see:
+        report = check(release, KINDS, sources=sources, memory_mb=memory, on_progress=see)
+    lines = [
+        f"{one.file}: {one.meaning} ({one.rule}, {counted(one.n_cases, 'cases')}): {one.example}"
+        for one in report.findings
+    ]
+    sizes = {"files": report.n_files, "bytes": report.n_bytes, "rows": report.n_rows, **report.counts}
+    against = " with their texts" if report.has_texts else ""
+    verdict = styled("Sound", "green") if report.is_sound else styled("NOT sound", "red")
+    lines.append(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
+    if report.extra:
+        lines.append(f"Added beside it, not checked: {', '.join(report.extra)}.")
+    values = dataclasses.asdict(report)
+    counts = {f"n_{name.rpartition(' ')[2]}": n for name, n in values.pop("counts").items()}
+    return Summary(
+        text="\n".join(lines),
+        next=command_line("inspect", release) if report.is_sound else "",
+        values={"ok": report.is_sound, **values, **counts},
+        is_ok=report.is_sound,
+    )
+
+
+_PORT = 8765
+_WAITING = 64
+
+
+def inspect(
+    releases: Annotated[tuple[Release, ...], Parameter(metavar="RELEASE")],
+    /,
+    *,
+    host: Annotated[str, Parameter(metavar="HOST")] = "127.0.0.1",
+    port: Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))] = None,
+    open: bool = False,
+) -> Summary:
+    """Read releases as web pages.
+
+    Serves web pages on this machine that show releases of any kind: pages as a person reads them, with what links to
+    them and what was lost; titles found as one types; every table row by row. Nothing is written to a release, nothing
+    is loaded from elsewhere.
+
+    Args:
+        releases: folders of releases of any kind.
+        host: name or address to listen at, under which alone it may be asked for; by default this machine.
+        port: port to listen at; by default 8765, or a free one where it is taken; 0 for a free one.
+        open: open the page in the browser of this machine.
+
+    Examples:
+        kbsource inspect releases/enwiki-20261001
+        kbsource inspect releases/enwiki-20261001 aligned/fever --open
+    """
+    import uvicorn
+
+    from mapping.inspector.app import make_app
+    from mapping.inspector.opened import close_releases, open_releases
+
+    opened = open_releases(releases)
+    try:
+        with _listen(host, port) as listening:
+            url = _url(host, listening.getsockname()[1])
+            print_text(f"{url}  (Ctrl-C ends it)")
+            sys.stdout.flush()
+            if open:
+                webbrowser.open(url)
+            config = uvicorn.Config(make_app(opened, hosts=[host]), log_level="error", server_header=False)
+            uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        close_releases(opened)
+    return Summary()
+
+
+def _url(host: str, port: int) -> str:
+    """
+    >>> _url("::1", 80)
+    'http://[::1]:80/'
+    """
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """Opens a socket; at another port where the usual one is taken and none was asked for.
+
+    Raises:
+        SetupError: nobody may listen there.
+    """
+    wanted = [_PORT, 0] if port is None else [port]
+    for number in wanted:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
+            listening = socket.socket(family, kind, protocol)
+        except (OSError, UnicodeError) as error:
+            raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_WAITING)
+            return listening
+        except OSError as error:
+            listening.close()
+            fault = error
+    raise SetupError(f"--host {host} --port {wanted[-1]}: {fault}; name another port, or leave it out.") from fault
+
+
+def report(
+    releases: Annotated[tuple[Release, ...], Parameter(metavar="RELEASE")],
+    /,
+    *,
+    output: File | None = None,
+    format: Literal["html", "markdown"] | None = None,
+) -> Summary:
+    """Write what releases are and hold as one web page.
+
+    Writes what the inspector shows of releases of any kind to one HTML file, which loads nothing from elsewhere, or the
+    same as Markdown. Of pages: inputs, counts and their law, sizes, losses, templates, distributions, markup left in
+    1,000 sampled articles. Of alignments: BLEU and outcomes beside the KILT paper, how far evidence moved, the worst
+    spans, both signals crossed. Of QAMPARI and AmbER sets: funnel and statistics beside the papers. The same releases
+    give the same bytes.
+
+    Args:
+        releases: folders of releases of any kind; each has a section.
+        output: takes the report; by default the standard output.
+        format: one HTML file that needs no other, or Markdown; by default by the ending of --output, else html.
+
+    Examples:
+        kbsource report releases/enwiki-20261001 --output enwiki.html
+        kbsource report releases/enwiki-20261001 aligned --output report.html
+        kbsource report aligned/fever --format markdown
+    """
+    from mapping.document import to_markdown
+    from mapping.inspector.app import report_on
+    from mapping.inspector.opened import close_releases, open_releases
+    from mapping.inspector.saved import saved_page
+
+    is_markdown = format == "markdown" or (format is None and (output or "").endswith(".md"))
+    write = to_markdown if is_markdown else saved_page
+    opened = open_releases(releases)
+    try:
+        text = write(report_on(opened))
+    finally:
+        close_releases(opened)
+    if output is None:
+        return Summary(stream=[text.removesuffix("\n")])
+    with Folder.of(output).create() as file:
+        file.write(text.encode())
+    browse = command_line("inspect", *releases)
+    return Summary(rows=[("report", output)], values={"output": output}, next=browse)
+
+
+_NAME_CHARS = 30
+
+
+def templates(release: Release, /, *, limit: AtLeast1 = 50) -> Summary:
+    """Show what templates show, and those that lose most text.
+
+    Says how much visible text of templates comes from each way to settle one: by a rule (rendered, dropped), by its
+    definition in the dump (expanded; invoked, where that runs Lua), or not at all (bound, where it hit a limit;
+    unknown). Then lists the templates by the visible characters of their arguments that are not in the text of the
+    pages, most first, each with the first use that loses some: where a rule would win most. Lines are cut to the width
+    of a terminal, and whole in a file or a pipe.
+
+    Args:
+        release: folder of a release of pages.
+        limit: templates that are listed.
+
+    Examples:
+        kbsource templates releases/enwiki-20261001
+        kbsource templates releases/enwiki-20261001 --limit 500 --json
+    """
+    from kbsource.release.pages.kind import PAGES_RELEASE
+    from kbsource.release.pages.reading import sums_by_outcome, worst_templates
+
+    PAGES_RELEASE.read(release)
+    worst = worst_templates(release, limit=limit)
+    sums = sorted(sums_by_outcome(release).items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
+    n_shown = sum(own["shown_chars"] for _, own in sums) or 1
+    outcomes: list[tuple[str, ...]] = [("outcome", "uses", "shown", "share", "lost")]
+    for outcome, own in sums:
+        shown, lost = own["shown_chars"], own["lost_chars"]
+        outcomes.append((outcome, f"{own['uses']:,}", f"{shown:,}", f"{shown / n_shown:.1%}", f"{lost:,}"))
+    losing: list[tuple[str, ...]] = [("lost", "uses", "pages", "outcome", "template", "example")]
+    for row in worst:
+        numbers = (f"{row[name]:,}" for name in ("lost_chars", "uses", "pages"))
+        example = f"{row['example_title']}: {row['example']}"
+        losing.append((*numbers, row["outcome"], row["name"][:_NAME_CHARS], example))
+    return Summary(
+        text=f"{table_text(outcomes, right=range(1, 5))}\n\n{table_text(losing, right=range(3))}",
+        values={"by_outcome": [{"outcome": outcome, **own} for outcome, own in sums], "templates": worst},
+        next=command_line("show", release, worst[0]["example_title"]) if worst else command_line("inspect", release),
+    )
+
+
+def diff(
+    old: Release,
+    new: Release,
+    /,
+    *,
+    output: FolderPath,
+    memory_mb: Annotated[int, Parameter(metavar="N", validator=Number(gte=100))] = 1000,
+    threads: AtLeast1 | None = None,
+) -> Summary:
+    """Say what became of every page of a release in a later one.
+
+    Compares two releases of one wiki: pages that changed, were renamed, merged, split, made again, are gone or new;
+    their sections; and where each piece of an old page stands now. Writes tables and a report. Needs pip install
+    'kbsource[diff]'.
+
+    Args:
+        old: folder of the older release.
+        new: folder of the newer release, of the same wiki.
+        output: local folder for the diff; must not exist yet.
+        memory_mb: most that the joins of both releases take, in MB; the rest goes to the disk.
+        threads: threads of these joins; by default one per core.
+
+    Examples:
+        kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026
+        kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 --new releases/enwiki-20261001
+    """
+    from kbsource.diff.making import make_diff
+    from pipelines.progress import Done
+
+    seen = Done(0, 1, unit="releases")
+
+    def see(unit: str, n_done: int, n_total: int) -> None:
+        nonlocal seen
+        seen = Done(n_done, n_total, unit=unit)
+
+    with Progress().stage("diff", lambda: seen):
+        made = make_diff(old, new, output, memory_mb=memory_mb, threads=threads or os.cpu_count() or 1, on_step=see)
+    counts, text = made["counts"], made["text"]
+    return Summary(
+        rows=[
+            *((f"pages {outcome}", n) for outcome, n in counts["page_changes"].items()),
+            ("text kept", f"{100 * text['kept_share']:.2f} %"),
+            ("items moved", made["flags"]["qid_moved"]),
+            *((f"redirects {outcome}", n) for outcome, n in counts["redirect_changes"].items()),
+        ],
+        next=command_line("verify", output, "--old", old, "--new", new),
+        values={"output": output, **made},
+    )

@@ -1,0 +1,237 @@
+"""What is made of releases: passages, entity-linking data, questions with many answers, entities that share a name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from cyclopts import Parameter
+
+from kbsource.errors import SetupError
+from mapping.entail.signal import DEFAULT_MODEL, UsualModelOptions
+from mapping.options import FLAT, AtLeast0, flag_of
+from mapping.qampari.evidence import LEAST_ENTAILMENT
+from mapping.qampari.questions import (
+    COMPOSITION,
+    INTERSECTION,
+    SIMPLE,
+    SUBSETS,
+    TABLE_COMPOSITION,
+    TABLE_SIMPLE,
+)
+from mapping.qampari.selection import POOL_SIZES
+from pipelines.commands.dumps import Run, made_summary
+from pipelines.options import AmberJobOptions, EntityLinkingOptions, PassagesOptions, QampariOptions, RunOptions
+from pipelines.progress import Progress, size
+from pipelines.terminal import Row, Summary, facts_table, table_text
+
+if TYPE_CHECKING:
+    from kbsource.release.manifest import ListingManifest
+    from pipelines.jobs.shared_inputs import MadeRelease
+
+
+def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Cut the pages of a release into passages for retrievers.
+
+    Cuts the running text of every page into passages of consecutive whole sentences and writes a Parquet table with the
+    exact place of each, and manifest.json, which is written last. Nothing of the text is lost. Any option that is not
+    listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
+            --format pyserini dpr --max-words 120 --split-long-sentences
+    """
+    from pipelines.jobs.passages import make_passages
+
+    made = make_passages(options, flags=run.flags(), progress=Progress())
+    counts, entries = made.manifest.facts["counts"], list(made.manifest.entries())
+    rows: list[Row] = [
+        ("pages", counts["pages"]),
+        ("  without running text", counts["pages_without_text"]),
+        ("passages", counts["passages"]),
+        ("  of one longer sentence", counts["long_passages"]),
+        ("words", counts["words"]),
+        ("  in a passage (mean)", f"{counts['words'] / max(counts['passages'], 1):.1f}"),
+        ("files", size(sum(entry.bytes for entry in entries))),
+    ]
+    sizes = {entry.file: entry.bytes for entry in entries}
+    return made_summary(made, rows, against=("--kb", options.kb), counts=counts, bytes=sizes)
+
+
+def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make entity-linking data and an alias table out of links.
+
+    Samples the links of paragraphs and list items into records as KILT publishes BLINK's, train and dev from different
+    pages, and counts what every mention means into an alias table, which kbsource link uses. manifest.json is written
+    last. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001 --runner local-multi
+        kbsource entity-linking releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\
+            --context-chars 250 --exclude wned-pages.txt
+    """
+    from pipelines.jobs.entity_linking import make_entity_linking
+
+    made = make_entity_linking(options, flags=run.flags(), progress=Progress())
+    counts = made.manifest.facts["counts"]
+    rows: list[Row] = [("pages", counts["pages"])]
+    if options.exclude is not None:
+        rows.append(("  excluded", counts["excluded_pages"]))
+        rows.append(("  lines of the list that name none", counts["exclusion"]["unmatched"]))
+    rows.append(("links", counts["links"]))
+    rows += [(f"  skipped: {reason}", n_links) for reason, n_links in counts["skipped"].items() if n_links]
+    rows.append(("  that say what another says", counts["duplicates"]))
+    for split, wanted in (("train", options.train), ("dev", options.dev)):
+        fewer = f" of {wanted:,} wanted: the pages of {split} have no more" if counts[split] < wanted else ""
+        rows.append((split, f"{counts[split]:,}{fewer}"))
+    rows += [
+        ("mentions", counts["mentions"]),
+        ("  with their pages", counts["aliases"]),
+        ("files", size(sum(entry.bytes for entry in made.manifest.entries()))),
+    ]
+    return made_summary(made, rows, against=("--kb", options.kb), counts=counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSizes:
+    """Questions of each subset for development and test together."""
+
+    simple: Annotated[AtLeast0, Parameter("--pool-simple")] = POOL_SIZES[SIMPLE]
+    """Questions of wikidata_simple for development and test together."""
+    compositions: Annotated[AtLeast0, Parameter("--pool-compositions")] = POOL_SIZES[COMPOSITION]
+    """Questions of wikidata_composition for development and test together."""
+    intersections: Annotated[AtLeast0, Parameter("--pool-intersections")] = POOL_SIZES[INTERSECTION]
+    """Questions of wikidata_intersection for development and test together."""
+    table_simple: Annotated[AtLeast0, Parameter("--pool-table-simple")] = POOL_SIZES[TABLE_SIMPLE]
+    """Questions of wikitables_simple for development and test together."""
+    table_compositions: Annotated[AtLeast0, Parameter("--pool-table-compositions")] = POOL_SIZES[TABLE_COMPOSITION]
+    """Questions of wikitables_composition for development and test together."""
+
+    def by_subset(self) -> dict[str, int]:
+        """The numbers by subset."""
+        return {subset: getattr(self, field.name) for subset, field in zip(POOL_SIZES, fields(self), strict=True)}
+
+
+def qampari(
+    options: Annotated[QampariOptions, FLAT],
+    *,
+    pool: Annotated[PoolSizes, FLAT] = PoolSizes(),
+    run: Run = RunOptions(),
+) -> Summary:
+    """Make questions with many answers out of Wikidata and list pages.
+
+    Works out queries over Wikidata and over the tables of list pages, looks in the pages for sentences that say each
+    answer, has an NLI model judge them, and writes questions in QAMPARI's form, with every query that was considered
+    and what became of it. With --model none the first sentence of the page of one that names the other is the proof.
+    Any option that is not listed here is passed to Beam.
+
+    Examples:
+        kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
+            --output releases/qampari-20261001 --runner local-multi
+        kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 --model none \\
+            --output releases/qampari-mini
+    """
+    from pipelines.jobs.qampari import make_qampari
+
+    model = options.model or UsualModelOptions()
+    is_usual = options.least_entailment == LEAST_ENTAILMENT
+    if model.model == "none":
+        none = UsualModelOptions(model="none")
+        hints = get_type_hints(UsualModelOptions, include_extras=True)
+        odd = [name for field in fields(none) if getattr(model, name := field.name) != getattr(none, name)]
+        flags = [flag_of(name, hints[name]) for name in odd] + ([] if is_usual else ["--least-entailment"])
+        for flag in flags:
+            raise SetupError(f"{flag} is for a model, and --model none judges nothing.")
+        options = replace(options, model=None)
+    elif is_usual and os.path.basename(os.path.normpath(model.model)) != os.path.basename(DEFAULT_MODEL):
+        sys.stderr.write(
+            f"kbsource qampari: warning: --model {model.model} is judged by the threshold of "
+            f"{os.path.basename(DEFAULT_MODEL)}, {LEAST_ENTAILMENT}; choose its own with --least-entailment.\n"
+        )
+    if not options.has_tables:
+        of_tables = {"--key-columns": options.key_columns, "--redirect-aliases": options.redirect_aliases}
+        for flag in (flag for flag, value in of_tables.items() if value):
+            raise SetupError(f"{flag} is for questions about tables, and --no-tables makes none.")
+    options = replace(options, sizes=replace(options.sizes, pool=pool.by_subset()))
+    return qampari_summary(make_qampari(options, flags=run.flags(), progress=Progress()))
+
+
+def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
+    """The funnel, and what was drawn."""
+    report = made.report
+    parts = [funnel_text(report), _drawn_text(report["questions"]), *_nothing_kept(report)]
+    return made_summary(made, [], text="\n\n".join(parts), **report)
+
+
+def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
+    """Why there may be no question at all; nothing where there is one."""
+    funnel = report["funnel"].values()
+    if any(counts.get("kept", 0) for counts in funnel):
+        return []
+    if any(counts.get("queries", 0) for counts in funnel):
+        return ["No query became a question: the table queries/ has each of them, and what became of it."]
+    return [
+        "No query was found, so there is no question: nothing has enough subjects in Wikidata, and no list page has a "
+        "usable table. Are both releases whole, and of the same wiki?"
+    ]
+
+
+def funnel_text(report: Mapping[str, Any]) -> str:
+    """Of each subset how many queries and answers came how far."""
+    head = ("subset", "queries", "answers", "with page", "found", "validated", "kept")
+    names = ("queries", "answers", "answers_with_page", "answers_aligned", "answers_validated", "kept")
+    rows: list[tuple[str, ...]] = [head]
+    gone: list[str] = []
+    for subset in SUBSETS:
+        counts = report["funnel"].get(subset, {})
+        cells = [f"{counts.get(name, 0):,}" for name in names]
+        if subset == INTERSECTION:
+            cells[names.index("answers_with_page")] = "-"  # nobody looks: the answers are validated already
+        rows.append((subset, *cells))
+        others = [
+            f"{count:,} {name}"
+            for name, count in sorted(counts.items())
+            if name not in ("queries", "answers", "kept") and not name.startswith("answers_")
+        ]
+        gone += [f"{subset}, not kept: {', '.join(others)}"] if others else []
+    return "\n".join([table_text(rows, right=range(1, len(head))), *gone])
+
+
+def _drawn_text(questions: Mapping[str, Any]) -> str:
+    rows: list[tuple[str, ...]] = [("set", "questions", "mean answers", "published", "median", "published")]
+    for name, counts in questions["answers"].items():
+        shown = ["-" if counts[key] is None else f"{counts[key]:g}" for key in ("mean", "median")]
+        mean, median = counts["published_mean"], counts["published_median"]
+        rows.append((name, f"{counts['questions']:,}", shown[0], f"{mean:g}", shown[1], f"{median:g}"))
+    return table_text(rows, right=range(1, 6))
+
+
+def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make sets of entities that share a name, with queries about each.
+
+    Finds names that several entities of Wikidata share, properties that one of these alone has, and values that its
+    page names, and writes AmbER sets: questions, slots and claims about each entity, with every name that was
+    considered and what became of it. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 releases/views-202610 \\
+            --output releases/amber-20261001 --collection human,nonhuman
+    """
+    from pipelines.jobs.amber import make_amber
+
+    made = make_amber(options, flags=run.flags(), progress=Progress())
+    parts = [f"{name}\n{facts_table(_collection_rows(one))}" for name, one in made.report["collections"].items()]
+    return made_summary(made, [], text="\n\n".join(parts), **made.report)
+
+
+def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
+    """What became of the names of a collection, and its measures beside those of the paper."""
+    yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
+    for name, one in report["statistics"].items():
+        if name != "shares":
+            published = "" if one["published"] is None else f"  (published: {one['published']:,})"
+            yield name, f"{one['made']:,}{published}"

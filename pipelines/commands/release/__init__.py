@@ -1,1 +1,0 @@
-"""Commands that read a release: what it holds, whether it is as it was written, which templates lose text."""

@@ -1,1 +1,0 @@
-"""Commands around retrieval: search, runs, data sets for BEIR."""

@@ -1,0 +1,130 @@
+"""What is passed on: a folder for a dataset hub, the form of KILT's knowledge source."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import sys
+from contextlib import nullcontext
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from kbsource.errors import SetupError, counted
+from kbsource.files import Folder
+from mapping.options import FileOrPipe, FolderPath, Like, Release
+from mapping.publish.subject import LICENCES
+from pipelines.progress import Progress
+from pipelines.terminal import Summary, command_line
+
+
+def _day(type_: Any, day: str | None) -> None:
+    try:
+        datetime.date.fromisoformat(day or "2026-12-01")
+    except ValueError:
+        raise ValueError("Write it like 2026-12-01.") from None
+
+
+def publish(
+    release: Release,
+    /,
+    *,
+    output: FolderPath,
+    link: bool = False,
+    copy: bool = False,
+    licence: Annotated[
+        str | None,
+        Parameter(
+            metavar="ID",
+            choices=tuple(LICENCES),
+            help=f"Licence of the text, where it is not Wikipedia's: {', '.join(LICENCES)}.",
+        ),
+    ] = None,
+    repo_id: Annotated[
+        str | None,
+        Parameter(metavar="OWNER/NAME", validator=Like(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", "OWNER/NAME")),
+    ] = None,
+    date: Annotated[str | None, Parameter(metavar="DATE", validator=_day)] = None,
+) -> Summary:
+    """Prepare a folder of a release for a dataset hub.
+
+    Makes a folder with the files of a release of any kind, as they are, and what describes them: a dataset card,
+    croissant.json, LICENSE and ATTRIBUTION.md, CITATION.cff, prov.json. The release itself is not touched.
+
+    Args:
+        release: folder of a release of any kind.
+        output: empty folder, or one to be made.
+        link: hard links to the files of the release, or nothing.
+        copy: copies of them; by default links where that is possible.
+        repo_id: where on the hub it will lie.
+        date: day of publication, as 2026-12-01.
+
+    Examples:
+        kbsource publish releases/enwiki-20261001 --output published/enwiki-20261001
+        kbsource publish aligned --output published/aligned --copy --repo-id lab/aligned --date 2026-12-01
+    """
+    from kbsource.files import absolute
+    from mapping.kinds import KINDS
+    from mapping.publish.folder import publish as prepare
+
+    if link and copy:
+        raise SetupError("--link and --copy exclude each other; leave one out.")
+    with Progress().counting("publish") as see:
+        subject = prepare(
+            release,
+            absolute(output),
+            KINDS,
+            way="link" if link else "copy" if copy else "auto",
+            licence=licence,
+            repo_id=repo_id,
+            day=date,
+            on_progress=see,
+        )
+    return Summary(
+        f"{output}: {subject.title}, ready to be uploaded.",
+        values={"output": output, "title": subject.title},
+        next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
+    )
+
+
+def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:
+    """Write a release in the form of KILT's knowledge source.
+
+    Writes one JSON record a line, as the KILT knowledge source has them, in the order of the release. wikidata_info has
+    label, description and aliases where the release was built with --wikidata. mongoimport and the datasets library
+    load the file as it is.
+
+    Args:
+        release: folder of a release of pages.
+        output: JSON Lines file; appears when it is complete. - for the standard output.
+
+    Examples:
+        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
+        kbsource export-kilt releases/enwiki-20261001 --output - | gzip > kilt_knowledgesource.jsonl.gz
+    """
+    from kbsource.kilt import write_kilt
+    from kbsource.lookup import KnowledgeSource
+    from kbsource.release.pages.reading import TABLE, PageItemsReader
+
+    if os.path.isdir(output):
+        raise SetupError(f"--output {output} is a folder; name a file, like {output.rstrip('/')}/kilt.jsonl.")
+    is_piped = output in ("-", "/dev/stdout")
+    with (
+        KnowledgeSource.open(release) as source,
+        Progress().counting("export", "pages") as see,
+        nullcontext(sys.stdout.buffer) if is_piped else Folder.of(output).create() as sink,
+    ):
+        n_pages, has_terms = len(source), TABLE in source.manifest.tables
+        terms = PageItemsReader(release, source.manifest).terms if has_terms else None
+        n_written = write_kilt(source, sink, terms=terms, on_progress=lambda n_done: see(n_done, n_pages))
+    called = "" if has_terms else " Items have their ids alone; a release built with --wikidata has their names too."
+    said = f"{counted(n_written, 'pages')} written to {'the standard output' if is_piped else output}.{called}"
+    if is_piped:
+        sys.stderr.write(f"{said}\n")
+        return Summary()
+    return Summary(
+        said,
+        values={"output": output, "pages": n_written},
+        next=command_line("inspect", release),
+    )

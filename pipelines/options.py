@@ -1,0 +1,509 @@
+"""Options of each job: plain values, their bounds and their meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+
+from cyclopts import Parameter, Token
+from cyclopts.validators import Number
+
+from kbsource.errors import SetupError
+from kbsource.wikidata.entity import NEEDED_QUALIFIERS
+from mapping.acceptance import read_rule
+from mapping.amber.records import AmberOptions
+from mapping.decide import THRESHOLD
+from mapping.entail.signal import ModelOptions, UsualModelOptions
+from mapping.entity_linking.records import ContextOptions
+from mapping.options import (
+    FLAT,
+    AtLeast0,
+    AtLeast1,
+    Checked,
+    File,
+    FolderPath,
+    Like,
+    Name,
+    Release,
+    Seconds,
+    Share,
+    Words,
+    check_options,
+    listed,
+)
+from mapping.passages.cut import CutOptions
+from mapping.passages.forms import FORMS, line_forms
+from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
+from mapping.qampari.list_tables import LEAST_ROWS
+from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
+from mapping.search.numbering import Numbering
+from mapping.sources import all_sources
+from mapping.sources.source import HypothesisKind, SourceOptions, Split
+
+_MEBIBYTE = 1 << 20
+_PLACES = frozenset(
+    ("dump", "kb", "wikidata", "pageviews", "output", "page_props", "siteinfo", "relations", "key_columns", "types")
+)
+"""Where things are, which does not decide a byte."""
+
+
+def _mebibytes(type_: Any, tokens: Sequence[Token]) -> int:
+    n_bytes = int(tokens[0].value) * _MEBIBYTE
+    _enough(type_, n_bytes)
+    return n_bytes
+
+
+def _enough(type_: Any, n_bytes: int) -> None:
+    if n_bytes < 256 * _MEBIBYTE:
+        raise ValueError("A worker needs at least 256 MB.")
+
+
+Output = Annotated[
+    str, Parameter(metavar="DIR", help="New folder of what is made, or one left by a run that was killed.")
+]
+Memory = Annotated[
+    int,
+    Parameter(
+        "--worker-memory",
+        metavar="MB",
+        help="Most memory that one working process may allocate.",
+        converter=_mebibytes,
+        validator=_enough,
+        show_default=lambda n_bytes: str(n_bytes // _MEBIBYTE),
+    ),
+]
+RangeBytes = Annotated[
+    AtLeast1 | None,
+    Parameter(
+        "--range-bytes",
+        help="Bytes of the pieces that the dump is read in; by default 1 to 32 MiB, by the size of the dump.",
+    ),
+]
+Truncated = Annotated[bool, Parameter("--allow-truncated", help="Take what can be read of a dump that breaks off.")]
+USUAL_MEMORY = 4 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Where a job runs; any other option goes to Beam as it is."""
+
+    runner: Name = "local"
+    """local: one worker; local-multi: one a core; spark, flink, dataflow: a cluster, see docs/running.md; or a runner
+    of Beam."""
+    workers: Annotated[int | None, Parameter(metavar="N")] = None
+    """Workers for local-multi; by default one per core."""
+    beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
+
+    def flags(self) -> list[str]:
+        """The flags of Beam that all this stands for."""
+        from pipelines.runners.presets import beam_flags
+
+        return beam_flags(self.runner, workers=self.workers, beam_args=self.beam_args)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions(Checked):
+    """What is built, and how."""
+
+    dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")]
+    """Files of one dump, or patterns; quote patterns."""
+    _: KW_ONLY
+    output: Output
+    page_props: File | None = None
+    """page_props.sql.gz of the same date: Wikidata items, disambiguation."""
+    wikidata: Release | None = None
+    """Release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases."""
+    siteinfo: File | None = None
+    """siteinfo as JSON from the wiki's API: aliases of namespaces."""
+    only_titles: File | None = None
+    """Only the articles whose titles the file lists, one a line, and the redirects that lead to them."""
+    limit_pages: AtLeast1 | None = None
+    """Only the first N pages of the dump, of all namespaces."""
+    as_of: Annotated[
+        str | None,
+        Parameter(metavar="TIME", validator=Like(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2019-08-01T00:00:00Z")),
+    ] = None
+    """Of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z."""
+    templates: Literal["definitions", "lua", "rules"] = "definitions"
+    """What shows a template that no rule knows: its own definition in the dump, that with the Lua modules that it calls
+    (needs kbsource[lua]), or nothing."""
+    max_rejects: Share = 0.001
+    """Highest share of the pages that may be rejected."""
+    allow_truncated: Truncated = False
+    page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
+    """Longest time for one page, which is then extracted in a simpler way."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    range_bytes: RangeBytes = None
+    parser: Annotated[str, Parameter(parse=False)] = "kbsource.pages.articles:PageParser"
+    """``module:class`` of what parses pages, made with the site and, where they are used, the definitions."""
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        values = {name: value for name, value in asdict(self).items() if name not in _PLACES}
+        return {**values, "only_titles": self.only_titles is not None}
+
+
+def _all_or_listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...] | None:
+    return None if [token.value for token in tokens] == ["all"] else listed(type_, tokens)
+
+
+def _qualifiers(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...] | None:
+    return () if [token.value for token in tokens] == ["none"] else _all_or_listed(type_, tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class WikidataOptions:
+    """What the release of Wikidata is made of. Of ``sites`` and ``qualifiers`` None is all."""
+
+    dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")]
+    """JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; files or patterns."""
+    _: KW_ONLY
+    output: Output
+    languages: Annotated[Words, Parameter(validator=Like("[a-z]{2,}(?:-[a-z0-9]+)*", "en,de"))] = ("en",)
+    """Languages of labels, descriptions and aliases, the preferred one first; their variants and mul come with them."""
+    sites: Annotated[
+        Words | None,
+        Parameter(
+            converter=_all_or_listed,
+            validator=Like(
+                "[a-z][a-z0-9_]*(?:wiki|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage)",
+                "enwiki,dewiki, or all",
+            ),
+        ),
+    ] = None
+    """Wikis whose sitelinks are kept, like enwiki,dewiki, or all (the default)."""
+    qualifiers: Annotated[
+        Words | None,
+        Parameter(
+            converter=_qualifiers, validator=Like("P[1-9][0-9]*", "P580,P582, or all, or none"), show_default=False
+        ),
+    ] = NEEDED_QUALIFIERS
+    """Properties of the qualifiers that are kept, like P580,P582, or all, or none; by default those of time, role and
+    certainty."""
+    max_rejects: Share = 0.001
+    """Highest share of the lines that may be rejected."""
+    allow_truncated: Truncated = False
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    range_bytes: RangeBytes = None
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for no language."""
+        check_options(self)
+        if not self.languages:
+            raise SetupError("--languages is empty; give at least one, like en.")
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        values = {name: value for name, value in asdict(self).items() if name not in _PLACES}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PageviewsOptions(Checked):
+    """Which page views are summed."""
+
+    input: Annotated[tuple[str, ...], Parameter(metavar="VIEWS")]
+    """Files of page views (.bz2, .gz or plain), pageview_complete or pagecounts, or patterns."""
+    _: KW_ONLY
+    output: Output
+    site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
+    """Wikipedia whose views are taken."""
+    max_rejects: Share = 0.001
+    """Highest share of the lines that may be rejected."""
+    allow_truncated: Truncated = False
+    range_bytes: RangeBytes = None
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        values = asdict(self)
+        del values["input"], values["output"]
+        return values
+
+
+RESCUE_SENTENCES = 100
+_DECIDING = (
+    "threshold",
+    "max_elements",
+    "accept_fuzzy",
+    "numbering",
+    "strips_section",
+    "max_rejects",
+    "chunk_records",
+    "evidence_timeout_s",
+    "worker_memory_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions(Checked):
+    """How alignments are verified by an NLI model."""
+
+    model: Annotated[ModelOptions, FLAT]
+    hypothesis: HypothesisKind | None = None
+    """What the model judges; by default what goes with the dataset."""
+    rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
+    """Where BLEU is weak, take the sentence of the page that the model finds most likely to say it, of the N that share
+    most of its words; 100 is a good number, 0 is for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignOptions:
+    """How the evidence of any dataset is found again."""
+
+    kb: Release
+    """FolderPath of the release."""
+    _: KW_ONLY
+    inputs: Annotated[tuple[str, ...], Parameter("--input", metavar="FILE")]
+    """Files of the dataset, in order; .gz and .bz2 too."""
+    output: Output
+    split: Split | None = None
+    """Rules that records are filtered by; by default as the files' names say, else dev."""
+    threshold: Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))] = THRESHOLD
+    """Lowest score that is kept."""
+    max_elements: AtLeast1 = 1
+    """Paragraphs a span may cross."""
+    title_map: File | None = None
+    """Known moves: a line each, old title, tab, new title or page id."""
+    accept_fuzzy: Annotated[float | None, Parameter(metavar="SCORE", validator=Number(gte=60, lte=100))] = None
+    """Take the most similar title for a missing one, from 60 to 100."""
+    numbering: Numbering = "kilt"
+    """Of paragraphs."""
+    strips_section: Annotated[bool, Parameter("--strip-section")] = False
+    """Section without the newline at its end."""
+    stem: Name | None = None
+    """Begins the name of the file that is written; by default the dataset's."""
+    max_rejects: Share = 0.01
+    """Highest share of the records that may be rejected."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    chunk_records: AtLeast1 = 5_000
+    """Records of a file of a table."""
+    evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
+    """Longest time for one piece of evidence, which is then tried once more and given up."""
+    verify: Annotated[VerifyOptions | None, FLAT] = None
+    accept: Annotated[str | None, Parameter(metavar="RULE")] = None
+    """Spans that are kept, in place of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5"; signals bleu,
+    entailment, neutral, contradiction, with and, or, not and brackets."""
+    scratch: FolderPath | None = None
+    """FolderPath for temporary indexes; by default the system's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOptions(AlignOptions):
+    """What is aligned, and how: a dataset of ``mapping.sources.all_sources()``, with what is its own."""
+
+    dataset: str
+    split: Split
+    references: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    source: SourceOptions | None = None
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options``, and for options that do not go together."""
+        if self.dataset not in all_sources():
+            raise SetupError(f"No dataset {self.dataset!r}. Choose one of: {', '.join(all_sources())}.")
+        if self.labels and self.split != "test":
+            raise SetupError(
+                f"--labels is for the test split, whose records have no answers; {self.split} has its own."
+            )
+        check_options(self)
+        if self.stem is not None and ("/" in self.stem or not self.stem.strip(". ")):
+            raise SetupError(f"--stem is {self.stem!r}; give what a file's name may begin with, without a slash.")
+        self._check_acceptance()
+
+    def _check_acceptance(self) -> None:
+        signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
+        if self.verify is None and (unknown := signals - {"bleu"}):
+            names = ", ".join(sorted(unknown))
+            raise SetupError(f"--accept {self.accept!r}: {names} is only known with --model MODEL.")
+        if self.verify is not None and self.verify.rescue_sentences and not signals & {"entailment", "contradiction"}:
+            raise SetupError(
+                "--rescue names sentences whose BLEU is low, so a rule must take them: "
+                '--accept "bleu>=0.5 or entailment>=0.9"'
+            )
+
+    @property
+    def choices(self) -> SourceOptions:
+        """Choices of the dataset's reader; the usual ones where none were made."""
+        return self.source or all_sources()[self.dataset].options_type()
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes, as JSON values for the manifest."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _DECIDING}
+        if self.accept is not None:
+            values["accept"] = self.accept
+        if self.verify is not None:
+            values["verify"] = asdict(self.verify)
+            del values["verify"]["model"]
+        return {**values, "source": asdict(self.choices), "title_map": self.title_map is not None}
+
+
+class Planned(NamedTuple):
+    """One alignment of many."""
+
+    name: str  # of the dataset
+    options: MapOptions  # its ``output`` is ``name/split`` below the folder of all
+    where: str  # where it was asked for, for messages
+
+    @property
+    def folder(self) -> str:
+        """Folder of the alignment, relative to that of all."""
+        return f"{self.name}/{self.options.split}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesOptions:
+    """Which corpus is made."""
+
+    kb: Release
+    """FolderPath of a release of pages."""
+    _: KW_ONLY
+    output: Output
+    cut: Annotated[CutOptions, FLAT] = CutOptions()
+    formats: Annotated[
+        tuple[str, ...],
+        Parameter(
+            "--format",
+            metavar="NAME",
+            choices=tuple(FORMS),
+            help="Write the passages in this form too; may be given several times. "
+            + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items()),
+        ),
+    ] = ()
+    worker_memory_bytes: Memory = USUAL_MEMORY
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options``, for a form that is given twice and one that the unit rules out."""
+        check_options(self)
+        if unknown := [name for name in self.formats if name not in FORMS]:
+            raise SetupError(f"--format is {unknown[0]}. Choose one of {', '.join(FORMS)}.")
+        if len(set(self.formats)) < len(self.formats):
+            raise SetupError(f"--format is {', '.join(self.formats)}; give each form once.")
+        if self.cut.is_by_sentence and any(form.needs_pages for form in line_forms(self.formats)):
+            raise SetupError(
+                "--format kilt names paragraphs of KILT, which not all running text has; cut with --unit tokens-100 "
+                "or words-100."
+            )
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes of the corpus, as JSON values for the manifest."""
+        return {**asdict(self.cut), "formats": sorted(self.formats)}
+
+
+@dataclass(frozen=True, slots=True)
+class QampariOptions:
+    """What is made, and how."""
+
+    kb: Release
+    """Knowledge source, built with the items of its pages."""
+    wikidata: Release
+    """Release of Wikidata, see kbsource wikidata."""
+    _: KW_ONLY
+    output: Output
+    model: Annotated[UsualModelOptions | None, FLAT] = UsualModelOptions()
+    """None: the first candidate is the proof."""
+    relations: File | None = None
+    """Relations and their words, TOML; by default those of the package."""
+    least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
+    """A sentence proves a fact when its probability of entailment is above this."""
+    sentences_before: AtLeast0 = N_BEFORE
+    """Sentences of the same paragraph that a proof begins with."""
+    most_subjects: Annotated[int, Parameter(metavar="N")] = MOST_SUBJECTS
+    """Properties and values with more subjects are passed over."""
+    most_specific_types: bool = False
+    """Of typed questions about one thing with the same answers keep the one with the most specific type."""
+    all_proofs: bool = False
+    """Of a value that several things have, the proofs of all of them."""
+    has_tables: Annotated[bool, Parameter("--tables", negative="--no-tables")] = True
+    """Make questions about the tables of list pages."""
+    least_rows: AtLeast1 = LEAST_ROWS
+    """Rows that a table needs."""
+    key_columns: File | None = None
+    """Key columns of tables, JSON Lines of {title, table, column}; by default a rule finds them."""
+    redirect_aliases: bool = False
+    """Titles that lead to the page of a table's answer are aliases."""
+    seed: Name = "qampari"
+    """Of every draw."""
+    answer_filter: Annotated[AnswerFilter, FLAT] = AnswerFilter()
+    sizes: Annotated[SampleSizes, FLAT] = SampleSizes()
+    mixed: Mixed = "train"
+    """Intersections of a training with a test relation."""
+    with_meta: bool = False
+    """Give records a field meta: relations, items, probabilities, places."""
+    is_released_case: Annotated[bool, Parameter("--released-case")] = False
+    """Write proofs as the published files have them, each sentence in lower case but for its first letter."""
+    is_released_wording: Annotated[bool, Parameter("--released-wording")] = False
+    """Leave the verbs of compositions as the published questions have them: persons that works for X."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for options that do not go together."""
+        check_options(self)
+        if self.most_subjects < self.answer_filter.least:
+            raise SetupError(f"--most-subjects is {self.most_subjects}; give at least {self.answer_filter.least}.")
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes, as JSON values for the manifest."""
+        left_out = _PLACES | {"model", "worker_memory_bytes"}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
+
+
+@dataclass(frozen=True, slots=True)
+class AmberJobOptions:
+    """What is made, and how."""
+
+    kb: Release
+    """Knowledge source, built with the items of its pages."""
+    wikidata: Release
+    """Release of Wikidata, see kbsource wikidata."""
+    pageviews: Release
+    """Release of page views, see kbsource pageviews."""
+    _: KW_ONLY
+    output: Output
+    collection: Words = ()
+    """Collections of the types; by default all."""
+    types: File | None = None
+    """Types, properties and templates, JSON or YAML; by default those of the package, human and nonhuman."""
+    min_views: AtLeast1 = 5
+    """Page views that an entity needs."""
+    deprecated: Literal["keep", "drop"] = "keep"
+    """Deprecated statements."""
+    rules: Annotated[AmberOptions, FLAT] = AmberOptions()
+    verify: Annotated[ModelOptions | None, FLAT] = None
+    """A model is asked about every tuple; None for none."""
+    accept: Annotated[str | None, Parameter(metavar="RULE")] = None
+    """Tuples that are kept of those whose page names a value: "bleu>=0.3", "entailment>=0.5"; as for kbsource map."""
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options``, and for a rule on what no model tells."""
+        check_options(self)
+        signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
+        if self.verify is None and (unknown := sorted(signals - {"bleu"})):
+            raise SetupError(f"--accept {self.accept!r}: {', '.join(unknown)} is only known with --model MODEL.")
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes, as JSON values for the manifest."""
+        return {name: value for name, value in asdict(self).items() if name not in _PLACES | {"verify"}}
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLinkingOptions(Checked):
+    """Which data are made."""
+
+    kb: Release
+    """FolderPath of a release of pages."""
+    _: KW_ONLY
+    output: Output
+    train: AtLeast0 = 9_000_000
+    """Records of train; all that there are, where there are fewer."""
+    dev: AtLeast0 = 10_000
+    """Records of dev, from other pages."""
+    context: Annotated[ContextOptions, FLAT] = ContextOptions()
+    exclude: File | None = None
+    """Pages whose links are not taken, a title or page id a line: those that an evaluation is about."""
+    seed: Name = "kilt"
+    """Names what is drawn at random."""
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes of the data, as JSON values for the manifest."""
+        return {"train": self.train, "dev": self.dev, "seed": self.seed, **asdict(self.context)}

@@ -1,1 +1,0 @@
-"""Options of each job, as plain values, and what they may be."""

@@ -1,0 +1,128 @@
+"""What guarded processes do with pages: they look for sentences that may say facts, and read the tables of lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from kbsource.files import Folder, join
+from kbsource.release.pages.reading import pages_of
+from kbsource.release.reader import parquet_file
+from kbsource.runtime.chunks import Work, rows_batch
+from mapping.qampari.evidence import Candidate, PageSentences, Sought
+from mapping.qampari.list_tables import list_name, list_tables
+from mapping.qampari.table_questions import find_words
+from pipelines.qampari.plan import FOUND, WORDS, Plan
+
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPages:
+    """Makes what looks for things in pages."""
+
+    plan: Plan  # names the release
+
+    def __call__(self) -> FactSearch:
+        return FactSearch(self.plan)
+
+
+class FactSearch:
+    """Rows of WANTED, by position of the page -> rows of FOUND. A look that ends its process finds nothing."""
+
+    schema = FOUND
+
+    def __init__(self, plan: Plan) -> None:
+        self._pages = plan.page_texts(has_anchors=True)
+        self._n_before = plan.options.sentences_before
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        found = self._found(rows, work)
+        while part := list(islice(found, _ROWS_AT_ONCE)):
+            yield rows_batch(part, FOUND)
+
+    def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
+        last, sentences = -1, None
+        for first, batch in rows:
+            numbered = enumerate(zip(*(column.to_pylist() for column in batch.columns), strict=True), first)
+            looks = [(number, look) for number, look in numbered if number not in work.verdicts]
+            work.report.counts["given_up"] += batch.num_rows - len(looks)
+            in_turn = self._pages.pages(dict.fromkeys(position for _, (position, *_) in looks if position != last))
+            for number, (position, fact, direction, names, page_id) in looks:
+                work.beat.enter(number)
+                if sentences is None or position != last:
+                    last, sentences = position, PageSentences(next(in_turn), n_before=self._n_before)
+                for place, one in enumerate(_candidates(sentences, direction, names, page_id)):
+                    yield (fact, direction, place, *one, sentences.page.title)
+                work.beat.leave()
+            work.beat.done(pages=0, amount=batch.num_rows)
+
+
+def _candidates(
+    sentences: PageSentences, direction: int, names: list[str], page_id: int | None
+) -> list[Candidate] | tuple[Candidate, ...]:
+    if direction == WORDS:
+        found = find_words(sentences.page, names, n_before=sentences.n_before)
+        return () if found is None else (found,)
+    return sentences.find(Sought(tuple(names), page_id))
+
+
+LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
+"""A row a page: its usable tables as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLists:
+    """Makes what reads the list pages of one pages file, that of the number of the key's part."""
+
+    plan: Plan  # names the release and its files
+
+    def __call__(self) -> ListReading:
+        return ListReading(self.plan)
+
+
+class ListReading:
+    """A chunk without rows -> rows of LISTS; counts are in its report, and why tables are left out in its facts."""
+
+    schema = LISTS
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._keys = {(title, table): column for title, table, column in plan.key_columns}
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        """The rows.
+
+        Raises:
+            SetupError: a key column is none of its table.
+        """
+        path = join(self._plan.kb, self._plan.pages[work.key.part])
+        left_out: Counter[str] = Counter()
+        with Folder.of(path).open() as raw, parquet_file(raw) as file:
+            for group in range(file.metadata.num_row_groups):
+                titles = file.read_row_group(group, columns=["title"], use_threads=False)["title"].to_pylist()
+                places = [row for row, title in enumerate(titles) if list_name(title) is not None]
+                if places:
+                    table = file.read_row_group(group, use_threads=False).take(places).combine_chunks()
+                    lines = [a_list for batch in table.to_batches() for a_list in self._lists(batch, work, left_out)]
+                    yield pa.record_batch({"tables": lines}, schema=LISTS)
+                work.beat.done(pages=len(titles), amount=len(titles))
+        work.report.facts["left_out"] = dict(sorted(left_out.items()))
+
+    def _lists(self, batch: pa.RecordBatch, work: Work, left_out: Counter[str]) -> Iterator[bytes]:
+        for page in pages_of(batch):
+            tables, reasons = list_tables(
+                page, key_columns=self._keys or None, least_rows=self._plan.options.least_rows
+            )
+            counts = work.report.counts
+            counts.update(pages=1, tables=len(page.tables), used=sum(len(table.numbers) for table in tables))
+            counts["key_columns"] += sum((page.title, number) in self._keys for number in range(len(page.tables)))
+            left_out.update(reasons)
+            if tables:
+                yield orjson.dumps(tables, default=tuple)

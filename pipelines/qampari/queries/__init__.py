@@ -1,1 +1,0 @@
-"""The kinds of queries, a module each: what makes their facts, answers and questions, group by group."""

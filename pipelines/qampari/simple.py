@@ -1,0 +1,360 @@
+"""Simple queries, from the facts of Wikidata to those that are validated; and how settled queries become questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import astuple
+
+from kbsource.runtime.chunks import BatchRef, ChunkKey
+from kbsource.runtime.regroup import whole_runs
+from mapping.qampari.classes import Numbers, type_breadths, wider_twins
+from mapping.qampari.evidence import Sought
+from mapping.qampari.names import ItemName, ItemNames, Values
+from mapping.qampari.questions import (
+    FAMILY_BITS,
+    SUBSETS,
+    CompositionQuery,
+    IntersectionQuery,
+    SimpleQuery,
+    composition_question,
+    intersection_question,
+    query_row,
+    question_of,
+    simple_question,
+)
+from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.selection import KEPT
+from mapping.qampari.statements import PairAnswers, simple_answers
+from pipelines.primitives.group_map import GroupWork
+from pipelines.qampari.facts import FactWriter, Flags, count_found, try_facts
+from pipelines.qampari.lookups import item_names, proof_texts, read_types
+from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, OrderedQuestion, Plan
+
+
+def write_question(work: GroupWork, question: Question, first: int, second: int) -> None:
+    """Writes a question to the outputs ``questions`` and ``candidates``, with what all are ordered by."""
+    kind = SUBSETS.index(question.subset)
+    work.add("questions", OrderedQuestion(kind, first, second, question))
+    work.add("candidates", (kind, first, second, question.key, question.subset, question.property_ids))
+
+
+def write_query(work: GroupWork, row: QueryRow, kind: int, first: int, second: int) -> None:
+    """Writes a query that was considered to the output ``queries``, with what all are ordered by."""
+    work.add("queries", (kind, first, second, *astuple(row)))
+
+
+def write_simple(
+    work: GroupWork,
+    plan: Plan,
+    number: int,
+    subjects: Numbers,
+    proofs: Sequence[ProofText],
+    names: ItemNames,
+    *,
+    n_answers: int,
+) -> None:
+    """The question of a simple query."""
+    query = plan.numbers.query(number)
+    item = int(query.entity_id[1:])
+    named = names.rows(np.append(subjects, item))
+    entity = _entity(named[item], item)
+    answers = tuple(
+        _answer(named[subject], subject, (proof,)) for subject, proof in zip(subjects.tolist(), proofs, strict=True)
+    )
+    text = simple_question(plan.relations, query, entity.text)
+    question = question_of(query, text, (entity,), answers, n_answers=n_answers, n_validated=len(answers))
+    write_question(work, question, number, 0)
+
+
+def write_intersection(
+    work: GroupWork,
+    plan: Plan,
+    query: IntersectionQuery,
+    pair: PairAnswers,
+    proofs: tuple[Sequence[ProofText], Sequence[ProofText]],
+    names: ItemNames,
+) -> None:
+    """The question of an intersection, with the proofs of both of its queries."""
+    items = [int(fact.entity_id[1:]) for fact in query]
+    named = names.rows(np.append(pair.subjects, items))
+    entities = tuple(_entity(named[item], item) for item in items)
+    answers = tuple(
+        _answer(named[subject], subject, of_both)
+        for subject, *of_both in zip(pair.subjects.tolist(), *proofs, strict=True)
+    )
+    text = intersection_question(plan.relations, query, entities[0].text, entities[1].text)
+    question = question_of(query, text, entities, answers, n_answers=len(answers), n_validated=len(answers))
+    write_question(work, question, pair.first, pair.second)
+
+
+def write_composition(
+    work: GroupWork,
+    plan: Plan,
+    query: CompositionQuery,
+    base: int,
+    pairs: Sequence[tuple[int, str, ProofText, ProofText]],
+    names: ItemNames,
+    values: Values,
+    *,
+    n_pairs: int,
+) -> None:
+    """The question of a composition.
+
+    Args:
+        pairs: validated ones, by subject, then value: subject, value, proof of the base fact, proof of the value.
+    """
+    item = int(query.base.entity_id[1:])
+    named = names.rows(np.array([item, *(subject for subject, *_ in pairs)], np.int64))
+    entity = _entity(named[item], item)
+    options = plan.options
+    text = composition_question(plan.relations, query, entity.text, as_released=options.is_released_wording)
+    answers = tuple(_composed(query, pairs, named, values, all_proofs=options.all_proofs))
+    question = question_of(query, text, (entity,), answers, n_answers=n_pairs, n_validated=len(pairs))
+    write_question(work, question, int(query.property_id[1:]), base)
+
+
+def _composed(
+    query: CompositionQuery,
+    pairs: Sequence[tuple[int, str, ProofText, ProofText]],
+    named: dict[int, ItemName],
+    values: Values,
+    *,
+    all_proofs: bool,
+) -> Iterator[QuestionAnswer]:
+    by_key: dict[str, tuple[str, list[tuple[int, ProofText, ProofText]]]] = {}
+    keys = values.keys(query.property_id, [value for _, value, *_ in pairs])
+    for key, (subject, value, of_base, of_value) in zip(keys, pairs, strict=True):
+        by_key.setdefault(key, (value, []))[1].append((subject, of_base, of_value))
+    of_answers = values.take([(query.property_id, value) for value, _ in by_key.values()])
+    for (_, ways), name in zip(by_key.values(), of_answers, strict=True):
+        proofs = tuple(proof for _, *both in islice(ways, None if all_proofs else 1) for proof in both)
+        via = _entity(named[ways[0][0]], ways[0][0])
+        yield QuestionAnswer(name.names[0], name.names, name.title, name.item_id, proofs, via)
+
+
+def _entity(name: ItemName, item: int) -> QuestionEntity:
+    return QuestionEntity(name.names[0], name.names, name.title, f"Q{item}")
+
+
+def _answer(name: ItemName, item: int, proofs: Sequence[ProofText]) -> QuestionAnswer:
+    return QuestionAnswer(name.names[0], name.names, name.title, f"Q{item}", tuple(proofs))
+
+
+FACT_ORDER = ("value", "property", "subject")
+TOO_MANY, UNNAMED, SETTLED = range(3)
+"""Kinds of considered queries, in the order of the table."""
+_SUBJECTS_AT_ONCE = 1 << 14
+_NUMBERS_AT_ONCE = 1 << 16
+_VALUE_BITS = 40
+
+
+def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
+    """The queries of the properties and values of a group, from their facts.
+
+    Input: ``facts``, in ``FACT_ORDER``. Outputs: ``asked``; ``items``, each once; ``queries``.
+    """
+    options = plan.options
+    tally: Counter[str] = Counter()
+    answers = simple_answers(
+        whole_runs(work.rows("facts"), FACT_ORDER[:2]),
+        plan.relations,
+        read_types(types_path),
+        least=options.answer_filter.least,
+        most=options.most_subjects,
+        tally=tally,
+    )
+    items = [np.empty(0, np.int64)]
+    n_items = 0
+    numbers = plan.numbers
+    for query, subjects in answers:
+        if not options.answer_filter.may_keep(len(subjects)):
+            row = query_row(query, (len(subjects), None, None, None), "too_many_answers")
+            write_query(work, row, TOO_MANY, *_order(query, plan))
+            continue
+        work.add("asked", (numbers.number(query), subjects))
+        items += [subjects, np.array([int(query.entity_id[1:])], np.int64)]
+        n_items += len(subjects) + 1
+        if n_items > 2 * max(len(items[0]), _NUMBERS_AT_ONCE):
+            items = [np.unique(np.concatenate(items))]
+            n_items = len(items[0])
+    work.counts.update(tally)
+    every = np.unique(np.concatenate(items))
+    work.extend("items", (every,))
+
+
+def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
+    """Makes the facts of each property and value of a group, each once, and notes which query needs which.
+
+    Input: ``asked``. Outputs: ``staged``, those of ``OF_FACTS``, ``queries``.
+    """
+    names, facts, numbers = item_names(named, plan), FactWriter(work, plan), plan.numbers
+    for families in _at_once(list_rows(work.rows("asked"))):
+        entities = np.array([int(numbers.query(rows[0]["query"]).entity_id[1:]) for rows in families], np.int64)
+        found = names.rows(np.concatenate([entities, *(row["subjects"] for rows in families for row in rows)]))
+        for entity, rows in zip(entities.tolist(), families, strict=True):
+            if not found[entity].names:
+                for row in rows:
+                    query, n_answers = numbers.query(row["query"]), len(row["subjects"])
+                    unnamed = query_row(query, (n_answers, None, None, None), "entity_unnamed")
+                    write_query(work, unnamed, UNNAMED, *_order(query, plan))
+                continue
+            subjects = np.unique(np.concatenate([row["subjects"] for row in rows]))
+            of_entity = Sought(found[entity].names, found[entity].page_id)
+            relation = plan.relations.simple[numbers.query(rows[0]["query"]).property_id]
+            first, has_page = facts.next, np.zeros(len(subjects), np.bool_)
+            for place, one in enumerate(found[subject] for subject in subjects.tolist()):
+                has_page[place] = one.page_id is not None
+                hypothesis = relation.hypothesis(one.names[0], of_entity.names[0]) if one.names else None
+                facts.add(Sought(one.names, one.page_id), of_entity, hypothesis)
+            for row in rows:
+                places = np.searchsorted(subjects, row["subjects"])
+                work.add("staged", (*row.values(), first + places, int(has_page[places].sum())))
+    facts.close()
+
+
+def _order(query: SimpleQuery, plan: Plan) -> tuple[int, int]:
+    """What simple queries are ordered by in the table: a remainder of the value, value, property, place of the
+    type."""
+    value, relation = int(query.entity_id[1:]), plan.relations.simple[query.property_id]
+    place = 0 if query.type_label is None else relation.types.index(query.type_label)
+    return value % ORDER_BUCKETS << _VALUE_BITS | value, int(query.property_id[1:]) << FAMILY_BITS | place
+
+
+def _at_once(rows: Iterable[dict[str, Any]]) -> Iterator[list[list[dict[str, Any]]]]:
+    """The queries of each property and value, those of several at once."""
+    families: list[list[dict[str, Any]]] = []
+    n_subjects = 0
+    for _, family in groupby(rows, key=_family):
+        families.append(list(family))
+        n_subjects += sum(len(row["subjects"]) for row in families[-1])
+        if n_subjects >= _SUBJECTS_AT_ONCE:
+            yield families
+            families, n_subjects = [], 0
+    if families:
+        yield families
+
+
+def _family(row: dict[str, Any]) -> int:
+    family: int = row["query"] >> FAMILY_BITS
+    return family
+
+
+def try_simple(work: GroupWork, *, plan: Plan) -> None:
+    """What was found of the facts that a question may come of.
+
+    Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts that anything was found of.
+    """
+    found = work.table("found", FOUND)
+    said = count_found(work, found)
+    first, keep = work.group << FACT_BITS, plan.options.answer_filter
+    is_found = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
+    is_found[said] = True
+    is_needed = np.zeros_like(is_found)
+    for row in list_rows(work.rows("staged")):
+        facts = row["facts"] - first
+        if keep.keeps(min(int(is_found[facts].sum()), keep.most), len(facts)):
+            is_needed[facts] = True
+    work.extend("said", (said + first,))
+    try_facts(work, is_needed, found)
+
+
+class _Settled(NamedTuple):
+    """A query with what became of it."""
+
+    row: dict[str, Any]
+    outcome: str
+    n_found: int
+    is_validated: Flags
+
+
+def settle_simple(work: GroupWork, types_path: str, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
+    """Settles the queries of a group, and makes the questions of those that are kept.
+
+    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``kept``; ``answers``, ``bases`` and ``subjects`` of these;
+    ``OF_QUESTIONS``.
+    """
+    names, numbers = item_names(named, plan), plan.numbers
+    proofs = work.table("proofs", PROOFS)
+    proved = proofs["fact"].to_numpy()
+    said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
+    breadths = type_breadths(read_types(types_path)) if plan.options.most_specific_types else None
+    kept: list[_Settled] = []
+    for settled in _settled(work.rows("staged"), said, proved, plan, breadths):
+        n_answers = len(settled.row["facts"])
+        n_validated = None if settled.outcome == "too_few_found" else int(settled.is_validated.sum())
+        counts = n_answers, settled.row["n_with_page"], settled.n_found, n_validated
+        query = numbers.query(settled.row["query"])
+        write_query(work, query_row(query, counts, settled.outcome), SETTLED, *_order(query, plan))
+        if settled.outcome == KEPT:
+            kept.append(settled)
+    kept.sort(key=_number)
+    for question in kept:
+        number, subjects, facts = (question.row[name] for name in ("query", "subjects", "facts"))
+        work.add("kept", (number, subjects, facts, question.is_validated))
+        right, right_facts = subjects[question.is_validated], facts[question.is_validated]
+        work.extend("answers", (_repeated(number, right), _repeated(len(right), right), right, right_facts))
+        own = int(numbers.query(number).property_id[1:])
+        work.extend("bases", (_repeated(number, subjects), _repeated(own, subjects), subjects))
+        work.extend("subjects", (subjects,))
+        texts = proof_texts(proofs.take(pa.array(np.searchsorted(proved, right_facts))))
+        write_simple(work, plan, number, right, texts, names, n_answers=len(subjects))
+
+
+def _number(settled: _Settled) -> int:
+    number: int = settled.row["query"]
+    return number
+
+
+def _repeated(value: int, like: Numbers) -> Numbers:
+    return np.full(len(like), value, np.int64)
+
+
+def _settled(
+    batches: Iterable[pa.RecordBatch], said: Numbers, proved: Numbers, plan: Plan, breadths: Mapping[str, int] | None
+) -> Iterator[_Settled]:
+    """The queries with what becomes of them; those of one property and value are looked at together."""
+    keep = plan.options.answer_filter
+    for _, rows in groupby(list_rows(batches), key=_family):
+        found = []
+        for row in rows:
+            facts = row["facts"]
+            n_found, is_validated = int(np.isin(facts, said).sum()), np.isin(facts, proved)
+            outcome = "too_few_found"
+            if keep.keeps(min(n_found, keep.most), len(facts)):
+                outcome = keep.outcome(int(is_validated.sum()), len(facts))
+            found.append(_Settled(row, outcome, n_found, is_validated))
+        if breadths is not None:
+            twins = _wider([item for item in found if item.outcome == KEPT], plan, breadths)
+            found = [item._replace(outcome="wider_type") if item.row["query"] in twins else item for item in found]
+        yield from found
+
+
+def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
+    """The queries with the same validated answers as one with a more specific type."""
+    numbered = [(query.row["query"], plan.numbers.query(query.row["query"]).type_label, query) for query in kept]
+    typed = [(number, label, one) for number, label, one in numbered if label is not None]
+    is_wider = wider_twins([(label, one.row["subjects"][one.is_validated]) for _, label, one in typed], breadths)
+    return {number for (number, *_), wider in zip(typed, is_wider, strict=True) if wider}
+
+
+def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """Rows whose lists are parts of the batch's arrays."""
+    for batch in batches:
+        columns = [
+            number_lists(column) if pa.types.is_list(column.type) else column.to_pylist() for column in batch.columns
+        ]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(batch.schema.names, values, strict=True))
+
+
+def number_lists(column: pa.ListArray) -> list[Any]:
+    """Lists of numbers or flags, parts of one array."""
+    values, edges = column.flatten(), column.offsets.to_numpy() - column.offsets[0].as_py()
+    numbers = values.to_numpy(zero_copy_only=False)
+    return [numbers[start:end] for start, end in pairwise(edges.tolist())]

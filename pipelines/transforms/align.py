@@ -1,0 +1,456 @@
+"""Datasets aligned to a release: read, their pages looked up and searched, records decided and written.
+
+::
+
+    ReadEvidence -> evidence -> ResolvePages -> AlignSpans -> JoinOutcomes -> WriteAlignment, or Filter
+                 -> examples ----------------------------------^
+
+Evidence is one row of ``mapping.records.Alignment`` on its whole way; each transform fills in what it knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kbsource.columns import batch_of, schema_of
+from kbsource.errors import SetupError, fault_values, named_faults
+from kbsource.files import absolute, join
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_batches, read_rows, write_chunk
+from kbsource.runtime.regroup import merge_group
+from mapping.decide import THRESHOLD, Cuts, cut
+from mapping.entail.signal import ModelOptions
+from mapping.records import Alignment, PageKey
+from mapping.search.page_search import SearchSettings
+from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
+from pipelines.alignment.search import MakeSearch, ReleasePages, cut_rows, page_groups, resolve_rows, resolver_of
+from pipelines.alignment.settling import (
+    ORDER,
+    AlignedChunk,
+    AlignedRecord,
+    FilterOptions,
+    filter_records,
+    read_pairs,
+    standing,
+)
+from pipelines.alignment.writing import DatasetPart, commit_part, filter_options, merge_chunk
+from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
+from pipelines.primitives.shuffle import Regroup, keep_batch
+from pipelines.runners.workers import do
+from pipelines.transforms.verify_entailment import Answers, Pairs, VerifyEntailment
+
+EXAMPLES, EVIDENCE, REJECTED, DATASETS, FAULTS = "examples", "evidence", "rejected", "datasets", "faults"
+
+
+class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Nothing -> the records of datasets, and a row for each piece of evidence in them.
+
+    Outputs:
+        ``examples``: (key, ``BatchRef``) of all records that were read, rows of
+            ``pipelines.alignment.reading.ReadRecord``. A key is (number of the dataset, number of the chunk); there is
+            at least one.
+        ``evidence``: (key, ``BatchRef``) under the same keys, rows of ``Alignment``.
+        ``rejected``: (key, ``BatchRef``) of the records that cannot be used, rows of ``BadRecord``.
+        ``datasets``: (number of the dataset, ``ReadDataset``) once all of it has been read.
+        ``faults``: (number of the dataset, ``kbsource.errors.fault_values``) of a dataset that cannot be read to its
+            end or of which too much is bad; nothing else comes of that one.
+
+    The same files give the same chunks. A dataset that was read into the folder before is not read again, so a folder
+    must only be given again to the same job with the same input.
+    """
+
+    def __init__(self, datasets: Sequence[EvidenceFiles], folder: str) -> None:
+        super().__init__()
+        self._datasets, self._folder = tuple(datasets), absolute(folder)
+
+    def expand(self, begin: Any) -> Any:
+        return (
+            begin
+            | "datasets" >> beam.Create(range(len(self._datasets)), reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | "read" >> do(_read, datasets=self._datasets, folder=self._folder).with_outputs()
+        )
+
+
+def _read(part: int, *, datasets: Sequence[EvidenceFiles], folder: str) -> Iterator[Any]:
+    return _or_fault(part, _outputs(part, datasets[part], folder))
+
+
+def _outputs(part: int, files: EvidenceFiles, folder: str) -> Iterator[Any]:
+    read = read_part(files, part, folder)
+    for name in (EXAMPLES, EVIDENCE, REJECTED):
+        for number, stored in enumerate(getattr(read, name)):
+            yield beam.pvalue.TaggedOutput(name, (ChunkKey(part, number), stored))
+    yield beam.pvalue.TaggedOutput(DATASETS, (part, read))
+
+
+def _or_fault(part: int, made: Iterator[Any]) -> Iterator[Any]:
+    """What comes of a dataset, or among ``faults`` what is wrong with it."""
+    try:
+        with named_faults():
+            yield from made
+    except SetupError as fault:
+        yield beam.pvalue.TaggedOutput(FAULTS, (part, fault_values(fault)))
+
+
+_PAIRS_AT_ONCE = 2_000
+
+
+class EvidenceOfPairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(title of a page, text) -> (key, record batch) of rows of ``Alignment``, for ``ResolvePages``.
+
+    The rows have title and text as ``page_value`` and ``evidence_text`` to the end, so that each is known by them.
+    """
+
+    def expand(self, pairs: Any) -> Any:
+        return (
+            pairs
+            | "together" >> beam.BatchElements(min_batch_size=_PAIRS_AT_ONCE, max_batch_size=_PAIRS_AT_ONCE)
+            | "rows" >> beam.Map(evidence_of_pairs)
+        )
+
+
+def evidence_of_pairs(pairs: Sequence[tuple[str, str]]) -> tuple[ChunkKey, pa.RecordBatch]:
+    """Pairs of a page's title and a text that is looked for in it as a chunk of evidence.
+
+    Its key comes from the pairs; ``ordinal`` is the place of a pair among them.
+    """
+    key = ChunkKey(0, int.from_bytes(hashlib.sha256(repr(pairs).encode()).digest()[:3]))
+    rows = (
+        Alignment(PageKey("title", title), text, part=key.part, chunk=key.chunk, ordinal=ordinal)
+        for ordinal, (title, text) in enumerate(pairs)
+    )
+    return key, batch_of(rows, Alignment)
+
+
+class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, rows of ``Alignment``) -> (key, the same rows), each with its page in a release, or without one.
+
+    Redirects are followed; see ``mapping.search.resolve`` for what is tried. Rows are a ``BatchRef`` or a record batch,
+    and come as record batches, or as ``BatchRef`` where there is a folder. In a chunk those without a page come first,
+    title by title, then the others in the order of their pages.
+
+    Args:
+        release: its folder; workers elsewhere must see it under this name.
+        title_map: file of known moves, or the files by number of the dataset.
+        folder: takes a file for each chunk; for one job with one input only. None for none.
+
+    Raises:
+        SetupError: the folder holds no finished release; a file of moves is not one.
+    """
+
+    def __init__(
+        self, release: str, *, title_map: str | Mapping[int, str | None] | None = None, folder: str | None = None
+    ) -> None:
+        super().__init__()
+        folder = None if folder is None else absolute(folder)
+        self._resolve = do(_resolve, pages=ReleasePages.open(release), title_map=title_map, folder=folder)
+
+    def expand(self, chunks: Any) -> Any:
+        return chunks | "resolve" >> self._resolve
+
+
+def _resolve(
+    element: tuple[ChunkKey, BatchRef | pa.RecordBatch],
+    *,
+    pages: ReleasePages,
+    title_map: str | Mapping[int, str | None] | None,
+    folder: str | None,
+) -> Iterator[tuple[ChunkKey, BatchRef | pa.RecordBatch]]:
+    key = ChunkKey(*element[0])
+    moves = title_map.get(key.part) if isinstance(title_map, Mapping) else title_map
+    rows = resolve_rows(read_batches(element[1]), resolver_of(pages.folder, moves), pages.starts())
+    yield key, rows if folder is None else keep_batch(key, rows, folder)
+
+
+PAGES_OF_GROUP, MOST_GROUPS = 16, 64
+"""Pages that are put together at least, and groups of them at most: the rows of a group are merged in memory, and each
+chunk of the dataset has a reference for each group."""
+TIMEOUT_S = 60.0
+MEMORY_BYTES = 4 << 30
+
+
+class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, rows of ``Alignment``) -> (key, the same rows): what became of each piece of evidence.
+
+    A row comes back with span, BLEU, text and ``outcome``: ``exact``, ``scored`` (``mapping.decide.with_outcome`` says
+    whether that is enough), or why there is no span; for a page that the release does not have with titles that are
+    like it. The search runs in a process beside the worker: an evidence that hangs or crashes it, in its chunk and
+    again alone, ends as ``search_timeout``, ``search_crash`` or ``search_error``.
+
+    With a folder the rows of all chunks are put in the order of their pages first, so that each page is read and
+    tokenised once for all datasets; the keys are then those of groups of pages, and rows come as ``BatchRef``. Without
+    one each chunk is searched as it comes, its rows pass through memory, and keys stay: right for what is small.
+
+    Args:
+        release: its folder; workers elsewhere must see it under this name.
+        settings: how pages are searched, or that by number of the dataset.
+        folder: takes the rows between the steps; for one job with one input only. None for none.
+        timeout_s: seconds that an evidence may take.
+        memory_bytes: memory that the searching process may allocate.
+        beats: local folder where the processes show how far they are; None for none.
+
+    Raises:
+        SetupError: the folder holds no finished release, or the search fails too often to be right.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        *,
+        settings: SearchSettings | Mapping[int, SearchSettings] | None = None,
+        folder: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        memory_bytes: int = MEMORY_BYTES,
+        beats: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._pages = ReleasePages.open(release)
+        by_part = settings if isinstance(settings, Mapping) else {}
+        of_all = SearchSettings() if settings is None or isinstance(settings, Mapping) else settings
+        self._folder = None if folder is None else absolute(folder)
+        self._search = GuardedMap(
+            MakeSearch(self._pages, of_all, dict(by_part)),
+            folder=None if self._folder is None else join(self._folder, "found"),
+            timeout_s=timeout_s,
+            memory_bytes=memory_bytes,
+            beats=beats,
+        )
+
+    def expand(self, chunks: Any) -> Any:
+        if self._folder is not None:
+            n_pages = self._pages.n_pages
+            n_groups = min(MOST_GROUPS, 1 + n_pages // PAGES_OF_GROUP)
+            by_page = partial(page_groups, n_pages=n_pages, n_groups=n_groups)
+            chunks = (
+                chunks
+                | "by page" >> Regroup(join(self._folder, "by_page"), by_page, order=("position",))
+                | "cut" >> do(_cut, n_groups=n_groups, folder=join(self._folder, "wanted"))
+                | "spread" >> beam.Reshuffle()
+            )
+        return (chunks | "search" >> self._search)[CHUNKS]
+
+
+def _cut(
+    element: tuple[int, tuple[BatchRef, ...]], *, n_groups: int, folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """(group of pages, pieces) -> (ChunkKey(group, number), ``BatchRef``)."""
+    group, pieces = element
+    rows = merge_group(pieces, ("position",))
+    for number, batches in enumerate(cut_rows(rows, have_pages=group < n_groups)):
+        path = chunk_path(folder, ChunkKey(group, number))
+        yield ChunkKey(group, number), write_chunk(batches, schema_of(Alignment), Report(), path=path)
+
+
+def read_alignments(chunk: tuple[ChunkKey, BatchRef | pa.RecordBatch]) -> Iterator[Alignment]:
+    """The rows of a chunk that ``ResolvePages`` or ``AlignSpans`` gives."""
+    return read_rows(chunk[1], Alignment)
+
+
+_DONE = "done"
+
+
+class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(examples, outcomes) -> (key, ``AlignedChunk``): each chunk of records with what became of their evidences.
+
+    Takes a tuple of what ``ReadEvidence`` gives as ``examples`` and what ``AlignSpans`` gives of its ``evidence``, and
+    gives references to both under the keys of the examples; with models, what they say of the spans too. Where datasets
+    went through several ``AlignSpans``, the tuple has what each gives.
+
+    Args:
+        folder: takes the rows between the steps; for one job with one input only.
+        models: by number of the dataset; none is asked about the others.
+        thresholds: by number of the dataset; a model is asked about further sentences where a span scores less.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        models: Mapping[int, ModelOptions] | None = None,
+        thresholds: Mapping[int, float] | None = None,
+    ) -> None:
+        super().__init__()
+        self._folder, self._models, self._thresholds = absolute(folder), models or {}, thresholds or {}
+
+    def expand(self, rows: Any) -> Any:
+        examples, *outcomes = rows
+        found = [
+            one | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), _chunk_groups, order=ORDER)
+            for number, one in enumerate(outcomes)
+        ] | "all outcomes" >> beam.Flatten()
+        joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
+        asked: dict[ModelOptions, dict[int, float]] = {}
+        for part, model in self._models.items():
+            asked.setdefault(model, {})[part] = self._thresholds.get(part, THRESHOLD)
+        for number, (model, parts) in enumerate(asked.items()):
+            joined[f"answers {number}"] = (
+                found
+                | f"pairs {number}" >> do(_pairs, thresholds=parts)
+                | f"verify {number}" >> VerifyEntailment(model)
+                | f"answers {number}" >> beam.MapTuple(_by_chunk)
+            )
+        return joined | "join" >> beam.CoGroupByKey() | "in order" >> beam.MapTuple(_aligned)
+
+
+def _keyed(key: ChunkKey, stored: BatchRef) -> tuple[int, tuple[ChunkKey, BatchRef]]:
+    return key[0] << 32 | key[1], (key, stored)
+
+
+def _chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The group of each row, one for each chunk of records, by the number that ``_keyed`` gives it."""
+    groups: npt.NDArray[np.int64] = batch["part"].to_numpy().astype(np.int64) << 32 | batch["chunk"].to_numpy()
+    return groups
+
+
+def _pairs(
+    element: tuple[int, tuple[BatchRef, ...]], *, thresholds: Mapping[int, float]
+) -> Iterator[tuple[tuple[int, int], Pairs]]:
+    """(chunk, pieces of its outcomes) -> ((chunk, number of the list), pairs)."""
+    group, pieces = element
+    if (threshold := thresholds.get(group >> 32)) is not None:
+        for number, pairs in enumerate(read_pairs(pieces, threshold)):
+            yield (group, number), pairs
+
+
+def _by_chunk(key: tuple[int, int], answers: Answers) -> tuple[int, tuple[int, Answers]]:
+    group, number = key
+    return group, (number, answers)
+
+
+def _aligned(_: int, joined: dict[str, Iterable[Any]]) -> tuple[ChunkKey, AlignedChunk]:
+    ((key, examples),) = joined["examples"]
+    pieces = tuple(BatchRef(*piece) for pieces in joined["outcomes"] for piece in pieces)
+    lists = sorted(text for name, given in joined.items() if name.startswith("answers") for text in given)
+    return ChunkKey(*key), AlignedChunk(
+        BatchRef(*examples), pieces, tuple(answer for _, answers in lists for answer in answers)
+    )
+
+
+class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, ``AlignedChunk``) -> ``AlignedRecord``: every record, decided by the rules of a dataset.
+
+    The records of a chunk come in order. One that is kept has its KILT form in ``record``; ``decision.reason`` says why
+    another is not.
+
+    Raises:
+        DataError: an evidence has no outcome, or two.
+    """
+
+    def __init__(self, options: FilterOptions) -> None:
+        super().__init__()
+        self._options = options
+
+    def expand(self, chunks: Any) -> Any:
+        return chunks | "filter" >> do(_filter, options=self._options)
+
+
+def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: FilterOptions) -> Iterator[AlignedRecord]:
+    return filter_records(AlignedChunk(*element[1]), options)
+
+
+class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(chunks, datasets, rejected) -> numbers of the datasets whose alignments are written, their manifests last.
+
+    Takes what ``JoinOutcomes`` gives and the outputs ``datasets`` and ``rejected`` of ``ReadEvidence``.
+
+    Outputs:
+        ``done``: numbers of the datasets.
+        ``faults``: (number, ``kbsource.errors.fault_values``) of those whose counts do not add up, or which have not
+            enough records to draw from.
+
+    Args:
+        staging: folder for what is only needed while the job runs; for one job with one input only.
+    """
+
+    def __init__(self, parts: Sequence[DatasetPart], staging: str) -> None:
+        super().__init__()
+        self._parts, self._staging = tuple(parts), absolute(staging)
+
+    def expand(self, rows: Any) -> Any:
+        chunks, datasets, rejected = rows
+        drawn = (
+            chunks
+            | "to draw from" >> beam.FlatMap(_of_sampled, tuple(part.is_sampled for part in self._parts))
+            | "in order" >> beam.GroupByKey()
+            | "draw" >> do(_draw, parts=self._parts).with_outputs(FAULTS, main=_DONE)
+        )
+        read = beam.pvalue.AsDict(datasets)
+        own = {"parts": self._parts, "staging": self._staging}
+        merged = chunks | "merge" >> do(_merge, read, beam.pvalue.AsDict(drawn[_DONE]), **own)
+        bad = rejected | "of datasets" >> beam.MapTuple(_of_part)
+        done = (
+            {"reports": merged, "rejected": bad}
+            | "all chunks" >> beam.CoGroupByKey()
+            | "commit" >> do(_commit, read, **own).with_outputs(FAULTS, main=_DONE)
+        )
+        return {_DONE: done[_DONE], FAULTS: (drawn[FAULTS], done[FAULTS]) | "faults" >> beam.Flatten()}
+
+
+def _of_sampled(
+    element: tuple[ChunkKey, AlignedChunk], is_sampled: Sequence[bool]
+) -> Iterator[tuple[int, tuple[int, AlignedChunk]]]:
+    key, chunk = element
+    if is_sampled[key[0]]:
+        yield key[0], (key[1], chunk)
+
+
+def _of_part(key: ChunkKey, stored: BatchRef) -> tuple[int, tuple[int, BatchRef]]:
+    return key[0], (key[1], stored)
+
+
+def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Sequence[DatasetPart]) -> Iterator[Any]:
+    """(dataset, all its chunks) -> (dataset, ``Cuts``)."""
+    number, chunks = element
+    options = parts[number].options
+    ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
+
+    def drawn() -> Iterator[tuple[int, Cuts]]:
+        yield number, cut(standing(ordered, filter_options(options)), options.choices.sample_records or 0)
+
+    return _or_fault(number, drawn())
+
+
+def _merge(
+    element: tuple[ChunkKey, AlignedChunk],
+    datasets: Mapping[int, ReadDataset],
+    cuts: Mapping[int, Cuts],
+    *,
+    parts: Sequence[DatasetPart],
+    staging: str,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(key, ``AlignedChunk``) -> (dataset, report of the chunk); nothing where there was nothing to draw."""
+    key, chunk = ChunkKey(*element[0]), AlignedChunk(*element[1])
+    part, n_chunks = parts[key.part], len(datasets[key.part].examples)
+    if part.is_sampled and key.part not in cuts:
+        return
+    drawn = Cuts(*cuts[key.part]) if part.is_sampled else None
+    yield key.part, merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
+
+
+def _commit(
+    element: tuple[int, dict[str, Iterable[Any]]],
+    datasets: Mapping[int, ReadDataset],
+    *,
+    parts: Sequence[DatasetPart],
+    staging: str,
+) -> Iterator[Any]:
+    """(dataset, reports of its chunks and its rejected records) -> dataset."""
+    number, given = element
+    reports = sorted(given["reports"], key=itemgetter("chunk"))
+    rejected = [BatchRef(*stored) for _, stored in sorted(given["rejected"])]
+
+    def committed() -> Iterator[int]:
+        tally = datasets[number].tally
+        commit_part(parts[number], number, reports, tally=tally, rejected=rejected, staging=staging)
+        yield number
+
+    return _or_fault(number, committed()) if reports else iter(())

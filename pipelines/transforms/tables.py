@@ -1,0 +1,246 @@
+"""Tables of releases, read by many workers at once, and written: one Parquet file for each part, the manifest last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kbsource.files import Folder, absolute
+from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.layout import check_output, shard_path
+from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.output import commit
+from kbsource.release.reader import parquet_file
+from kbsource.release.writer import TableFile
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
+from mapping.kinds import OWN_TABLES
+from pipelines.primitives.shuffle import CollectSorted
+from pipelines.runners.workers import do
+
+CHUNK_ROWS = 1 << 19
+"""Rows of a chunk, and those of a row group more."""
+Rows: TypeAlias = "BatchRef | pa.RecordBatch"
+
+
+class _Place(NamedTuple):
+    """Some row groups of a file, by the number of the file."""
+
+    file: int
+    first_group: int
+    n_groups: int
+
+
+class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Pipeline -> (key, record batch) of chosen columns: part is the number of the file, chunk that of a row group.
+
+    Rows are in the order of the table within a batch and, by key, over batches. Memory: ``CHUNK_ROWS`` rows.
+
+    Args:
+        paths: of the table's files in order, wherever they lie.
+        columns: which ones, in that order; None for all.
+        together: a column; rows that stand together and are equal in it are in one batch.
+        chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[str] | None,
+        *,
+        together: str | None = None,
+        chunk_rows: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._paths, self._together = tuple(paths), together
+        self._columns = None if columns is None else list(columns)
+        self._chunk_rows = chunk_rows or CHUNK_ROWS
+
+    def expand(self, pipeline: Any) -> Any:
+        return (
+            pipeline
+            | "files" >> beam.Create(list(range(len(self._paths))), reshuffle=False)
+            | "places" >> do(_places, paths=self._paths, chunk_rows=self._chunk_rows)
+            | "spread" >> beam.Reshuffle()
+            | "read" >> do(_read, paths=self._paths, columns=self._columns, together=self._together)
+        )
+
+
+class ReadStatements(ReadTable):
+    """Pipeline -> (key, record batch) of a release of Wikidata's statements; those of an entity are in one batch.
+
+    As ``ReadTable``.
+
+    Args:
+        paths: of the files of statements in order, wherever they lie.
+        columns: which ones; ``entity_id`` among them.
+    """
+
+    def __init__(self, paths: Sequence[str], columns: Sequence[str]) -> None:
+        super().__init__(paths, columns, together="entity_id")
+
+
+def _places(file: int, *, paths: tuple[str, ...], chunk_rows: int) -> Iterator[_Place]:
+    with Folder.of(paths[file]).open() as raw:
+        metadata = pq.read_metadata(raw)
+        first = n_rows = 0
+        for group in range(metadata.num_row_groups):
+            n_rows += metadata.row_group(group).num_rows
+            if n_rows >= chunk_rows or group == metadata.num_row_groups - 1:
+                yield _Place(file, first, group + 1 - first)
+                first, n_rows = group + 1, 0
+
+
+def _read(
+    element: tuple[int, int, int], *, paths: tuple[str, ...], columns: list[str] | None, together: str | None
+) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
+    place, files = _Place(*element), _TableFiles(paths, columns)
+    table = pa.concat_tables(files.groups(place.file, place.first_group, place.n_groups)).combine_chunks()
+    if together is not None:
+        table = files.whole(place, table, together)
+    if table.num_rows:
+        yield ChunkKey(place.file, place.first_group), table.combine_chunks().to_batches()[0]
+
+
+class _TableFiles:
+    def __init__(self, paths: tuple[str, ...], columns: list[str] | None) -> None:
+        self._paths, self._columns = paths, columns
+
+    def whole(self, place: _Place, table: pa.Table, name: str) -> pa.Table:
+        """The rows without those that go on from before, and with those that go on after them."""
+        before = self._last_before(place, name)
+        n_rest = 0 if before is None else _n_equal(table[name], before)
+        if n_rest == table.num_rows:
+            return table.slice(n_rest)
+        last = table[name][table.num_rows - 1].as_py()
+        further = []
+        for group in self._after(place):
+            n_more = _n_equal(group[name], last)
+            further.append(group.slice(0, n_more))
+            if n_more < group.num_rows:
+                break
+        return pa.concat_tables([table.slice(n_rest), *further])
+
+    def _last_before(self, place: _Place, name: str) -> Any:
+        for file in range(place.file, -1, -1):
+            end = place.first_group if file == place.file else None
+            with Folder.of(self._paths[file]).open() as raw, parquet_file(raw) as opened:
+                for group in range(opened.metadata.num_row_groups if end is None else end)[::-1]:
+                    if opened.metadata.row_group(group).num_rows:
+                        values = opened.read_row_group(group, columns=[name], use_threads=False)[name]
+                        return values[len(values) - 1].as_py()
+        return None
+
+    def _after(self, place: _Place) -> Iterator[pa.Table]:
+        yield from self.groups(place.file, place.first_group + place.n_groups)
+        for file in range(place.file + 1, len(self._paths)):
+            yield from self.groups(file, 0)
+
+    def groups(self, file: int, first: int, n_groups: int | None = None) -> Iterator[pa.Table]:
+        """So many row groups of a file, or all from the first one on."""
+        with Folder.of(self._paths[file]).open() as raw, parquet_file(raw) as opened:
+            n_all = opened.metadata.num_row_groups
+            for group in range(first, n_all if n_groups is None else first + n_groups):
+                table = opened.read_row_group(group, columns=self._columns, use_threads=False)
+                yield table if self._columns is None else table.select(self._columns)
+
+
+def _n_equal(column: pa.ChunkedArray, value: Any) -> int:
+    """How many values from the first on are equal to one."""
+    is_other = column.combine_chunks().to_numpy(zero_copy_only=False) != value
+    return int(np.argmax(is_other)) if is_other.any() else len(column)
+
+
+class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, rows) -> ``FileEntry``: one Parquet file for each part of the keys, its rows in the order of the keys.
+
+    The files are hashed while they are written, have temporary names until they are whole, and have the same bytes
+    whatever ran. Parts without chunks have no file; without any chunks there is one empty file.
+
+    Rows that are no ``BatchRef`` go through the memory of the runner: put a ``Checkpoint`` before this where they are
+    many.
+
+    Args:
+        table: name of the table.
+        output: folder of the release.
+        kind: of the release, which has the table's schema.
+    """
+
+    def __init__(self, table: str, output: str, *, kind: Kind[Any] = OWN_TABLES) -> None:
+        super().__init__()
+        self._table, self._output, self._schema = table, absolute(output), kind.tables[table]
+
+    def expand(self, chunks: Any) -> Any:
+        return (
+            chunks
+            | "collect" >> CollectSorted()
+            | "files" >> do(_files, table=self._table)
+            | "spread" >> beam.Reshuffle()
+            | "write" >> do(_write_part, table=self._table, output=self._output, schema=self._schema)
+        )
+
+
+def _files(ordered: list[tuple[ChunkKey, Rows]], *, table: str) -> Iterator[tuple[str, list[Rows]]]:
+    """Path and rows of every file."""
+    parts = [[rows for _, rows in part] for _, part in groupby(ordered, key=lambda chunk: chunk[0][0])] or [[]]
+    for number, part in enumerate(parts):
+        yield shard_path(table, number, len(parts)), part
+
+
+def _write_part(element: tuple[str, list[Rows]], *, table: str, output: str, schema: pa.Schema) -> Iterator[FileEntry]:
+    """Writes one file, under a temporary name until it is whole; each batch becomes a row group."""
+    file, chunks = element
+    with TableFile(output, file, table, schema=schema) as target:
+        for rows in chunks:
+            for batch in read_batches(rows):
+                if batch.num_rows:
+                    target.write(batch)
+    yield target.entry
+
+
+class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """``FileEntry`` -> the folder, once it is a release: one element.
+
+    Checks that the folder holds the files that were written, whole, and no others; then writes ``manifest.json``, the
+    last of all, with the files, their sizes, rows and hashes, and the versions of the code. ``kbsource verify`` checks
+    it.
+
+    Args:
+        output: folder that ``WriteTable`` wrote to; it must be new or empty when the pipeline is put together.
+        facts: JSON values of what the tables are made from and how, for the manifest.
+        kind: of the release.
+
+    Raises:
+        SetupError: the folder holds something; a file is missing, has another size, or was not written by this
+            pipeline.
+    """
+
+    def __init__(self, output: str, *, facts: Mapping[str, Any], kind: ListingKind = OWN_TABLES) -> None:
+        super().__init__()
+        self._output, self._facts, self._kind = absolute(output), dict(facts), kind
+        check_output(self._output)
+
+    def expand(self, entries: Any) -> Any:
+        return (
+            entries
+            | "by name" >> beam.Map(_by_name)
+            | "all files" >> CollectSorted()
+            | "commit" >> do(_commit, output=self._output, facts=self._facts, kind=self._kind)
+        )
+
+
+def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
+    return entry.file, entry
+
+
+def _commit(
+    element: list[tuple[str, FileEntry]], *, output: str, facts: dict[str, Any], kind: ListingKind
+) -> Iterator[str]:
+    manifest = kind.listing([entry for _, entry in element], {"facts": facts, "code": code_facts()})
+    commit(kind, manifest, output)
+    yield output

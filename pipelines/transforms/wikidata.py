@@ -1,0 +1,89 @@
+"""The entities of a JSON dump of Wikidata, read in ranges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+
+from kbsource.dump.lines import LineRange
+from kbsource.dump.ranges import expand_paths, from_root, range_size, size_of
+from kbsource.files import base_name
+from kbsource.runtime.chunks import ChunkKey
+from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
+from kbsource.wikidata.lines import plan_lines, read_lines
+from kbsource.wikidata.parts import PARSED_TABLES, EntityRange
+from pipelines.runners.workers import do
+
+ITEMS, PROPERTIES, SITELINKS, STATEMENTS = PARSED_TABLES
+REJECTED, COUNTS = "rejected", "counts"
+
+
+class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """A JSON dump of Wikidata -> its entities, as rows of tables. Applied to a pipeline.
+
+    Outputs:
+        ``items``, ``properties``, ``sitelinks``, ``statements``: (key, record batch), with the columns that the table
+            of that name has in a release (docs/tables.md); the key is number of the range, number of the batch in it.
+        ``rejected``: ``BadRecord``, lines that cannot be read, in no order.
+        ``counts``: (key, dict): ``lines``, ``items``, ``properties``, ``others`` (lexemes, …) and ``rejected``; the
+            first is the sum of the others.
+
+    An entity that the dump has twice comes twice. Memory is that of a batch of each table; an output that is shuffled
+    goes through the memory of the runner: put a ``Checkpoint`` before that where it is large.
+
+    Args:
+        dump: paths or patterns of the files, one entity a line; local, or of a file system of Beam.
+        languages: of labels, descriptions and aliases, the preferred one first.
+        sites: wikis whose sitelinks are wanted, like ``enwiki``; None for all.
+        qualifiers: properties of the qualifiers that are wanted; None for all.
+        range_bytes: stored bytes of a range; None for a size that suits the dump.
+
+    Raises:
+        SetupError: a file is missing or no dump.
+    """
+
+    def __init__(
+        self,
+        dump: str | Sequence[str],
+        *,
+        languages: Sequence[str] = ("en",),
+        sites: Sequence[str] | None = None,
+        qualifiers: Sequence[str] | None = NEEDED_QUALIFIERS,
+        range_bytes: int | None = None,
+    ) -> None:
+        super().__init__()
+        patterns = [dump] if isinstance(dump, str) else list(dump)
+        paths = from_root(expand_paths(patterns))
+        self._ranges = plan_lines(paths, range_bytes=range_bytes or range_size(size_of(paths)))
+        self._reader = EntityReader(
+            languages=tuple(languages),
+            sites=None if sites is None else frozenset(sites),
+            qualifiers=None if qualifiers is None else frozenset(qualifiers),
+        )
+
+    def expand(self, pipeline: Any) -> Any:
+        return (
+            pipeline
+            | "ranges" >> beam.Create(self._ranges, reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | "read"
+            >> do(_read_entities, reader=self._reader).with_outputs(
+                PROPERTIES, SITELINKS, STATEMENTS, REJECTED, COUNTS, main=ITEMS
+            )
+        )
+
+
+def _read_entities(element: LineRange, *, reader: EntityReader) -> Iterator[Any]:
+    part = EntityRange(read_lines(element), part=element.index, file=base_name(element.path), reader=reader)
+    n_batches: Counter[str] = Counter()
+    for name, batch in part:
+        if name in PARSED_TABLES:
+            keyed = ChunkKey(element.index, n_batches[name]), batch
+            n_batches[name] += 1
+            yield keyed if name == ITEMS else beam.pvalue.TaggedOutput(name, keyed)
+    for bad in part.rejected:
+        yield beam.pvalue.TaggedOutput(REJECTED, bad)
+    yield beam.pvalue.TaggedOutput(COUNTS, (ChunkKey(element.index, 0), part.counts()))

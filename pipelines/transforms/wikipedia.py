@@ -1,0 +1,344 @@
+"""A dump of Wikipedia: its pages, read in ranges; and what is looked up in all of it while pages are parsed, titles and
+definitions, built in one place and used in all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+import pyarrow as pa
+
+from kbsource.dump.digests import CheckedFiles, read_hashes
+from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
+from kbsource.dump.reader import read_range
+from kbsource.dump.siteinfo import read_header
+from kbsource.errors import named_faults
+from kbsource.files import CHUNK_BYTES, Files, Folder, base_name, glob, is_local, join
+from kbsource.index.definition_store import KEYS_FILE, MODULE, TEMPLATE, build_definitions
+from kbsource.pages.assembly import INDEXES_FILE, build_indexes
+from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_report, stage_scan
+from kbsource.pages.staging import read_batches as read_staged
+from kbsource.records import BadRecord
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.chunks import BatchRef, ChunkKey, once, read_batches
+from kbsource.site import Site
+from kbsource.wikidata.kind import WikidataTables
+from pipelines.primitives.shuffle import CollectSorted
+from pipelines.runners.workers import WorkerDoFn, do
+
+_MAIN_NAMESPACE = frozenset({0})
+_DEFINED = frozenset({0, TEMPLATE, MODULE})
+_ALL = Selection()
+RAW, TITLES, DEFINITIONS, REJECTED, COUNTS = "raw", "titles", "definitions", "rejected", "counts"
+Rows: TypeAlias = "BatchRef | pa.RecordBatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Scanning:
+    """How ranges are scanned."""
+
+    site: Site
+    as_of: str | None = None  # of each page the newest revision not after it, a timestamp; None for the newest
+    selection: Selection = _ALL  # which articles are wanted
+    folder: str | None = None  # takes what the ranges give; None to let it pass through memory
+    # what ``kbsource.dump.digests.write_hashes`` wrote: files that are no longer what they were end the job
+    hashes: str | None = None
+    beats: str | None = None  # local folder where workers show how far they are
+
+
+class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """A dump -> its articles, titles and redirects, as chunks. Applied to a pipeline.
+
+    Outputs:
+        ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters a chunk; the key is
+            number of the range, number of the chunk.
+        ``titles``: (key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
+        ``definitions``: (key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``),
+            where they are asked for.
+        ``rejected``: ``BadRecord``, what cannot be read, in no order.
+        ``counts``: (key, dict): ``pages``, ``articles``, ``redirects``, ``other_namespaces``, ``not_selected``,
+            ``rejected``; the first is the sum of the others.
+
+    With a folder rows are ``BatchRef`` there, and a range whose files are there is not read again: a folder is for one
+    dump read in one way. Without one rows are record batches and pass through the runner's memory.
+
+    Args:
+        dump: paths or patterns of the files; local, or of a file system of Beam.
+        as_of: of each page the newest revision not after it, like ``2019-08-01T00:00:00Z``; None for the newest.
+        max_pages: pages read at most, of all namespaces; they are then read one after the other.
+        titles: normalised titles of the articles that are wanted; None for all.
+        has_definitions: templates and modules are wanted too, for ``BuildDefinitions``.
+        range_bytes: stored bytes of a range; None for a size that suits the dump.
+        folder: takes what was read; None for none.
+
+    Attributes:
+        site: facts of the wiki, from the head of the dump; what ``ParseWikitext`` needs.
+
+    Raises:
+        SetupError: a file is missing or no dump.
+    """
+
+    def __init__(
+        self,
+        dump: str | Sequence[str],
+        *,
+        as_of: str | None = None,
+        max_pages: int | None = None,
+        titles: frozenset[str] | None = None,
+        has_definitions: bool = False,
+        range_bytes: int | None = None,
+        folder: str | None = None,
+    ) -> None:
+        super().__init__()
+        patterns = [dump] if isinstance(dump, str) else list(dump)
+        paths = from_root(expand_inputs(patterns))
+        self._ranges = plan_ranges(paths, range_bytes=range_bytes or range_size(size_of(paths)))
+        self.site = read_header(paths[0]).site
+        self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles, has_definitions), folder)
+
+    def expand(self, pipeline: Any) -> Any:
+        return pipeline | ScanRanges(self._ranges, self._scanning)
+
+
+class ScanRanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Ranges of a dump -> the outputs of ``ReadWikipediaDump``. Applied to a pipeline.
+
+    Args:
+        ranges: in order, from ``kbsource.dump.ranges.plan_ranges``.
+        scanning: how they are scanned.
+    """
+
+    def __init__(self, ranges: Sequence[DumpRange], scanning: Scanning) -> None:
+        super().__init__()
+        # Pages can only be counted out in order.
+        is_in_order = scanning.selection.max_pages is not None
+        self._groups = [list(ranges)] if is_in_order else [[part] for part in ranges]
+        self._scanning = scanning
+
+    def expand(self, pipeline: Any) -> Any:
+        return (
+            pipeline
+            | "ranges" >> beam.Create(self._groups, reshuffle=False)
+            | "spread" >> beam.Reshuffle()
+            | "scan"
+            >> beam.ParDo(_ScanRange(self._scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
+        )
+
+
+class _ScanRange(WorkerDoFn):
+    def __init__(self, scanning: Scanning) -> None:
+        super().__init__()
+        self._scanning = scanning
+
+    def setup(self) -> None:
+        super().setup()
+        beats = self._scanning.beats
+        can_show = beats is not None and is_local(beats)
+        worker = f"{os.getpid()}-{threading.get_ident()}"  # a runner may set several up in one process at once
+        self._beat = Beat.create(os.path.join(beats or "", f"scan-{worker}.beat")) if can_show else Beat.unshared()
+
+    def process(self, element: list[DumpRange]) -> Iterator[Any]:
+        remaining = self._scanning.selection.max_pages
+        for dump_range in element:
+            with named_faults():
+                for tag, output in self._scanned(dump_range, remaining):
+                    if tag == COUNTS and remaining is not None:
+                        remaining -= output[1]["pages"]
+                    yield output if tag == RAW else beam.pvalue.TaggedOutput(tag, output)
+
+    def _scanned(self, dump_range: DumpRange, max_pages: int | None) -> Iterator[tuple[str, Any]]:
+        scanning, part = self._scanning, dump_range.index
+        folder, file = scanning.folder, base_name(dump_range.path)
+        damages: list[int] = []
+        scan = Scan(
+            read_range(
+                dump_range,
+                scanning.site,
+                files=checked_files(scanning.hashes),
+                as_of=scanning.as_of,
+                text_namespaces=_DEFINED if scanning.selection.has_definitions else _MAIN_NAMESPACE,
+                on_progress=self._show_bytes,
+                on_damage=damages.append,
+            ),
+            part=part,
+            file=file,
+            site=scanning.site,
+            selection=replace(scanning.selection, max_pages=max_pages),
+            n_bytes=dump_range.end - dump_range.start,
+            damages=damages,
+            on_page=self._show_page,
+        )
+        if folder is not None:
+            path = part_path(folder, "scan", part)
+            make = partial(stage_scan, scan, staging=folder, part=part)
+            yield from _outputs(once(path, make, lambda _: read_report(folder, part)), folder)
+            return
+        n_of: Counter[str] = Counter()
+        for kind, batch in scan:
+            if kind == "rejected":
+                yield from ((REJECTED, BadRecord(**row)) for row in batch.to_pylist())
+            else:
+                yield RAW if kind == "articles" else kind, (ChunkKey(part, n_of[kind]), batch)
+                n_of[kind] += 1
+        yield COUNTS, (ChunkKey(part, 0), counts_of(scan.report()))
+
+    def _show_bytes(self, n_bytes: int) -> None:
+        self._beat.done(pages=0, amount=n_bytes)
+
+    def _show_page(self) -> None:
+        self._beat.done(pages=1, amount=0)
+
+
+def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:
+    """The outputs of a range that lies in a folder."""
+    part = report.part
+    for number, stored in enumerate(report.chunks):
+        yield RAW, (ChunkKey(part, number), stored)
+    for kind, n_rows in ((TITLES, report.n_articles + report.n_redirects), (DEFINITIONS, report.n_definitions)):
+        if n_rows:
+            path = part_path(folder, kind, part)
+            n_batches = sum(1 for _ in read_staged(path))
+            yield kind, (ChunkKey(part, 0), BatchRef(path, 0, n_batches, n_rows, 0))
+    if report.rejected:
+        for batch in read_staged(part_path(folder, "rejected", part)):
+            yield from ((REJECTED, BadRecord(**row)) for row in batch.to_pylist())
+    yield COUNTS, (ChunkKey(part, 0), counts_of(report))
+
+
+def counts_of(report: ScanReport) -> dict[str, Any]:
+    """The counts of a range by name."""
+    return {
+        "pages": report.n_pages,
+        "articles": report.n_articles,
+        "redirects": report.n_redirects,
+        "other_namespaces": report.n_other,
+        "not_selected": report.n_unselected,
+        "rejected": sum(report.rejected.values()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Where it is said which page has which Wikidata item."""
+
+    site: Site
+    page_props: str | None = None  # SQL dump of that table
+    wikidata: str | None = None  # folder of a release of Wikidata
+    hashes: str | None = None  # see ``Scanning``; for page_props
+
+
+class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, titles) -> the folder of their index, one element: a side input of ``ParseWikitext``.
+
+    The index says where each title leads, through all redirects, which titles lead to an article, and, with ``items``,
+    which page has which Wikidata item. One worker builds it, in the order of the keys; memory grows by about 20 bytes a
+    title. An index that is there already is taken.
+
+    Args:
+        folder: of the index; workers of other machines must reach it too.
+        items: where to learn of items; None for no items.
+        max_duplicates: highest share of the titles that may be left out because a newer row has their page id.
+        after: collection that must have come to its end before, such as a check; None for none.
+
+    Raises:
+        DataError: there are more; or a table of items is damaged.
+    """
+
+    def __init__(
+        self, folder: str, *, items: Items | None = None, max_duplicates: float = 1.0, after: Any = None
+    ) -> None:
+        super().__init__()
+        build = partial(_build_index, items=items or Items(Site()), max_duplicates=max_duplicates)
+        self._settings = {"folder": folder, "last_file": INDEXES_FILE, "build": build}
+        self._after = () if after is None else (beam.pvalue.AsIter(after),)
+
+    def expand(self, titles: Any) -> Any:
+        return titles | "all titles" >> CollectSorted() | "build" >> do(_fill, *self._after, **self._settings)
+
+
+class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """(key, templates and modules) -> the folder of their store, one element: a side input of ``ParseWikitext``.
+
+    One worker builds it, in the order of the keys; memory grows by 40 bytes a page. A store that is there already is
+    taken.
+
+    Args:
+        folder: of the store; workers of other machines must reach it too.
+    """
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._settings = {"folder": folder, "last_file": KEYS_FILE, "build": _build_store}
+
+    def expand(self, definitions: Any) -> Any:
+        return definitions | "all definitions" >> CollectSorted() | "build" >> do(_fill, **self._settings)
+
+
+def _fill(
+    element: list[tuple[ChunkKey, Rows]], *_: Any, folder: str, last_file: str, build: Callable[..., None]
+) -> Iterator[str]:
+    """Fills a folder with files that are looked into, the one that says that all are whole last."""
+
+    def make() -> None:
+        with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+            # Scratch files are as large as the rows: where there is room for the files there is room for them.
+            local = folder if is_local(folder) else os.path.join(scratch, "index")
+            near = os.path.join(local, "scratch")
+            build(chain.from_iterable(read_batches(rows) for _, rows in element), folder=local, scratch=near)
+            Folder.of(near).delete()
+            if local != folder:
+                for name in sorted(os.listdir(local), key=lambda name: (name == last_file, name)):
+                    _copy(os.path.join(local, name), join(folder, name))
+
+    yield once(join(folder, last_file), make, lambda _: folder)
+
+
+def _build_store(batches: Iterator[pa.RecordBatch], *, folder: str, scratch: str) -> None:
+    build_definitions(batches, folder)
+
+
+def _build_index(
+    batches: Iterator[pa.RecordBatch], *, folder: str, scratch: str, items: Items, max_duplicates: float
+) -> None:
+    build_indexes(
+        batches,
+        folder=folder,
+        scratch=scratch,
+        page_props=items.page_props,
+        props_files=checked_files(items.hashes),
+        wikidata=None if items.wikidata is None else WikidataTables.open(items.wikidata),
+        site=items.site,
+        max_share=max_duplicates,
+    )
+
+
+def checked_files(hashes: str | None) -> Files:
+    """Files that are read as what they were when they were hashed, or, without hashes, as they are."""
+    return Folder.of if hashes is None else CheckedFiles(read_hashes(hashes))
+
+
+def _copy(source: str, target: str) -> None:
+    with Folder.of(source).open() as reader, Folder.of(target).create() as writer:
+        while block := reader.read(CHUNK_BYTES):
+            writer.write(block)
+
+
+@contextmanager
+def index_to_work_on(folder: str) -> Iterator[tuple[str, str]]:
+    """A local folder with the files of an index, to which files may be added, and one for scratch files."""
+    if is_local(folder):
+        yield folder, join(folder, "scratch")
+        return
+    with tempfile.TemporaryDirectory(prefix="kbsource-") as local:
+        for path in glob(join(folder, "*")):
+            _copy(path, os.path.join(local, base_name(path)))
+        yield local, os.path.join(local, "scratch")

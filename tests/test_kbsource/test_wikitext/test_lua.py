@@ -1,0 +1,366 @@
+"""Lua modules: what a reader sees of them, the matcher of patterns, what they cannot reach, what hostile ones cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lupa")
+
+from tests.support.wikitexts import outcome, parsed, said
+
+ARGUMENTS = """
+local p = {}
+function p.getArgs(frame)
+    local args, parent = {}, frame:getParent()
+    for _, source in ipairs({ frame.args, parent and parent.args or {} }) do
+        for k, v in pairs(source) do
+            v = mw.text.trim(v)
+            if args[k] == nil and v ~= '' then args[k] = v end
+        end
+    end
+    return args
+end
+return p
+"""
+
+# name: (body of the function f, what stands in the template behind the function's name, the use, what a reader sees).
+MODULES = {
+    "arguments": (
+        "local a = require('Module:Arguments').getArgs(frame) return a[1] .. '/' .. a.k .. '/' .. tostring(a[2])",
+        "|k=own", "| one | |k=theirs", "one/own/nil",
+    ),
+    "coordinates": (
+        "local d = tonumber(frame.args[1]) local m = math.floor((d % 1) * 60 + 0.5) "
+        "return ('%d°%02d′%s'):format(math.floor(d), m, frame.args[2])",
+        "|{{{1}}}|N", "|56.95", "56°57′N",
+    ),
+    "dates": (
+        "return mw.language.getContentLanguage():formatDate('j F Y', frame.args[1])", "|{{{1}}}", "|2009-02-14",
+        "14 February 2009",
+    ),
+    "age": (
+        "local now = os.date('!*t') return now.year - tonumber(frame.args[1])", "|{{{1}}}", "|1990", "31",
+    ),
+    "navbox": (
+        "local t = mw.html.create('table'):addClass('navbox') t:tag('tr'):tag('td'):wikitext('[[Riga]]') "
+        "return 'text' .. tostring(t)", "", "", "text",
+    ),
+    "lists": (
+        "local t = {} for _, v in ipairs(frame:getParent().args) do t[#t + 1] = v end return mw.text.listToText(t)",
+        "", "|a|b|c", "a, b and c",
+    ),
+    "language names": (
+        "return mw.language.fetchLanguageName(frame.args[1], 'en')", "|{{{1}}}", "|lv", "Latvian",
+    ),
+    "numbers": (
+        "return mw.getContentLanguage():formatNum(tonumber(frame.args[1]) * 2)", "|{{{1}}}", "|1234567.25",
+        "2,469,134.5",
+    ),
+    "infobox": (
+        "local t = mw.html.create('table'):addClass('infobox') "
+        "t:tag('tr'):tag('th'):wikitext('Name'):done():tag('td'):wikitext(frame.args[1]) return tostring(t) .. 'said'",
+        "|{{{1}}}", "|Riga", " said",
+    ),
+    "ordinals": (
+        "local n = tonumber(frame.args[1]) local e = { 'st', 'nd', 'rd' } "
+        "return n .. (n % 100 > 10 and n % 100 < 14 and 'th' or e[n % 10] or 'th')",
+        "|{{{1}}}", "|22", "22nd",
+    ),
+    "string functions": (
+        "return mw.ustring.upper(mw.ustring.sub('ārija', 1, 1)) .. mw.ustring.gsub('žēl ērgļi', '%s+', '_') "
+        ".. mw.ustring.len('ēģļ') .. (mw.ustring.find('āāb', 'b', 1, true))", "", "", "Āžēl_ērgļi33",
+    ),
+    "data modules": (
+        "local d = mw.loadData('Module:Data') local s = '' for _, r in ipairs(d.rows) do s = s .. r.name .. ' ' end "
+        "return s .. d.rows[2].name", "", "", "Riga Tallinn Tallinn",
+    ),
+    "citations": (
+        "local a = frame:getParent().args local out = {} for _, k in ipairs({ 'last', 'title', 'year' }) do "
+        "if a[k] then out[#out + 1] = k == 'title' and \"''\" .. a[k] .. \"''\" or a[k] end end "
+        "return table.concat(out, ', ') .. '.'", "", "|title=Book|year=1999|last=Doe", "Doe, Book, 1999.",
+    ),
+    "titles": (
+        "local t = mw.title.getCurrentTitle() return t.text .. ':' .. t.namespace .. ':' .. "
+        "tostring(mw.title.new('riga').exists) .. tostring(mw.title.new('Template:none').exists)",
+        "", "", "Rīga:0:truefalse",
+    ),
+    "namespaces": (
+        "local t = mw.title.new('talk:a b/c') return t.nsText .. t.text .. t.subjectPageTitle.prefixedText "
+        ".. mw.site.namespaces.Category.id .. tostring(t:inNamespace('Talk'))", "", "", "TalkA b/cA b/c14true",
+    ),
+    "templates and functions": (
+        "return frame:expandTemplate{ title = 'Zzz bold', args = { 'x' } } .. frame:preprocess('{{lc:ABC}}') "
+        ".. frame:callParserFunction('uc', 'def') .. mw.ext.ParserFunctions.expr('1+2')", "", "", "<x>abcDEF3",
+    ),
+    "split": (
+        "local t = mw.text.split('a, b,c', ',%s*') return #t .. table.concat(t, '|') .. #mw.text.split('', ',') "
+        ".. table.concat(mw.text.split('āb', ''), '-')", "", "", "3a|b|c1ā-b",
+    ),
+    "yes and no": (
+        "local y = ({ yes = true, ['1'] = true })[mw.ustring.lower(frame.args[1])] return y and 'on' or 'off'",
+        "|{{{1}}}", "|YES", "on",
+    ),
+    "messages": (
+        "return mw.message.newRawMessage('$2 of $1', 'a', 'b'):plain() "
+        ".. mw.message.new('comma-separator'):plain() .. 'c'",
+        "", "", "b of a, c",
+    ),
+    "encoding": (
+        "return mw.text.decode(mw.text.encode('<b>')) == '<b>' and mw.uri.encode('a b/ā') "
+        ".. mw.text.truncate('ābcd', 2)",
+        "", "", "a+b%2F%C4%81āb…",
+    ),
+    "roman numerals": (
+        "local n, out = tonumber(frame.args[1]), '' for _, r in ipairs({ { 10, 'X' }, { 9, 'IX' }, { 5, 'V' }, "
+        "{ 4, 'IV' }, { 1, 'I' } }) do while n >= r[1] do out, n = out .. r[2], n - r[1] end end return out",
+        "|{{{1}}}", "|29", "XXIX",
+    ),
+    "no item": (
+        "local e = mw.wikibase.getEntityObject() return e and 'item' or 'none'", "", "", "none",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "given", "use", "expected"), MODULES.values(), ids=MODULES)
+def test_a_reader_sees(body: str, given: str, use: str, expected: str) -> None:
+    modules = {
+        "M": f"local p = {{}} function p.f(frame) {body} end return p",
+        "Arguments": ARGUMENTS,
+        "Data": "return { rows = { { name = 'Riga' }, { name = 'Tallinn' } } }",
+    }
+    templates = {"Zzz run": f"{{{{#invoke:M|f{given}}}}}", "Zzz bold": "&lt;{{{1}}}&gt;"}
+    page = parsed(f"({{{{Zzz run{use}}}}})", modules, templates)
+    assert "\n".join(element.text for element in page.elements[1:]).replace("\n", "") == f"({expected})"
+    assert ("Zzz run", "invoked") in {(found.name, found.outcome) for found in page.templates}
+
+
+PATTERNS = [
+    "a",
+    "^a*(.-)%s*$",
+    "(a*)(b-)c",
+    "%b()",
+    "%f[%w]%w+",
+    "[^a-c%d]+",
+    "()b()",
+    "(.)%1",
+    "a?b+",
+    "[]x]",
+    ".-$",
+    "x*",
+]
+SUBJECTS = ["", "aabbc", "  trim me  ", "f(a(b)c) d", "THE (quick) fox", "a-c]x9", "bookkeeper", "xxaxx"]
+
+
+def test_lua_matcher_finds_what_c_finds() -> None:
+    patterns = "{" + ",".join(f"[=[{pattern}]=]" for pattern in PATTERNS) + "}"
+    subjects = "{" + ",".join(f"[=[{subject}]=]" for subject in SUBJECTS) + "}"
+    # A letter beyond ASCII, which may be missing, makes a pattern one for the matcher of code points.
+    lua = f"""
+    local wrong, n = {{}}, 0
+    local function list(...)
+        local t = {{...}}
+        for i = 1, select('#', ...) do t[i] = tostring(t[i]) end
+        return table.concat(t, ';')
+    end
+    for _, p in ipairs({patterns}) do for _, s in ipairs({subjects}) do
+        for _, f in ipairs({{ 'find', 'match', 'gsub' }}) do
+            local a = list(string[f](s, p, f == 'gsub' and '<%0>' or nil))
+            local b = list(mw.ustring[f](s, (p:gsub('^(%^?)', '%1ā?')), f == 'gsub' and '<%0>' or nil))
+            n = n + 1
+            if a ~= b then wrong[#wrong + 1] = f .. ' ' .. p .. ' ' .. s .. ' ' .. a .. ' ' .. b end
+        end
+    end end
+    return n .. table.concat(wrong, '  ')
+    """
+    assert said(lua) == str(len(PATTERNS) * len(SUBJECTS) * 3)
+
+
+@pytest.mark.parametrize(
+    ("lua", "expected"),
+    [
+        ("return mw.ustring.match('Rīga 2021', '(%a+) (%d+)')", "Rīga2021"),
+        ("return mw.ustring.gsub('āb', '.', '(%0)')", "(ā)(b)2"),
+        ("return mw.ustring.gsub('ābā', 'ā', { ['ā'] = 'x' }, 1)", "xbā1"),
+        (
+            "local s = '' for a, b in mw.ustring.gmatch('k=ā, ē=v', '(%w+)=(%w+)') do s = s .. b .. a end return s",
+            "ākvē",
+        ),
+        ("return mw.ustring.find('āāba', 'b(a)')", "34a"),
+        ("return mw.ustring.match('Ērgļi', '^%u%l+$')", "Ērgļi"),
+        ("return mw.ustring.format('%-4s|%3d', 'āb', 7)", "āb |7"),
+        ("return mw.ustring.char(257, 98) .. mw.ustring.codepoint('ā')", "āb257"),
+        ("return mw.ustring.sub('ābcdē', -2) .. mw.ustring.sub('ābcdē', 2, 3)", "dēbc"),
+    ],
+)
+def test_code_points(lua: str, expected: str) -> None:
+    assert " ".join(said(lua).split()).replace("| 7", "|7") == expected
+
+
+SECONDS = 10.0
+"""More than any page takes."""
+
+HOSTILE = {
+    "endless loop": "while true do end",
+    "endless loop, errors caught": "while true do pcall(function() while true do end end) end",
+    "endless handler": "xpcall(error, function() while true do end end)",
+    "endless coroutine": "local c = coroutine.wrap(function() while true do end end) while true do pcall(c) end",
+    "endless coroutines": "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+    "endless comparison": "table.sort({1,2,3}, function() while true do end end)",
+    "endless metamethod": "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
+    "endless iterator": "for i in function() return 1 end do end",
+    "a gigabyte by rep": "return ('x'):rep(2^30)",
+    "nothing by rep": "while true do (''):rep(2^40) end",
+    "a gigabyte by doubling": "local s = 'x' for i = 1, 30 do s = s .. s end return s",
+    "long copies": "local s = ('x'):rep(4e6) while true do local t = s .. 'y' end",
+    "a gigantic table": "local t = {} for i = 1, 1e9 do t[i] = {i} end",
+    "memory, errors caught": "while true do pcall(function() local t = {} for i = 1, 1e9 do t[i] = {i} end end) end",
+    "many closures": "local t = {} for i = 1, 1e9 do t[i] = function() return i end end",
+    "catastrophic pattern": "return ('a'):rep(3000):match('.-.-.-.-.-.-b')",
+    "catastrophic optionals": "return ('a'):rep(40):match(('a?'):rep(40) .. ('a'):rep(41))",
+    "catastrophic replacement": "return ('a'):rep(5000):gsub('(.*)*(.*)*(.*)*b', '')",
+    "catastrophic code points": "return mw.ustring.match(('ā'):rep(3000), '.-.-.-.-.-.-b')",
+    "many patterns": "while true do ('aaaaaaaaaaaa'):find('a-a-b') end",
+    "plain search": "local s, p = ('a'):rep(1e6), ('a'):rep(5e5) .. 'b' while true do s:find(p, 1, true) end",
+    "insertions in front": "local t = {} while true do table.insert(t, 1, 0) end",
+    "insertion far below": "local t = {} table.insert(t, -1e12, 0)",
+    "sorting": "local t = {} for i = 1, 1e5 do t[i] = -i end while true do table.sort(t) end",
+    "joining": "local t = {} for i = 1, 1e5 do t[i] = 'x' end while true do table.concat(t) end",
+    "first keys": "local t = {} for i = 1, 1e5 do t[i] = 1 end for i = 1e5, 1, -1 do t[i] = nil end "
+    "while true do next(t) end",
+    "itself": "while true do frame:preprocess('{{Zzz run}}') end",
+    "questions": "while true do mw.title.new('x').exists = mw.title.new('Module:M').exists end",
+    "case folding": "local s = ('ā'):rep(1e5) while true do mw.ustring.upper(s) end",
+    "character references": "local s = ('&amp;'):rep(1e5) while true do mw.text.decode(s) end",
+    "a large result": "return ('x'):rep(3e6)",
+}
+
+
+@pytest.mark.parametrize("lua", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_module_costs_its_page_and_no_more(lua: str) -> None:
+    module = f"local p = {{}}\nfunction p.f(frame)\n{lua}\nend\nfunction p.g() return 'fine' end\nreturn p"
+    templates = {"Zzz run": "{{#invoke:M|f}}", "Zzz fine": "{{#invoke:M|g}}"}
+    started = time.process_time()
+    page = parsed("before {{Zzz run}} after", {"M": module}, templates)
+    assert time.process_time() - started < SECONDS
+    assert [element.text for element in page.elements[1:]] == ["before after"]
+    assert [use.outcome for use in page.templates] == ["bound"]
+    assert parsed("{{Zzz fine}}", {"M": module}, templates).elements[1].text == "fine"
+
+
+@pytest.mark.parametrize(
+    "lua",
+    [
+        "local function f() return f() + 1 end return f()",
+        "local t = setmetatable({}, {}) getmetatable(t).__index = t return t.x",
+        "local s = '' for i = 1, 300 do s = s .. '(' end return s:find(s)",
+        "return ('%d'):rep(10):format('x')",
+        "return unpack({}, 1, 1e8)",
+        "return ('x'):rep(1e5):byte(1, -1)",
+        "error({})",
+        "error()",
+        "return setmetatable({}, {__tostring = function() error('no') end})",
+        "return mw.loadData('Module:M').f.x",
+        "mw.loadData('Module:Data').x = 1",
+        "return require('Module:None')",
+        "return require('os')",
+    ],
+)
+def test_an_error_leaves_a_gap(lua: str) -> None:
+    assert outcome(lua) == "unknown"
+
+
+def test_recursion_that_is_caught_goes_on() -> None:
+    assert said("local function f() return f() + 1 end return pcall(f) and 'yes' or 'no'") == "no"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("io", "debug", "package", "module", "load", "loadstring", "loadfile", "dofile", "collectgarbage", "gcinfo"),
+        *("newproxy", "getfenv", "setfenv", "print", "python", "string.dump", "os.execute", "os.getenv", "os.exit"),
+        *("os.remove", "os.rename", "os.tmpname", "os.setlocale", "_G.io", "_G.python", "coroutine.close"),
+    ],
+)
+def test_what_reaches_outside_is_not_there(name: str) -> None:
+    assert said(f"return type({name})") == "nil"
+
+
+@pytest.mark.parametrize(
+    ("lua", "expected"),
+    [
+        pytest.param("return type(getmetatable(''))", "nil", id="metatable of strings"),
+        pytest.param(
+            "string.format = function() return 'mine' end return mw.ustring.format('%d', 1)", "1", id="own functions"
+        ),
+        pytest.param(
+            "local n = 0 for k in pairs(_G) do if type(_G[k]) == 'userdata' then n = n + 1 end end return n",
+            "0",
+            id="nothing of Python in the globals",
+        ),
+        pytest.param("return type(({pcall(mw.title.new)})[2])", "string", id="errors are texts"),
+        pytest.param(
+            "return tostring({}) .. tostring(print) .. tostring(pairs)", "tablenilfunction", id="no addresses"
+        ),
+        pytest.param("return math.random(100) .. ' ' .. math.random(100)", "1 14", id="random numbers"),
+        pytest.param("return os.clock()", "0", id="no clock"),
+        pytest.param("return os.time()", "1614947400", id="time of the revision"),
+        pytest.param("return os.date('!%Y-%m-%d %H:%M')", "2021-03-05 12:30", id="date of the revision"),
+        pytest.param("return os.time(os.date('*t', 951782400))", "951782400", id="there and back"),
+        pytest.param("return os.time{year = 2024, month = 14, day = 1, hour = 0}", "1738368000", id="months run over"),
+        pytest.param(
+            "local t = {} t[{}] = 1 t.x = 2 return pcall(pairs, t) and 'yes' or 'no'", "no", id="order of tables"
+        ),
+        pytest.param("local t = {} t[{}] = 1 for k in pairs(t) do return type(k) end", "table", id="one table"),
+    ],
+)
+def test_what_a_module_sees(lua: str, expected: str) -> None:
+    assert said(lua) == expected
+
+
+def test_bytecode_is_no_module() -> None:
+    page = parsed("({{Zzz run}})", {"M": "\x1bLua"}, {"Zzz run": "{{#invoke:M|f}}"})
+    assert page.templates[0].outcome == "unknown"
+
+
+def test_one_run_leaves_nothing_to_the_next() -> None:
+    module = (
+        "local p = {} n = 0 function p.f() n = n + 1 string.n = (string.n or 0) + 1 return n + string.n end return p"
+    )
+    page = parsed("{{Zzz a}} {{Zzz b}}", {"M": module}, {"Zzz a": "{{#invoke:M|f}}", "Zzz b": "{{#invoke:M|f}}."})
+    assert page.elements[1].text == "2 2."
+
+
+_KEYS = """
+from tests.support.wikitexts import said
+print(said('''
+local t, out = {}, {}
+for i = 1, 200 do t['k' .. i * 7919] = i t[i * 0.5] = i t[i % 2 == 0] = i end
+for i = 1, 200, 3 do t['k' .. i * 7919] = nil end
+for k, v in pairs(t) do out[#out + 1] = tostring(k) end
+for k in next, t do out[#out + 1] = tostring(k) end
+return table.concat(out, ' ') .. tostring(setmetatable({}, {__mode = 'k'}))
+'''))
+"""
+
+
+def test_order_is_the_same_in_every_process() -> None:
+    seen = set()
+    for number in range(3):
+        environment = {**os.environ, "PYTHONHASHSEED": str(number), "FILLER": "x" * number * 1000}
+        done = subprocess.run(
+            [sys.executable, "-c", f"filler = [bytes(7)] * {number * 99999}\n{_KEYS}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+            cwd=Path(__file__).parents[3],
+        )
+        seen.add(done.stdout)
+    assert len(seen) == 1
+    assert "k15838" in seen.pop()

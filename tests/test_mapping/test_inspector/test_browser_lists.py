@@ -1,0 +1,170 @@
+"""Views of alignments, QAMPARI and AmbER in a real browser: flows, hostile texts, phones, and what axe finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mapping.inspector.app import make_app
+from mapping.inspector.opened import close_releases
+from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide
+from tests.support.derived_releases import (
+    HOSTILE,
+    Piece,
+    Record,
+    opened,
+    write_alignment,
+    write_alignments,
+    write_amber,
+    write_pages_release,
+)
+from tests.support.qampari import PAGES, drawn, question, write_qampari
+
+pytestmark = pytest.mark.slow
+
+HOSTILE_RTL = f"‮{HOSTILE}‬ {'x' * 2000} שלום עולם {{{{7*7}}}} </textarea></title>"
+NEW = PAGES[0].elements[1].text[5:60]
+VIEWS = (
+    "aligned/",
+    "aligned/measures",
+    "aligned-fever-dev/",
+    "aligned/tables/records",
+    "aligned/tables/records/0",
+    "aligned/tables/records/2",
+    "aligned/tables/alignments",
+    "aligned/sql?query=select+*+from+records",
+    "aligned/sql?query=nonsense",
+    "qampari/",
+    "qampari/tables/questions",
+    "qampari/tables/questions/0",
+    "qampari/tables/questions/1",
+    "qampari/tables/queries/0",
+    "amber/",
+    "amber/tables/sets",
+    "amber/tables/sets/0",
+    "amber/tables/sets/1",
+    "amber/tables/names",
+    "amber/tables/tuples/0",
+)
+
+
+def records() -> Iterator[Record]:
+    yield Record(id="1", input="First?", score=0.9, pieces=[Piece(old=f"old {NEW}", new=NEW, place=(1, 5, 1, 60))])
+    yield Record(id="2", outcome="dropped", reason="page_missing", pieces=[Piece(outcome="page_missing", page_id=None)])
+    hostile = Piece(old=HOSTILE_RTL, new=f"{HOSTILE_RTL} more", title=HOSTILE_RTL, page_value=HOSTILE_RTL)
+    yield Record(id=HOSTILE_RTL, input=HOSTILE_RTL, answers=[HOSTILE_RTL], score=0.5, pieces=[hostile])
+    yield from (Record(id=f"n{number}", score=number / 100) for number in range(80))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    folder = tmp_path_factory.mktemp("browser")
+    manifest = write_pages_release(folder, PAGES)
+    part = write_alignment(folder / "aligned/fever/dev", records(), made_from=manifest)
+    write_alignments(folder / "aligned", [("fever/dev", part)])
+    questions = [question("P50__Q1", ["One", "Two"]), question(HOSTILE_RTL, [HOSTILE_RTL, "Two"], entity=HOSTILE_RTL)]
+    made = [
+        write_qampari(
+            folder / "qampari",
+            [drawn(each, number, "train") for number, each in enumerate(questions)],
+            facts={"release": manifest.facts()},
+        ),
+        write_amber(folder / "amber", ["Kate Bush", HOSTILE_RTL], PAGES, made_from=manifest),
+    ]
+    releases = opened(folder / "release", folder / "aligned", *made)
+    with browser_on(make_app(releases)) as browser:
+        yield browser
+    close_releases(releases)
+
+
+@pytest.fixture
+def browser(shared: Browser) -> Iterator[Browser]:
+    """Fails a test that left faults in the console."""
+    shared.faults.clear()
+    yield shared
+    assert shared.faults == []
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_fits_and_holds_nothing_but_text(browser: Browser, view: str, viewport: dict[str, int]) -> None:
+    with browser.page(f"/r/{view}", viewport=viewport) as page:
+        assert not is_too_wide(page)
+        assert page.locator("main img, main script, main iframe").count() == 0
+        assert page.locator("h1").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Browser, scheme: str) -> None:
+    found = [fault for view in VIEWS for fault in browser.serious_faults(f"/r/{view}", color_scheme=scheme)]
+    assert found == []
+
+
+def test_records_are_chosen_read_and_seen_in_their_page(browser: Browser) -> None:
+    with browser.page("/r/aligned/") as page:
+        page.get_by_role("link", name="Records", exact=True).click()
+        page.get_by_text("Columns and ranges").click()
+        page.get_by_label("score from").fill("0.5")
+        page.get_by_role("button", name="Show").click()
+        for _ in range(2):
+            page.get_by_role("link", name="score").click()
+        assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+        assert "1–32 of 32" in page.locator(".pager").first.inner_text()
+        page.locator("a.row").first.click()
+        assert page.locator("h1").inner_text() == "First?"
+        assert page.locator("article del").all_inner_texts() == ["old"]
+        assert "1 of 32 chosen" in page.locator(".pager").inner_text()
+        page.get_by_role("link", name="Next →").click()
+        page.get_by_role("link", name="← Previous").click()
+        assert page.url.endswith("/tables/records/0?score.from=0.5&sort=-score")
+        page.get_by_role("link", name="See it in its page").click()
+        assert page.locator("mark").all_inner_texts() == [NEW]
+
+
+def test_columns_are_chosen_and_a_query_asked_by_key(browser: Browser) -> None:
+    with browser.page("/r/aligned/tables/records") as page:
+        page.get_by_text("Columns and ranges").click()
+        for name in ("outcome", "input"):
+            page.get_by_role("checkbox", name=name, exact=True).uncheck()
+        page.get_by_role("button", name="Show").click()
+        assert "outcome" not in page.locator("thead").inner_text()
+        page.get_by_role("link", name="SQL").click()
+        page.get_by_role("textbox", name="Query").fill("select count(*) as n from records")
+        page.keyboard.press("Control+Enter")
+        page.get_by_role("cell", name="83").wait_for()
+
+
+def test_charts_are_drawn_and_their_values_open_by_key(browser: Browser) -> None:
+    with browser.page("/r/qampari/") as page:
+        page.locator(".plot svg rect").first.wait_for()
+        assert page.locator(".plot").count() == page.locator(".plot > svg").count() > 1
+        page.focus("summary:has-text('Values')")
+        page.keyboard.press("Enter")
+        assert page.locator("figure details table").first.is_visible()
+
+
+def test_lists_are_walked_by_keys_and_head_and_tail_stand_side_by_side(browser: Browser) -> None:
+    with browser.page("/r/amber/tables/sets") as page:
+        for key in ("j", "j", "k", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_url("**/sets/0")
+        left, right = (page.locator(".entity").nth(number).bounding_box() for number in range(2))
+        assert left["y"] == right["y"]
+        assert left["x"] + left["width"] <= right["x"]
+
+
+def test_everything_works_without_script(browser: Browser) -> None:
+    with browser.page("/r/qampari/tables/questions", java_script_enabled=False) as page:
+        page.get_by_role("textbox", name="Text").fill("miravel")
+        page.get_by_role("button", name="Show").click()
+        page.locator("a.row").first.click()
+        assert page.locator(".proof mark").count() == 2
+        assert page.locator("h3").first.inner_text().startswith("1. One")
+
+
+def test_hostile_texts_are_shown_as_they_are(browser: Browser) -> None:
+    with browser.page("/r/aligned/tables/records/2") as page:
+        text = page.locator("article blockquote").last.text_content()
+        assert "<script>alert(1)</script>" in text
+        assert "{{7*7}}" in text

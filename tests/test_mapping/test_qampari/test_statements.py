@@ -1,0 +1,377 @@
+"""Joins of sorted rows give what loops over all facts give."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.wikidata.kind import WikidataTables
+from mapping.qampari import names as module
+from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, type_breadths, wider_twins
+from mapping.qampari.names import ItemPages
+from mapping.qampari.questions import Relations, SimpleQuery, SimpleRelation
+from mapping.qampari.statements import FACTS, VALUES, sorted_facts
+from tests.support.builds import open_release
+from tests.support.entities import array, item, make, terms
+from tests.support.examples import examples
+from tests.support.pages import synthetic_pages
+from tests.support.qampari_joins import compositions, intersections, names_of, simple_answers
+from tests.support.releases import TitleRow, redirect_to, write_release
+
+TYPES = ClassTypes(("film", "album", "song"), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
+UNTYPED = SimpleRelation("P50", "author", "Which", "books", "books", "{entity}", "{entity}")
+TYPED = SimpleRelation("P57", "director", "Which", None, None, "{entity}", "{entity}", ("song", "film", "series"))
+OFF = SimpleRelation("P275", "license", "Which", "things", "things", "{entity}", "{entity}", is_enabled=False)
+RELATIONS = Relations({one.property_id: one for one in (UNTYPED, TYPED, OFF)}, {}, ("film", "series", "song"))
+
+# property, value, subject
+TRIPLES = st.lists(st.tuples(st.sampled_from([50, 57, 275]), st.integers(1, 4), st.integers(1, 9)), max_size=60)
+MASKS = st.lists(st.integers(0, 7), min_size=10, max_size=10)
+SETS = st.lists(st.sets(st.integers(1, 12), min_size=1), max_size=7)
+
+
+def _facts(triples: list[tuple[int, int, int]], masks: list[int], size: int = 7) -> list[pa.RecordBatch]:
+    rows = [(*triple, masks[triple[2]], 0) for triple in triples]
+    return [_batch(rows[start : start + size], FACTS) for start in range(0, len(rows), size)]
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery, list[int]]]:
+    found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **options)
+    return [(one.query, one.subjects.tolist()) for one in found]
+
+
+@settings(max_examples=examples(50))
+@given(TRIPLES, MASKS)
+def test_simple_queries(triples: list[tuple[int, int, int]], masks: list[int]) -> None:
+    expected = []
+    for property_, value in {(triple[0], triple[1]) for triple in triples if triple[0] != 275}:
+        subjects = sorted({triple[2] for triple in triples if triple[:2] == (property_, value)})
+        if not 2 <= len(subjects) <= 6:
+            continue
+        query = SimpleQuery(f"P{property_}", f"Q{value}")
+        if property_ == 50:
+            expected.append((query, subjects))
+            continue
+        for label in ("song", "film"):
+            typed = [one for one in subjects if masks[one] >> TYPES.labels.index(label) & 1]
+            if len(typed) >= 2:
+                expected.append((query._replace(type_label=label), typed))
+
+    found = _simple(triples, masks, least=2, most=6)
+    assert sorted(found) == sorted(expected)
+    assert _simple(triples[::-1], masks, least=2, most=6) == found
+
+
+def test_five_answers_are_needed_and_more_than_3000_subjects_are_too_many() -> None:
+    masks = [1] * 3002
+
+    def subjects(n: int, property_: int = 50) -> list[tuple[int, int, int]]:
+        return [(property_, 1, subject) for subject in range(1, n + 1)]
+
+    assert _simple(subjects(4), masks) == []
+    assert [len(answers) for _, answers in _simple(subjects(5), masks)] == [5]
+    assert [len(answers) for _, answers in _simple(subjects(3000), masks)] == [3000]
+    assert _simple(subjects(3001), masks) == []
+    assert _simple(subjects(3001, 57), [1] * 5 + [0] * 2997) == []
+
+
+def test_types_are_tried_in_the_order_of_the_relation() -> None:
+    found = _simple([(57, 1, subject) for subject in range(1, 6)], [0b101] * 9)
+
+    assert [query.type_label for query, _ in found] == ["song", "film"]
+
+
+@settings(max_examples=examples(50))
+@given(SETS)
+def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
+    expected = [
+        (first, second, sorted(one & other))
+        for (first, one), (second, other) in combinations(enumerate(sets), 2)
+        if len(one & other) >= 2 and not one <= other and not other <= one and first // 2 != second // 2
+    ]
+    queries = ((number, number // 2, np.array(sorted(one))) for number, one in enumerate(sets))
+    found = [(one.first, one.second, one.subjects.tolist()) for one in intersections(queries, least=2)]
+
+    assert sorted(found) == expected
+
+
+@settings(max_examples=examples(50))
+@given(
+    SETS, st.lists(st.tuples(st.integers(1, 12), st.sampled_from([50, 57, 86]), st.sampled_from("abc")), max_size=50)
+)
+def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) -> None:
+    grouped: defaultdict[tuple[int, str], set[tuple[int, str]]] = defaultdict(set)
+    for number, subjects in enumerate(sets):
+        for subject, property_, value in values:
+            if subject in subjects and property_ != (50, 57)[number % 2]:
+                grouped[number, f"P{property_}"].add((subject, value))
+    expected = [
+        (*key, tuple(sorted(pairs))) for key, pairs in grouped.items() if len({value for _, value in pairs}) >= 2
+    ]
+    queries = ((number, ("P50", "P57")[number % 2], np.array(sorted(one))) for number, one in enumerate(sets))
+    found = compositions(queries, [_batch(values, VALUES)], least=2)
+
+    assert sorted(found) == sorted(expected)
+
+
+@settings(max_examples=examples(50))
+@given(TRIPLES, MASKS, st.integers(1, 20))
+def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
+    triples: list[tuple[int, int, int]], masks: list[int], size: int
+) -> None:
+    cut = [sorted_facts(batch, 6) for batch in _facts(triples, masks, size)]
+    for batch in cut:
+        keys = list(zip(*(batch[name].to_pylist() for name in ("value", "property", "subject")), strict=True))
+        assert keys == sorted(set(keys))
+        assert max(Counter(key[:2] for key in keys).values(), default=0) <= 7
+
+    found = simple_answers(cut, RELATIONS, TYPES, least=2, most=6)
+    assert [(one.query, one.subjects.tolist()) for one in found] == _simple(triples, masks, least=2, most=6)
+
+
+# Class -> the classes directly above it; the first six are types.
+ABOVE = {
+    "creative work": [],
+    "audiovisual work": ["creative work"],
+    "film": ["audiovisual work"],
+    "company": [],
+    "business": [],
+    "food": [],
+    "short film": ["film"],
+    "firm": ["company", "business"],
+    "bank": ["business"],
+}
+SPECIFIC_TYPES = tuple(ABOVE)[:6]
+
+
+def _types(above: dict[str, list[str]], labels: tuple[str, ...]) -> ClassTypes:
+    """The types of classes as the class closure has them, itself among them."""
+    reached = {one: {one} for one in above}
+    for _ in above:
+        for one, others in reached.items():
+            others |= {higher for other in tuple(others) for higher in above[other]}
+            reached[one] = others
+    masks = np.zeros((len(above), N_WORDS), np.uint64)
+    for row, others in enumerate(reached.values()):
+        masks[row, 0] = sum(1 << labels.index(other) for other in others if other in labels)
+    return ClassTypes(labels, np.arange(1, len(above) + 1), masks)
+
+
+def _left(queries: Iterable[tuple[str, list[int]]], types: ClassTypes) -> list[str]:
+    given_: list[tuple[str, Numbers]] = [(label, np.array(numbers, np.int64)) for label, numbers in queries]
+    is_wider = wider_twins(given_, type_breadths(types))
+    return [label for (label, _), wider in zip(given_, is_wider, strict=True) if not wider]
+
+
+def test_a_type_has_the_classes_below_it_and_itself() -> None:
+    assert type_breadths(_types(ABOVE, SPECIFIC_TYPES)) == {
+        "creative work": 4,
+        "audiovisual work": 3,
+        "film": 2,
+        "company": 2,
+        "business": 3,
+        "food": 1,
+    }
+
+
+SAME = [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("case", "queries", "left"),
+    [
+        ("the lowest of a line", [("creative work", SAME), ("film", SAME), ("audiovisual work", SAME)], ["film"]),
+        ("other answers", [("creative work", [*SAME, 6]), ("film", SAME)], ["creative work", "film"]),
+        (
+            "those with the same answers alone",
+            [("creative work", [*SAME, 6]), ("audiovisual work", SAME), ("film", SAME)],
+            ["creative work", "film"],
+        ),
+        ("as many answers, others", [("creative work", [1, 2]), ("film", [1, 3])], ["creative work", "film"]),
+        ("none above the other: fewest classes", [("business", SAME), ("company", SAME)], ["company"]),
+        ("as many classes: by label", [("film", SAME), ("company", SAME)], ["company"]),
+        ("one alone", [("film", SAME)], ["film"]),
+        ("none", [], []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_of_types_with_the_same_answers_the_most_specific_is_left(
+    case: str, queries: list[tuple[str, list[int]]], left: list[str]
+) -> None:
+    types = _types(ABOVE, SPECIFIC_TYPES)
+
+    assert _left(queries, types) == left
+    assert sorted(_left(queries[::-1], types)) == sorted(left)
+
+
+def test_of_two_types_above_each_other_one_is_left() -> None:
+    types = _types({"a": ["b"], "b": ["a"], "c": ["a"]}, ("b", "a"))
+
+    assert _left([("b", SAME), ("a", SAME)], types) == ["a"]
+
+
+LABELS = "abcdefg"
+GRAPHS = st.fixed_dictionaries({one: st.lists(st.sampled_from(LABELS), max_size=2) for one in LABELS})
+ANSWERS = st.sampled_from([[1, 2], [1, 3], [1, 2, 3]])
+
+
+@given(GRAPHS, st.dictionaries(st.sampled_from(LABELS), ANSWERS))
+def test_none_that_is_left_has_a_twin_and_none_is_left_out_for_a_wider_one(
+    above: dict[str, list[str]], queries: dict[str, list[int]]
+) -> None:
+    types = _types(above, tuple(LABELS))
+    left = _left(queries.items(), types)
+
+    assert {tuple(queries[label]) for label in left} == set(map(tuple, queries.values()))
+    assert len({tuple(queries[label]) for label in left}) == len(left)
+    masks = {label: int(types.masks[row, 0]) for row, label in enumerate(above)}
+
+    def is_below(one: str, other: str) -> bool:
+        return bool(masks[one] >> LABELS.index(other) & 1) and not masks[other] >> LABELS.index(one) & 1
+
+    for label in left:
+        assert not [other for other, found in queries.items() if found == queries[label] and is_below(other, label)]
+
+
+PAGES = tuple(synthetic_pages(9, n_paragraphs=2))  # page ids 1, 4, …; items Q1000 (none for the first), Q1001, …
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kb")
+    titles = [TitleRow(page.page_id, page.title) for page in PAGES]
+    titles += [redirect_to(500, "Zeta", PAGES[1].title), redirect_to(501, "Alpha", PAGES[1].title)]
+    titles.append(TitleRow(600, "A page that was rejected"))
+    write_release(folder, PAGES, titles=titles, rows_per_shard=4, n_shards=3)
+    return folder / "release"
+
+
+@pytest.fixture(scope="module")
+def pages(kb: Path) -> ItemPages:
+    return ItemPages(str(kb), PAGES_RELEASE.read(str(kb)))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> WikidataTables:
+    folder = tmp_path_factory.mktemp("wikidata")
+
+    def aliases(**texts: str) -> dict[str, list[dict[str, str]]]:
+        return {language: [{"language": language, "value": text}] for language, text in texts.items()}
+
+    lines = [
+        item("Q1", labels=terms(en="IBM"), aliases=aliases(en="Big Blue")),
+        item("Q2", labels=terms(mul="Ada", **{"en-gb": "Ada of Britain"}), aliases=aliases(en="Ad", mul="Adele")),
+        item("Q3", labels=terms(**{"en-us": "Color", "en-gb": "Colour"}), aliases=[]),
+        item("Q4", labels=[], aliases=aliases(en="Nameless One")),
+        item("Q5", labels=[], aliases=[]),
+        item(
+            "Q6",
+            labels=terms(en="  ", mul=" Eva\u00a0 Perón "),
+            aliases=aliases(en=" Evita\u00a0", **{"en-gb": "   Ev "}),
+        ),
+        item("Q7", labels=terms(de="Fluss", fr="fleuve", en="river"), aliases=aliases(de="Strom", en="stream")),
+        item("Q8", labels=terms(de="See", fr="lac"), aliases=aliases(de="Teich")),
+        item("Q1001", labels=terms(en="One"), aliases=aliases(en="Number One", **{"en-gb": "No. One"})),
+        item("Q1002", labels=[], aliases=aliases(en="Number Two")),
+    ]
+    (folder / "dump.json").write_bytes(array(lines))
+    make(folder / "dump.json", output=folder / "wikidata", languages=("de", "fr", "en"))
+    return WikidataTables.open(str(folder / "wikidata"))
+
+
+def test_every_page_is_found_at_its_place_and_by_its_item(kb: Path, pages: ItemPages) -> None:
+    order = list(open_release(kb))
+
+    positions, is_there = pages.positions(np.array([page.page_id for page in order], np.int64))
+    assert is_there.all()
+    assert positions.tolist() == list(range(len(PAGES)))
+    for page in order:
+        if page.qid is not None:
+            assert pages.page(int(page.qid[1:])) == (page.page_id, page.title)
+    assert pages.n_items == sum(page.qid is not None for page in PAGES) < len(PAGES)
+
+
+@pytest.mark.parametrize("page_id", [0, 2, 600, 10**9])
+def test_a_page_that_the_release_has_not_has_no_place(page_id: int, pages: ItemPages) -> None:
+    first = PAGES[0].page_id
+    positions, is_there = pages.positions(np.array([page_id, first], np.int64))
+
+    assert is_there.tolist() == [False, True]
+    assert positions.tolist() == pages.positions(np.array([first], np.int64))[0].tolist()
+
+
+@pytest.mark.parametrize("number", [1, 1000, 10**9])
+def test_an_item_without_a_page(number: int, pages: ItemPages) -> None:
+    assert pages.page(number) is None
+
+
+def test_titles_that_lead_to_a_page(pages: ItemPages) -> None:
+    assert pages.redirects_to(PAGES[1].page_id) == ("Alpha", "Zeta")
+    assert pages.redirects_to(PAGES[2].page_id) == ()
+
+
+EXPECTED: dict[int, list[str]] = {
+    1: ["IBM", "Big Blue"],
+    2: ["Ada"],
+    3: ["Colour"],
+    4: ["Nameless One"],
+    5: [],
+    6: ["Eva Perón", "Evita"],
+    7: ["river", "stream"],
+    8: [],
+    77: [],  # Wikidata has no such item
+    1001: ["One", "Number One", "No. One"],
+    1002: [PAGES[2].title, "Number Two"],
+    1003: [PAGES[3].title],
+}
+"""A label in English comes first, then one for all languages, then one of a variant, then the title of the page;
+aliases are in English and have four characters. White space is single blanks between words, as in pages."""
+
+
+@pytest.mark.parametrize("batch_rows", [1, 4, 1 << 14])
+def test_what_items_are_called_however_many_are_named_at_once(
+    batch_rows: int, tables: WikidataTables, pages: ItemPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH_ROWS", batch_rows)
+    items = np.array(sorted(EXPECTED), np.int64)
+
+    found = names_of(tables, items, pages)
+
+    assert {item: list(row.names) for item, row in found.rows(items[::-1]).items()} == EXPECTED
+    for number in EXPECTED:
+        page, row = pages.page(number), found.row(number)
+        assert (row.page_id, row.title) == ((None, None) if page is None else (page.page_id, page.title))
+    some = np.array([1001, 5, 77, 5], np.int64)
+    assert found.rows(some) == {number: found.row(number) for number in (5, 77, 1001)}
+
+
+def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:
+    none = np.empty(0, np.int64)
+
+    assert names_of(tables, none, pages).rows(none) == {}
+
+
+@settings(max_examples=examples(50))
+@given(st.lists(st.integers(0, 300), max_size=40), st.lists(st.integers(0, 400), max_size=40))
+def test_a_set_of_items_has_what_was_added(added: list[int], asked: list[int]) -> None:
+    items = ItemSet()
+    for start in range(0, len(added), 7):
+        items.add(np.array(added[start : start + 7], np.int64))
+
+    assert items.has(np.array(asked, np.int64)).tolist() == [one in added for one in asked]

@@ -1,0 +1,94 @@
+"""Every extra alone: installed from a wheel into an empty environment, its commands run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support import mini_wiki
+from tests.support.real_data import ROOT
+
+pytestmark = pytest.mark.slow  # installs from the package index
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "": ("--help", "info {release}", "show {release} 12", "export-kilt {release} --output {out}/kilt.jsonl"),
+    "verify": ("verify {release}",),
+    "publish": ("publish {release} --output {out}/published --licence CC0-1.0",),
+    "build": ("check-dump {dump}", "build {dump} --limit-pages 5 --output {out}/built", "verify {out}/built"),
+    "diff": ("diff {release} {release} --output {out}/diff", "show {release} 12"),
+    "inspect": ("report {release} --output {out}/report.html",),
+    "align": ("passages {release} --output {out}/passages", "locate {release} --id 12", "completion bash"),
+    "search": (
+        "passages {release} --output {out}/passages",
+        "search {out}/passages island --index {out}/index",
+    ),
+    "lua": ("build {dump} --limit-pages 5 --templates lua --output {out}/built",),
+}
+"""Command lines that an extra is for."""
+CONSTRAINTS = str(ROOT / "constraints.txt")
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """kbsource and all that these extras bring; fetched once for all processes of a run, gone with the last."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "wheels"
+    with open(shared / "wheels.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _fetch(shared / "source", shared / "fetched")
+            (shared / "fetched").rename(folder)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield folder
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+def _fetch(source: Path, folder: Path) -> None:
+    # Of a copy: what is built leaves its files in the checkout, and takes old ones from there.
+    for package in ("kbsource", "mapping", "pipelines"):
+        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    wanted = f"{source}[{','.join(filter(None, COMMANDS))}]"
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "-c", CONSTRAINTS, "--wheel-dir", str(folder), wanted]
+    subprocess.run(pip, check=True)
+    shutil.rmtree(source)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Path]:
+    """An environment with nothing in it."""
+    folder = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("extra", COMMANDS)
+def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, release: Path, tmp_path: Path) -> None:
+    programs = environment / "bin"
+    pip = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", "--no-compile"]
+    own = ["--no-index", "--find-links", str(wheels), "-c", CONSTRAINTS, f"kbsource[{extra}]" if extra else "kbsource"]
+    # An editable installation that PYTHONPATH shows would count as installed.
+    shown = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown)
+    places = {"{release}": str(release), "{out}": str(tmp_path / "out"), "{dump}": str(mini_wiki.MULTISTREAM)}
+    (tmp_path / "out").mkdir()
+    for line in COMMANDS[extra]:
+        for name, place in places.items():
+            line = line.replace(name, place)
+        command = [str(programs / "kbsource"), *line.split()]
+        ended = subprocess.run(command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+        assert ended.returncode == 0, f"{line}\n{ended.stderr}"
