@@ -23,6 +23,8 @@ NAMES = ("a.arrow", "b.arrow")
 # Says where its copy lies and waits for a line; what it reads slowly is noted in a file.
 USER = """
 import sys
+from kbsource.files import Folder
+from kbsource.local_copies import local_copy
 
 class Noted(Folder):
     def open(self, name=""):
@@ -37,6 +39,9 @@ sys.stdin.readline()
 # Takes copies and lets go of them, 200 times.
 GUEST = """
 import random, sys
+from pathlib import Path
+from kbsource.files import Folder
+from kbsource.local_copies import local_copy, release_copies
 
 chance = random.Random(int(sys.argv[2]))
 for _ in range(200):
