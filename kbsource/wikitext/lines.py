@@ -14,9 +14,7 @@ _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 _TERM_TOKEN = re.compile(r"[\[\]]|'{2,}|://|\b(?:mailto|news|sips?|sms|tel|urn|xmpp|geo|magnet|bitcoin):(?=\S)|:")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
 # Source: the words that MessagesEn.php of MediaWiki 1.39 has with 0.
-_ANY_CASE = frozenset(
-    "NOTOC NOGALLERY FORCETOC TOC NOEDITSECTION NOTITLECONVERT NOTC NOCONTENTCONVERT NOCC".split()
-)
+_ANY_CASE = frozenset("NOTOC NOGALLERY FORCETOC TOC NOEDITSECTION NOTITLECONVERT NOTC NOCONTENTCONVERT NOCC".split())
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 

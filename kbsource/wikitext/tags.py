@@ -179,8 +179,8 @@ _ALL_TAGS = sorted(
     _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
-# An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times. Most
-# are a whole reference without tags in it.
+# An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times.
+# Most are a whole reference without tags in it.
 _OPENER = re.compile(
     r"<(?:(?P<reference>ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
     rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)",
@@ -202,9 +202,9 @@ def _closer(tag: str) -> re.Pattern[str]:
 def strip_extensions(text: str, losses: Counter[str]) -> str:
     """The wikitext without comments and extension tags.
 
-    What is text in them stays: ``<nowiki>`` as literal characters, so TeX between dollar signs, ``<pre>`` and ``<syntaxhighlight>`` as
-    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in
-    ``losses``.
+    What is text in them stays: ``<nowiki>`` as literal characters, so TeX between dollar signs, ``<pre>`` and
+    ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything
+    else is cut and counted in ``losses``.
     """
     if "<" not in text:
         return text

@@ -343,7 +343,8 @@ _APART = frozenset(
     ohne vignette encadré cadre droite gauche centré néant miniatura miniaturadeimagen derecha izquierda centro ninguno
     marco min destra sinistra nessuno riquadrato miniaturadaimagem direita esquerda nenhum miniatuur omkaderd
     gecentreerd geen mały prawo lewo centruj brak ramka мини миниатюра справа слева центр обрамить без міні праворуч
-    ліворуч miniatyr höger vänster ingen centrerad 缩略图 縮圖 右 左 居中 置中 有框 サムネイル 中央 なし フレーム""".split()
+    ліворуч miniatyr höger vänster ingen centrerad 缩略图 縮圖 右 左 居中 置中 有框 サムネイル 中央 なし
+    フレーム""".split()
 )
 # An external link that is read off.
 _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')

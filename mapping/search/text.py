@@ -180,9 +180,9 @@ def _ends(text: str, found: re.Match[str]) -> bool:
     word = before[0].lower()
     if word in _COUNTERS and follows[:1].isdigit():
         return False
-    if _INITIALS.fullmatch(before[0]) and (len(word) > 1 or before[0].isupper() or text[max(before.start() - 1, 0)] == "("):
-        return False  # "(r. Henry VIII" as well
-    return word not in _ABBREVIATIONS and before[0] not in _DAYS
+    is_noted = text[max(before.start() - 1, 0)] == "("  # (r. Henry VIII)
+    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper() or is_noted)
+    return not (is_initials or word in _ABBREVIATIONS or before[0] in _DAYS)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
