@@ -30,10 +30,6 @@ _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-# Source: languages/messages of MediaWiki 1.39, $rtl.
-_RIGHT_TO_LEFT = frozenset(
-    "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
-)
 # The message "and" with the blank before it. Source: languages/i18n of MediaWiki 1.39.
 _AND = {"bg": "и", "ca": "i", "cs": "a", "da": "og", "de": "und", "es": "y", "et": "ja", "fi": "ja", "fr": "et",
         "hu": "és", "it": "e", "lt": "ir", "ltg": "i", "lv": "un", "nb": "og", "nl": "en", "no": "og", "pl": "i",
@@ -231,7 +227,7 @@ _QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
     "host": lambda host: f"//{host._site.host}",
     "code": lambda host: host._site.lang,
     "and": lambda host: f" {_AND.get(host._site.lang, 'and')}",
-    "is_rtl": lambda host, lang: lang in _RIGHT_TO_LEFT,
+    "is_rtl": lambda host, lang: foreign.is_right_to_left(lang),
     "category": lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn",
     "length": lambda host, text: len(text),
     "upper": lambda host, text: host._one_to_one(text, is_upper=True),
