@@ -48,7 +48,6 @@ from mapping.metrics.evaluation import (
     rejected_text,
 )
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
-from mapping.qampari.questions import SUBSETS
 from mapping.sources.raw_records import (
     FAULTS,
     Json,
@@ -153,12 +152,13 @@ def _names(listed: list[Json]) -> tuple[GoldNames, ...]:
 
 
 def kind_of(qid: str) -> str | None:
-    """The kind of question that a qid names, one of ``SUBSETS``.
+    """The kind of question that a qid names; None where it names none.
 
     >>> kind_of("7__wikidata_comp__dev"), kind_of("nq_7")
     ('wikidata_comp', None)
     """
-    return next((part for part in qid.split("__")[1:2] if part in SUBSETS), None)
+    parts = qid.split("__")
+    return parts[1] if len(parts) == 3 else None
 
 
 def extended(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuestion:
@@ -274,8 +274,8 @@ class QampariScores:
     """The scores of all gold questions, of those of each kind, and of those with further answers."""
 
     every: Means
-    by_kind: dict[str, Means]  # by the names of ``SUBSETS``, in their order
     extended: tuple[Means, Means]  # without and with the further answers
+    by_kind: dict[str, Means] = field(default_factory=dict)  # by the names of the kinds
     n_added: list[int] = field(default_factory=list)  # further answers of each question that may have some
     #: Share of the questions with a single answer that are answered exactly; None without predictions.
     em: Mean | None = None
@@ -291,8 +291,10 @@ class QampariScores:
 
     def groups(self) -> dict[str, Means]:
         """The parts of the questions that there are, by what they are called."""
-        parts = self.by_kind | dict(zip(("extended, gold", "extended, all"), self.extended, strict=True))
-        return {name: means for name, means in parts.items() if means.questions}
+        parts = dict(sorted(self.by_kind.items()))
+        return parts | (
+            dict(zip(("extended, gold", "extended, all"), self.extended, strict=True)) if self.n_added else {}
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The scores as JSON, means alone."""
@@ -306,8 +308,8 @@ class QampariScores:
         if self.every.arecall:
             value["without_passages"] = self.without_passages
             value["without_evidence"] = self.without_evidence
-        if kinds := {name: means.to_json() for name, means in self.by_kind.items() if means.questions}:
-            value["by_kind"] = kinds
+        if self.by_kind:
+            value["by_kind"] = {kind: means.to_json() for kind, means in sorted(self.by_kind.items())}
         if self.n_added:
             value["extended_set"] = {
                 "added_answers": {
@@ -378,7 +380,6 @@ class _Evaluation:
         self._lines = lines
         self.scores = QampariScores(
             self._means(),
-            {kind: self._means() for kind in SUBSETS},
             (self._means(), self._means()),
             em=None if files.predictions is None else Mean(),
             rejected=lines.rejected,
@@ -439,7 +440,9 @@ class _Evaluation:
             None if content is None else orjson.loads(content)
             for content in (self._joined.get(role, qid) for role in ("predictions", "retrieved", "extended"))
         )
-        groups = [scores.every] if kind is None else [scores.every, scores.by_kind[kind]]
+        groups = [scores.every]
+        if kind is not None:
+            groups.append(scores.by_kind.setdefault(kind, self._means()))
         if further is not None:
             whole = extended(question, [GoldNames(text, tuple(aliases)) for text, aliases in further])
             scores.n_added.append(len(whole.answers) - len(question.answers))
