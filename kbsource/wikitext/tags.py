@@ -53,7 +53,10 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _RAISED.sub(_raised, text)
         if any(closer[0] in "hH" for closer in closers):
             text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    text = _TAGGED_TERM.sub(_with_plain_colons, text)
+    if text[0] == ";":
+        text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
+    else:
+        text = _TAGGED_TERM.sub(_with_plain_colons, text)
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -299,6 +302,9 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
     return line.end()
 
 
+_NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
+
+
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
         return CUT + literal(decode_references(content)) + CUT
@@ -309,6 +315,6 @@ def _kept(tag: str, attributes: str, content: str) -> str:
         return CUT + literal(tex and f"${tex}$") + CUT
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
-    content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")
+    content = _NOWIKI.sub(r"\1", content).strip("\n")
     lines = (decode_references(content) if tag == "pre" else content).split("\n")
     return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"
