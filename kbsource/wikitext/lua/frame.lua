@@ -5,8 +5,8 @@ local select, tostring, concat, getmetatable = select, tostring, table.concat, g
 
 -- Parts of the library are loaded when they are first asked for: most modules need few.
 local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
-    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
-    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json',
+    classes_of_points = 'matcher', util = 'util', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
+    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json', load_data = 'data', load_json = 'data',
     bit32 = 'bits', bit = 'bits', hash = 'bits' }
 local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
     hash = true }
@@ -58,46 +58,9 @@ mw = setmetatable({ ext = {} }, lazily)
 function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
--- The library "libraryUtil", which the others use too.
-local util = {}
-kit.util = util
-function util.checkType(name, number, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
-    end
-end
-function util.checkTypeMulti(name, number, value, expected)
-    for i = 1, #expected do
-        if type(value) == expected[i] then
-            return
-        end
-    end
-    local n = #expected
-    local listed = n > 1 and concat(expected, ', ', 1, n - 1) .. ' or ' .. expected[n] or tostring(expected[1])
-    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, listed, type(value)), 3)
-end
-function util.checkTypeForIndex(index, value, expected)
-    if type(value) ~= expected then
-        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
-    end
-end
-function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
-    end
-end
-function util.makeCheckSelfFunction(library, name, self_object, described)
-    return function(self, method)
-        if self ~= self_object then
-            error(("%s: invalid %s. Did you call %s with a dot instead of a colon, i.e. %s.%s() instead of %s:%s()?"):format(
-                library, described, method, name, method, name, method), 3)
-        end
-    end
-end
-
 local function nothing() end
 mw.log, mw.logObject, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing
-function mw.addWarning(text) util.checkType('addWarning', 1, text, 'string') end
+function mw.addWarning(text) kit.util.checkType('addWarning', 1, text, 'string') end
 function mw.dumpObject(value) return tostring(value) end
 function mw.isSubsting() return false end
 function mw.allToString(...)
@@ -107,7 +70,6 @@ function mw.allToString(...)
     end
     return concat(out, '\t')
 end
-local is_view = {} -- metatables of what mw.loadData gave
 local function clone(value, known)
     if type(value) ~= 'table' then
         return value
@@ -118,7 +80,7 @@ local function clone(value, known)
             copy[clone(key, known)] = clone(inside, known)
         end
         local meta = getmetatable(value)
-        setmetatable(copy, not is_view[meta] and clone(meta, known) or nil)
+        setmetatable(copy, meta and not meta.mw_loadData and clone(meta, known) or nil) -- a copy of data can be changed
     end
     return known[value]
 end
@@ -302,7 +264,7 @@ function libraries.strict(globals)
     setmetatable(globals, meta)
     return true
 end
-function libraries.libraryUtil() return util end
+function libraries.libraryUtil() return kit.util end
 function libraries.bit() return kit.bit end
 function libraries.bit32() return kit.bit32 end
 function libraries.ustring() return kit.ustring end
@@ -325,68 +287,18 @@ require = require_in(_G)
 
 -- Modules of data have globals of their own and see no frame.
 local library
-local function own_globals()
+function kit.data_of(name)
     local globals = {}
-    for name, value in next, untouched do
-        globals[name] = copy_of(value)
+    for key, value in next, untouched do
+        globals[key] = copy_of(value)
     end
     setmetatable(globals.string, { __index = of_ustring })
     globals._G, globals.mw, globals.require = globals, setmetatable(copy_of(library), lazily), require_in(globals)
     function globals.mw.getCurrentFrame() return current:newChild({}) end
-    return globals
+    return chunk_of(name, globals)(name)
 end
-local data = {}
-local function make_view(value, seen, name)
-    local function read(_, key)
-        local inside = value[key]
-        if type(inside) ~= 'table' then
-            return inside
-        end
-        seen[inside] = seen[inside] or make_view(inside, seen, name)
-        return seen[inside]
-    end
-    local view = {}
-    seen[value] = view
-    local meta = {
-        __index = read,
-        __newindex = function()
-            error('table from ' .. name .. ' is read-only', 2)
-        end,
-        __pairs = function(t)
-            local f, state = pairs(value)
-            return function(_, key)
-                key = f(state, key)
-                if key ~= nil then
-                    return key, t[key]
-                end
-            end, t
-        end,
-    }
-    meta.__metatable = meta
-    is_view[meta] = true
-    return setmetatable(view, meta)
-end
-function mw.loadData(name)
-    data[name] = data[name] or chunk_of(name, own_globals())(name)
-    if type(data[name]) ~= 'table' then
-        error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 2)
-    end
-    return make_view(data[name], {}, 'mw.loadData')
-end
-local json = {}
-function mw.loadJsonData(name)
-    util.checkType('mw.loadJsonData', 1, name, 'string')
-    if not json[name] then
-        local found, text = pcall(function() return mw.title.new(name):getContent() end)
-        local is_read, value = pcall(kit.decode_json, found and text or '')
-        if not is_read or type(value) ~= 'table' then
-            error(("bad argument #1 to 'mw.loadJsonData' ('%s' is not a valid JSON page)"):format(name), 2)
-        end
-        json[name] = value
-    end
-    return make_view(json[name], {}, 'mw.loadJsonData')
-end
-
+function mw.loadData(name) return kit.load_data(name) end
+function mw.loadJsonData(name) return kit.load_json(name) end
 library = copy_of(mw)
 
 -- What a function returns is what stands before its first nil. Source: mw.executeFunction of Scribunto.
