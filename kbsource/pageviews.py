@@ -143,13 +143,19 @@ class PageViews(NamedTuple):
     views: int
 
 
-def projects_of(edition: str) -> frozenset[str]:
-    """What the files call the Wikipedia of a language edition, its mobile site included.
+def projects_of(edition: str, *, all_access: bool = False) -> frozenset[str]:
+    """What the files call the Wikipedia of a language edition.
+
+    Merged pagecounts call it ``en.z``, which the authors of AmbER take alone; with ``all_access`` their mobile site and
+    the names of hourly files are it too.
 
     >>> sorted(projects_of("en"))
+    ['en.wikipedia', 'en.z']
+    >>> sorted(projects_of("en", all_access=True))
     ['en', 'en.m', 'en.m.z', 'en.wikipedia', 'en.z', 'en.zero']
     """
-    return frozenset({edition, *(f"{edition}.{site}" for site in ("wikipedia", "m", "zero", "z", "m.z"))})
+    others = (edition, *(f"{edition}.{site}" for site in ("m", "zero", "m.z"))) if all_access else ()
+    return frozenset({f"{edition}.wikipedia", f"{edition}.z", *others})
 
 
 def read_range(
@@ -209,11 +215,12 @@ _SUMS_AT_ONCE = 1 << 17
 
 
 def sum_range(
-    line_range: LineRange, site: Site, report: Report, *, files: Files = Folder.of
+    line_range: LineRange, projects: frozenset[str], site: Site, report: Report, *, files: Files = Folder.of
 ) -> Iterator[pa.RecordBatch]:
     """Yields the views of the articles of a wiki in a range, rows ``TitleViews``; a row is one of several summands.
 
     Args:
+        projects: what the files call the wiki.
         report: takes the counts of ``kind.LineCounts``, the sum ``views``, the name of the file, what is rejected, and
             ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
     """
@@ -221,7 +228,7 @@ def sum_range(
     title_of = _Titles(site).find
     sums: Counter[tuple[str, int | None]] = Counter()
     damages: list[int] = []
-    for row in read_range(line_range, projects_of(site.edition), files=files, on_damage=damages.append):
+    for row in read_range(line_range, projects, files=files, on_damage=damages.append):
         if isinstance(row, BadRecord):
             report.rejected.append(row)
             continue

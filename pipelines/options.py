@@ -209,6 +209,9 @@ class PageviewsOptions(Checked):
     output: Output
     site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
     """Wikipedia whose views are taken."""
+    all_access: bool = False
+    """Of pagecounts, take the mobile site and hourly files too (en, en.m, en.m.z, en.zero); else en.z alone, as the
+    authors of AmbER."""
     max_rejects: Share = 0.001
     """Highest share of the lines that may be rejected."""
     allow_truncated: Truncated = False

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import re
 import time as clock
 import unicodedata
+import urllib.parse
+import zlib
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
@@ -17,6 +22,7 @@ from kbsource.wikitext.frames import BoundError, Definitions, Frame
 from kbsource.wikitext.functions import conditions, foreign
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.clock import read_moment, time
+from kbsource.wikitext.functions.messages import fallbacks, message
 from kbsource.wikitext.functions.numbers import format_number, unformat_number
 
 MODULE = 828
@@ -38,10 +44,43 @@ _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-
 _RIGHT_TO_LEFT = frozenset(
     "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
 )
-# The message "and" with the blank before it. Source: languages/i18n of MediaWiki 1.39.
-_AND = {"bg": "и", "ca": "i", "cs": "a", "da": "og", "de": "und", "es": "y", "et": "ja", "fi": "ja", "fr": "et",
-        "hu": "és", "it": "e", "lt": "ir", "ltg": "i", "lv": "un", "nb": "og", "nl": "en", "no": "og", "pl": "i",
-        "pt": "e", "ro": "și", "ru": "и", "sv": "och", "tr": "ve", "uk": "і", "vi": "và"}  # fmt: skip
+# Wikimedia's own projects by prefix: with a language, and for all. Source: the interwiki map of Wikimedia, 2024.
+_PROJECTS = {
+    "b": "wikibooks", "n": "wikinews", "q": "wikiquote", "s": "wikisource", "v": "wikiversity", "voy": "wikivoyage",
+    "w": "wikipedia", "wikibooks": "wikibooks", "wikinews": "wikinews", "wikipedia": "wikipedia",
+    "wikiquote": "wikiquote", "wikisource": "wikisource", "wikiversity": "wikiversity", "wikivoyage": "wikivoyage",
+    "wikt": "wiktionary", "wiktionary": "wiktionary",
+}  # fmt: skip
+_COMMON_PROJECTS = {
+    "c": "commons.wikimedia", "commons": "commons.wikimedia", "d": "www.wikidata", "f": "www.wikifunctions",
+    "foundation": "foundation.wikimedia", "incubator": "incubator.wikimedia", "m": "meta.wikimedia",
+    "meta": "meta.wikimedia", "mw": "www.mediawiki", "species": "species.wikimedia", "wikidata": "www.wikidata",
+    "wikispecies": "species.wikimedia",
+}  # fmt: skip
+
+
+@cache
+def _interwiki(edition: str) -> dict[str, str]:
+    """Addresses with ``$1`` for the title, by lower-case prefix; those of other sites lead there by way of Meta."""
+    meta = "https://meta.wikimedia.org/wiki/Special:GoToInterwiki"
+    urls = {prefix: f"{meta}/{prefix}:$1" for prefix in sorted(interwiki_prefixes())}
+    urls |= {prefix: f"https://{edition}.{name}.org/wiki/$1" for prefix, name in _PROJECTS.items()}
+    urls |= {prefix: f"https://{host}.org/wiki/$1" for prefix, host in _COMMON_PROJECTS.items()}
+    return urls | {code: f"https://{edition_code(code)}.wikipedia.org/wiki/$1" for code in sorted(language_codes())}
+
+
+def _is_of_wikimedia(url: str) -> bool:
+    return "/Special:GoToInterwiki/" not in url
+
+
+@lru_cache(maxsize=64)
+def _language_names(inside: str) -> dict[str, str]:
+    """Names of languages by code: in themselves, or in a language and what stands in for it, English the last."""
+    names = foreign.language_names("autonyms")
+    for lang in reversed((inside, *fallbacks(inside), "en") if inside else ()):
+        names = names | foreign.language_names(lang)
+    return names
+
 
 Value = str | int | float | bytes | bool | None
 
@@ -210,17 +249,58 @@ class Host:
         return "".join(rows)
 
     def _namespace(self, name: str) -> int | None:
-        return 0 if not name else self._site.namespace_by_name.get(name.replace("_", " ").casefold())
+        return 0 if not name else self._site.namespace_by_name.get(clean_title(name).casefold())
 
     def _title(self, written: str, namespace: int) -> tuple[Value, ...]:
-        text, _, fragment = unescape(written).partition("#")
-        normal = normalise_title(text, self._site)
-        number, rest = split_namespace(normal, self._site)
-        if not number and namespace:
-            number, rest = int(namespace), upper_first(rest, self._site.lang)
-        if not is_valid_title(rest, namespace=number):
-            return (None, None, None)
-        return number, rest, fragment.strip()
+        return self._split(written, int(namespace)) or (None, None, None, None)
+
+    def _split(self, written: str, namespace: int = 0) -> tuple[int, str, str, str] | None:
+        """Namespace, title without its prefix, fragment, interwiki prefix.
+
+        Source: MediaWikiTitleCodec::splitTitleString of MediaWiki 1.39.
+        """
+        text, _, fragment = clean_title(unescape(written)).partition("#")
+        text = text.strip(" ")
+        prefix, colon, rest = text.lstrip(": ").partition(":")
+        prefix = prefix.strip(" ").lower()
+        if colon and self._site.namespace_by_name.get(prefix) is None and prefix in _interwiki(self._site.edition):
+            if prefix not in self._site.own_prefixes:
+                return 0, rest.strip(" "), fragment, prefix
+            text = rest
+        number, name = split_namespace(normalise_title(text, self._site), self._site)
+        if not number and namespace and not text.startswith(":"):
+            number, name = namespace, upper_first(name, self._site.lang)
+        if not is_valid_title(name, namespace=number):
+            return None
+        return number, name, fragment, ""
+
+    def _url(self, kind: str, page: str, query: str) -> str | None:
+        found = self._split(page)
+        if found is None:
+            return None
+        number, name, fragment, interwiki = found
+        space = self._site.namespaces.get(number, CANONICAL_NAMESPACES.get(number, ("",))[0])
+        # Source: wfUrlencode of MediaWiki 1.39.
+        target = urllib.parse.quote(f"{space}:{name}".lstrip(":").replace(" ", "_"), safe="/:(),!*@;$~-._")
+        if interwiki:
+            url = _interwiki(self._site.edition)[interwiki].replace("$1", target).partition("//")[2]
+            prefix, path = "//", f"{url}?{query}" if query else url
+        else:
+            prefix = "" if kind == "localUrl" else f"//{self._site.host}"
+            path = f"/w/index.php?title={target}&{query}" if query else f"/wiki/{target}"
+        if kind == "canonicalUrl":
+            prefix = f"{self._site.base_url.partition(':')[0] or 'https'}:{prefix}"
+        if fragment and kind != "localUrl":
+            path += f"#{fragment.replace(' ', '_')}"
+        return f"{prefix}{path}"
+
+    def _interwiki_rows(self) -> str:
+        own = self._site.own_prefixes
+        rows = _interwiki(self._site.edition).items()
+        return "".join(
+            f"{prefix}\t{url}\t{'+' if _is_of_wikimedia(url) else '-'}{'+' if prefix in own else '-'}\n"
+            for prefix, url in rows
+        )
 
     def _page_title(self) -> str:
         return self._frame.page_title
@@ -274,10 +354,6 @@ class Host:
     def _plural(self, lang: str, number: str, *forms: str) -> str:
         return conditions.plural(Template("plural:", (number, *forms), {}), PageFacts(lang)) or ""
 
-    def _language_name(self, code: Value, inside: str) -> str | None:
-        name = str(code).lower()
-        return foreign.language_names(inside).get(name) or foreign.language_names("autonyms").get(name)
-
     def _decode(self, text: str, is_any: Value) -> str:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE
         return pattern.sub(lambda found: unescape(found[0]), text)
@@ -295,6 +371,32 @@ class Host:
         return "".join(other if len(other) == 1 else letter for letter, other in pairs)
 
 
+# Names as PHP has them. Source: hash_algos of PHP 8.1.
+_HASHES = (
+    "md5",
+    "sha1",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "adler32",
+    "crc32b",
+)
+
+
+def _digest(name: str, text: str) -> str | None:
+    if name not in _HASHES:
+        return None
+    data = text.encode("utf-8", "replace")
+    if name in ("adler32", "crc32b"):
+        return f"{zlib.adler32(data) if name == 'adler32' else zlib.crc32(data):08x}"
+    return hashlib.new(name.replace("sha3-", "sha3_"), data, usedforsecurity=False).hexdigest()
+
+
 _QUESTIONS = {
     "spend": Question("n", Host._spend),
     "arguments": Question("n", Host._arguments),
@@ -310,26 +412,45 @@ _QUESTIONS = {
     "page_title": Question("", Host._page_title),
     "exists": Question("s", Host._there, 64),
     "content": Question("s", Host._content, 64),
+    "url": Question("sss", Host._url, 8),
+    "interwiki": Question("", Host._interwiki_rows),
+    "is_local": Question(
+        "s", lambda host, prefix: not prefix or _is_of_wikimedia(_interwiki(host._site.edition).get(prefix, ""))
+    ),
     "now": Question("", Host._now),
     "date": Question("sn", Host._date, 2),
-    "format_date": Question("svs", Host._format_date, 2),
+    "format_date": Question("sss", Host._format_date, 2),
     "plural": Question("sss*", Host._plural, 64),
-    "language_name": Question("vs", Host._language_name, 64),
+    "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
     "decode": Question("sb", Host._decode, 8),
     "sub": Question("snn", Host._part),
     "site_name": Question("", lambda host: host._site.name),
     "host": Question("", lambda host: f"//{host._site.host}"),
+    "wiki_id": Question("", lambda host: host._site.dbname),
+    "version": Question("", lambda host: host._site.generator.removeprefix("MediaWiki ") or "1.39"),
     "code": Question("", lambda host: host._site.lang),
-    "and": Question("", lambda host: f" {_AND.get(host._site.lang, 'and')}"),
+    "hash_names": Question("", lambda host: " ".join(_HASHES)),
+    "hash": Question("ss", lambda host, name, text: _digest(name, text), 128),
+    "message": Question("ss", lambda host, key, lang: message(key, lang), 64),
+    "fallbacks": Question("s", lambda host, lang: " ".join(fallbacks(lang)), 64),
+    "language_names": Question(
+        "s",
+        lambda host, inside: "".join(f"{code}\t{name}\n" for code, name in _language_names(inside).items()),
+    ),
+    "upper_first": Question("ss", lambda host, text, lang: upper_first(text, lang), 64),
+    "grammar": Question("sss", lambda host, word, case, lang: word),
     "is_rtl": Question("s", lambda host, lang: lang in _RIGHT_TO_LEFT),
     "category": Question(
         "n", lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn"
     ),
+    "same": Question("s", lambda host, text: text),
     "length": Question("s", lambda host, text: len(text)),
     "upper": Question("s", lambda host, text: host._one_to_one(text, is_upper=True), 32),
     "lower": Question("s", lambda host, text: host._one_to_one(text, is_upper=False), 32),
     "normalise": Question("ss", lambda host, form, text: unicodedata.normalize(form, text), 8),
-    "format_number": Question("ss", lambda host, number, lang: format_number(number, lang), 16),
+    "format_number": Question(
+        "ssb", lambda host, number, lang, is_grouped: format_number(number, lang) if is_grouped else number, 16
+    ),
     "plain_number": Question("ss", lambda host, text, lang: unformat_number(text, lang), 64),
 }
 
@@ -344,7 +465,20 @@ MAX_NESTED = 10
 _UNITS_A_RUN = 250  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
 _BYTES_A_NAME = 512
-_LIBRARY = ("sandbox", "patterns", "frame", "matcher", "ustring", "language", "text", "html", "pages")
+_LIBRARY = (
+    "sandbox",
+    "patterns",
+    "frame",
+    "matcher",
+    "ustring",
+    "language",
+    "text",
+    "html",
+    "pages",
+    "uri",
+    "json",
+    "bits",
+)
 _LOADED_AT_ONCE = _LIBRARY[:3]  # the others when they are asked for
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)

@@ -92,7 +92,7 @@ BEARERS_OF_VALUES = ("P3095", "P1535")
 def distinguishing(members: Sequence[Entity], collection: Collection, options: AmberOptions) -> list[tuple[str, ...]]:
     """The properties that each entity of a name alone has and that are listed for one of its types.
 
-    A property counts for an entity whether or not its values can be used: what is asked by it fits that entity too.
+    A property counts for an entity whether or not its values have names: what is asked by it fits that entity too.
     """
     n_with = Counter(property_id for entity in members for property_id in entity.properties)
     return [

@@ -68,16 +68,18 @@ class AmberScores:
     rejected: Mapping[str, Counter[str]] = field(default_factory=dict)
 
     def metrics(self, k: int) -> dict[str, Any]:
-        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
-        shares = self._percents(f"accuracy@{k}")
-        parts: dict[str, Any] = {name: {"accuracy": shares[name]} for name in ("head", "tail") if name in shares}
-        return {"accuracy": shares.get("all"), **parts, "consistency": self._percents(f"consistency@{k}").get("all")}
+        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``, to the last digit:
+        it takes means a hundred times, and of heads and tails the sums."""
+        hits, sets = self.means[f"accuracy@{k}"], self.means[f"consistency@{k}"]
+        accuracy, consistency = (100 * (one["all"].total / one["all"].n) if one else None for one in (hits, sets))
+        parts: dict[str, Any] = {name: {"accuracy": _percent(hits[name])} for name in ("head", "tail") if name in hits}
+        return {"accuracy": accuracy, **parts, "consistency": consistency}
 
     def to_json(self) -> dict[str, Any]:
-        """All scores, in per cent."""
+        """All scores, in per cent, to four decimals."""
         accuracy = self._percents("accuracy@1")
         others = [name for name in self.means if "@" not in name]
-        return {
+        scores = {
             "sets": self.sets,
             "queries": len(self.hits[1]),
             "without_predictions": self.without_predictions,
@@ -89,14 +91,16 @@ class AmberScores:
                         "from": number * BIN_PERCENT,
                         "head_queries": head.n,
                         "tail_queries": tail.n,
-                        "difference": round(_percent(head) - _percent(tail), 4) if head.n else None,
+                        "difference": _percent(head) - _percent(tail) if head.n else None,
                     }
                     for number, (head, tail) in enumerate(self.bins)
                 ],
-                "all": round(accuracy["head"] - accuracy["tail"], 4) if len(accuracy) == 3 else None,
+                "all": accuracy["head"] - accuracy["tail"] if len(accuracy) == 3 else None,
             },
             "rejected": rejected_json(self.rejected),
         }
+        rounded: dict[str, Any] = _rounded(scores)
+        return rounded
 
     def gap_chart(self) -> Chart:
         """A column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
@@ -118,7 +122,15 @@ class AmberScores:
 
 
 def _percent(mean: Mean) -> float:
-    return round(100 * mean.total / mean.n, 4)
+    return 100 * mean.total / mean.n
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return list(map(_rounded, value))
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) -> AmberScores:

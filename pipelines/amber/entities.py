@@ -74,7 +74,7 @@ TERMS = pa.schema([*required("item"), *required("text", of=pa.string())])
 FACTS = pa.schema(
     [*required("item", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
 )
-"""Statements; kinds 0: neither item nor quantity, 1: item, 2: quantity."""
+"""Statements of a known item or quantity; kinds 1: item, 2: quantity."""
 ENTITIES = pa.schema(
     [
         *required("item", "page_id", "views"),
@@ -123,7 +123,7 @@ TUPLES = pa.schema(
 )
 
 
-_OTHER, _ITEM, _QUANTITY = 0, 1, 2
+_ITEM, _QUANTITY = 1, 2
 _STATEMENTS = ("entity_id", "property_id", "rank", "value_type", "value", "unit")
 _ROWS = 1 << 14
 
@@ -242,7 +242,10 @@ def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
 
 
 def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
-    """The statements that count, as rows of FACTS, in their order."""
+    """The statements that count, as rows of FACTS, in their order.
+
+    One of an unknown value, or of none, does not. Source: the authors' ``extract_wikidata_entities.py``.
+    """
     property_ids = {
         INSTANCE_OF,
         *BEARERS_OF_VALUES,
@@ -256,9 +259,9 @@ def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
     batch = batch.filter(is_wanted)
     batch = batch.filter(pa.array(needed.has(item_numbers(batch["entity_id"]))))
     is_item = pc.and_(pc.equal(batch["value_type"], "entity"), pc.starts_with(batch["value"], "Q"))
-    is_quantity = pc.equal(batch["value_type"], "quantity")
-    kind = np.select([_true(is_item), _true(is_quantity)], [_ITEM, _QUANTITY], _OTHER)
-    columns = [item_numbers(batch["entity_id"]), item_numbers(batch["property_id"]), kind.astype(np.int64)]
+    batch = batch.filter(pc.or_kleene(is_item, pc.equal(batch["value_type"], "quantity")))
+    kind = pc.if_else(pc.equal(batch["value_type"], "quantity"), _QUANTITY, _ITEM).cast(pa.int64())
+    columns = [item_numbers(batch["entity_id"]), item_numbers(batch["property_id"]), kind]
     return pa.RecordBatch.from_arrays([*map(pa.array, columns), batch["value"], batch["unit"]], schema=FACTS)
 
 
@@ -328,7 +331,7 @@ def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
 
 def _write_used(work: GroupWork, facts: pa.Table, plan: Plan) -> None:
     numbers = {int(property_id[1:]) for own in plan.collections for property_id in own.property_ids}
-    asked = facts.filter(pc.and_(pc.is_in(facts["property"], pa.array(sorted(numbers))), pc.greater(facts["kind"], 0)))
+    asked = facts.filter(pc.is_in(facts["property"], pa.array(sorted(numbers))))
     counts = asked.group_by(["property", "kind", "value"], use_threads=False).aggregate([("item", "count")])
     for batch in counts.rename_columns(USED.names).cast(USED).to_batches():
         work.write("used", batch)

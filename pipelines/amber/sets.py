@@ -136,9 +136,7 @@ class KnownEntities:
 def _entity(row: dict[str, Any]) -> Entity:
     properties: dict[str, list[Value]] = {}
     for one in row["facts"]:
-        values = properties.setdefault(f"P{one['property']}", [])
-        if one["kind"]:
-            values.append(_value(one))
+        properties.setdefault(f"P{one['property']}", []).append(_value(one))
     types = tuple(one.value for one in properties.pop(INSTANCE_OF, ()) if one.kind == ITEM)
     own = {name: tuple(values) for name, values in properties.items()}
     return Entity(f"Q{row['item']}", row["views"], tuple(row["aliases"]), types, own)

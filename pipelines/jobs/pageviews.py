@@ -30,6 +30,7 @@ from kbsource.pageviews import (
     TitleViews,
     line_counts,
     merge_groups,
+    projects_of,
     sum_group,
     sum_range,
 )
@@ -79,11 +80,12 @@ def make_pageviews(
         n_bytes = sum(file.bytes for file in inputs)
         groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
         site = Site(language_of_dbname(options.site), options.site)
+        projects = projects_of(site.edition, all_access=options.all_access)
         sums = (
             pipeline
             | "ranges" >> beam.Create(ranges, reshuffle=False)
             | "spread" >> beam.Reshuffle()
-            | "sum" >> do(_sum_range, hashed=hashed, site=site, folder=join(out.staging, READ))
+            | "sum" >> do(_sum_range, hashed=hashed, projects=projects, site=site, folder=join(out.staging, READ))
         )
         by_title = {"rows": sums | "by title" >> Regroup(join(out.staging, "titles"), groups)}
         summed = by_title | GroupMap(
@@ -116,14 +118,14 @@ def check_views_files(names: Sequence[str]) -> None:
 
 
 def _sum_range(
-    element: LineRange, *, hashed: Mapping[str, HashedFile], site: Site, folder: str
+    element: LineRange, *, hashed: Mapping[str, HashedFile], projects: frozenset[str], site: Site, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
     """A range -> (key, ``BatchRef`` of its sums)."""
     key = ChunkKey(element.index, 0)
 
     def make(path: str) -> None:
         report = Report()
-        batches = sum_range(element, site, report, files=CheckedFiles(hashed))
+        batches = sum_range(element, projects, site, report, files=CheckedFiles(hashed))
         write_chunk(batches, schema_of(TitleViews), report, path=path)
 
     yield key, keep_chunk(folder, key, make)
@@ -163,7 +165,8 @@ def _commit(
         loss=findings,
     )
     if not totals.used:
-        raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.")
+        rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
+        raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")
     rows = merge_groups(read_batches(stored) for _, stored in element)
     entry = write_rows(rows, "pageviews", schema_of(TitleViews), output=output)
     rejected = chain.from_iterable(report.rejected for report in reports)

@@ -22,6 +22,10 @@ from tests.support.entities import array, item, item_snak, make, snak, statement
 from tests.support.qampari_worlds import _page
 from tests.support.releases import TitleRow, write_release
 
+NO_ENTITY = "Q9999"
+"""An item without a name."""
+UNKNOWN = (("P1303", "somevalue"), ("P161", "novalue"))
+"""What every entity that has no other value of these properties has."""
 LABELS = {"P1303": "instrument", "P135": "movement", "P607": "conflict", "P54": "member of sports team"}
 
 
@@ -69,7 +73,9 @@ def write_world(
             "labels": terms(**{lang: LABELS.get(name, name)}),
             "claims": [],
         }
-        for name in sorted({"P31", *(name for one in entities for name in one.properties)})
+        for name in sorted(
+            {"P31", *(name for name, _ in UNKNOWN), *(name for one in entities for name in one.properties)}
+        )
     ]
     views = []
     for one in entities:
@@ -95,9 +101,10 @@ def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collecti
     claims = {"P31": [statement(item_snak("P31", one)) for one in entity.types]}
     for name, values in entity.properties.items():
         rank = "deprecated" if (entity.qid, name) in deprecated else "normal"
-        claims[name] = [statement(_snak(name, one), rank=rank) for one in values] or [
-            statement({"snaktype": "somevalue", "property": name, "datatype": "wikibase-item"})
-        ]
+        claims[name] = [statement(_snak(name, one), rank=rank) for one in values or (Value(ITEM, NO_ENTITY),)]
+    for name, snak_type in UNKNOWN:
+        if name not in claims:
+            claims[name] = [statement({"snaktype": snak_type, "property": name, "datatype": "wikibase-item"})]
     label, *aliases = entity.aliases or (None,)
     return item(
         entity.qid,

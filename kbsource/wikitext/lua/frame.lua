@@ -1,12 +1,15 @@
 -- Frames, modules and what else stands in mw; runs the function that is invoked.
 local kit = ...
 local ask, charge = kit.ask, kit.charge
+local select, tostring, concat, getmetatable = select, tostring, table.concat, getmetatable
 
 -- Parts of the library are loaded when they are first asked for: most modules need few.
 local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
-    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'text', html = 'html', title = 'pages', site = 'pages',
-    wikibase = 'pages', language = 'language', message = 'language', messages = 'language' }
-local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true }
+    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
+    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json',
+    bit32 = 'bits', bit = 'bits', hash = 'bits' }
+local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
+    hash = true }
 local load, setfenv, rawget, rawset = kit.load, kit.setfenv, rawget, rawset
 local untouched = {} -- the globals as they are before a module can change them
 for name, value in next, _G do
@@ -29,6 +32,17 @@ setmetatable(kit, {
         end
     end,
 })
+
+-- Methods of strings, those of ustring among them; what a module does to "string" does not change them.
+local unicode_methods = { isutf8 = 'isutf8', byteoffset = 'byteoffset', codepoint = 'codepoint', gcodepoint = 'gcodepoint', toNFC = 'toNFC',
+    toNFD = 'toNFD', uchar = 'char', ulen = 'len', usub = 'sub', uupper = 'upper', ulower = 'lower', ufind = 'find', umatch = 'match',
+    ugmatch = 'gmatch', ugsub = 'gsub' }
+local function of_ustring(_, name)
+    return unicode_methods[name] and kit.ustring[unicode_methods[name]]
+end
+kit.strings.__index = setmetatable(untouched.string, { __index = of_ustring })
+setmetatable(string, { __index = of_ustring })
+
 mw = setmetatable({ ext = {} }, {
     __index = function(t, name)
         if open[name] then
@@ -37,11 +51,49 @@ mw = setmetatable({ ext = {} }, {
         end
     end,
 })
-function mw.getContentLanguage() return kit.language.new() end
+function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
+-- The library "libraryUtil", which the others use too.
+local util = {}
+kit.util = util
+function util.checkType(name, number, value, expected, is_optional)
+    if not (value == nil and is_optional) and type(value) ~= expected then
+        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
+    end
+end
+function util.checkTypeMulti(name, number, value, expected)
+    for i = 1, #expected do
+        if type(value) == expected[i] then
+            return
+        end
+    end
+    local n = #expected
+    local listed = n > 1 and concat(expected, ', ', 1, n - 1) .. ' or ' .. expected[n] or tostring(expected[1])
+    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, listed, type(value)), 3)
+end
+function util.checkTypeForIndex(index, value, expected)
+    if type(value) ~= expected then
+        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
+    end
+end
+function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
+    if not (value == nil and is_optional) and type(value) ~= expected then
+        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
+    end
+end
+function util.makeCheckSelfFunction(library, name, self_object, described)
+    return function(self, method)
+        if self ~= self_object then
+            error(("%s: invalid %s. Did you call %s with a dot instead of a colon, i.e. %s.%s() instead of %s:%s()?"):format(
+                library, described, method, name, method, name, method), 3)
+        end
+    end
+end
+
 local function nothing() end
-mw.log, mw.logObject, mw.addWarning, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing, nothing
+mw.log, mw.logObject, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing
+function mw.addWarning(text) util.checkType('addWarning', 1, text, 'string') end
 function mw.dumpObject(value) return tostring(value) end
 function mw.isSubsting() return false end
 function mw.allToString(...)
@@ -49,18 +101,20 @@ function mw.allToString(...)
     for i = 1, select('#', ...) do
         out[i] = tostring((select(i, ...)))
     end
-    return table.concat(out)
+    return concat(out, '\t')
 end
+local is_view = {} -- metatables of what mw.loadData gave
 local function clone(value, known)
     if type(value) ~= 'table' then
         return value
     elseif not known[value] then
         local copy = {}
         known[value] = copy
-        for key, inside in next, value do
+        for key, inside in pairs(value) do
             copy[clone(key, known)] = clone(inside, known)
         end
-        setmetatable(copy, getmetatable(value))
+        local meta = getmetatable(value)
+        setmetatable(copy, not is_view[meta] and clone(meta, known) or nil)
     end
     return known[value]
 end
@@ -219,39 +273,6 @@ mw.ext.ParserFunctions = {
 
 -- Modules.
 local libraries = {}
-local util = {}
-libraries.libraryUtil = util
-function util.checkType(name, number, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
-    end
-end
-function util.checkTypeMulti(name, number, value, expected)
-    for i = 1, #expected do
-        if type(value) == expected[i] then
-            return
-        end
-    end
-    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, table.concat(expected, ' or '), type(value)), 3)
-end
-function util.checkTypeForIndex(index, value, expected)
-    if type(value) ~= expected then
-        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
-    end
-end
-function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
-    end
-end
-function util.makeCheckSelfFunction(library, name, self_object, described)
-    return function(self, method)
-        if self ~= self_object then
-            error(("%s: invalid %s. Did you call %s with a dot instead of a colon?"):format(library, described, method), 3)
-        end
-    end
-end
-
 local function chunk_of(name)
     local compiled, problem = ask('module', name)
     if not compiled then
@@ -260,16 +281,32 @@ local function chunk_of(name)
     charge(100)
     return load(compiled)
 end
+-- From then on a global that was not set is an error, and so is setting one.
+function libraries.strict()
+    setmetatable(_G, {
+        __index = function(_, name)
+            if name ~= 'arg' then
+                error("variable '" .. tostring(name) .. "' is not declared", 2)
+            end
+        end,
+        __newindex = function(t, name, value)
+            if name ~= 'arg' then
+                error("assign to undeclared variable '" .. tostring(name) .. "'", 2)
+            end
+            rawset(t, name, value)
+        end,
+    })
+    return true
+end
+function libraries.libraryUtil() return util end
+function libraries.bit() return kit.bit end
+function libraries.bit32() return kit.bit32 end
+function libraries.ustring() return kit.ustring end
 local loaded = {}
 function require(name)
-    if name == 'strict' then
-        return true
-    elseif name == 'ustring' then
-        return kit.ustring
-    elseif libraries[name] then
-        return libraries[name]
-    end
-    if loaded[name] == nil then
+    if loaded[name] == nil and libraries[name] then
+        loaded[name] = libraries[name]()
+    elseif loaded[name] == nil then
         loaded[name] = false
         local value = chunk_of(name)(name)
         loaded[name] = value == nil and true or value
@@ -280,42 +317,68 @@ function require(name)
 end
 
 local data = {}
-local views = {}
-local function refuse()
-    error('table from mw.loadData is read-only', 2)
-end
-local function view_of(value)
-    if type(value) ~= 'table' then
-        return value
+local function make_view(value, seen, name)
+    local function read(_, key)
+        local inside = value[key]
+        if type(inside) ~= 'table' then
+            return inside
+        end
+        seen[inside] = seen[inside] or make_view(inside, seen, name)
+        return seen[inside]
     end
-    if not views[value] then
-        views[value] = setmetatable({}, {
-            __index = function(_, key)
-                return view_of(value[key])
-            end,
-            __newindex = refuse,
-            __pairs = function()
-                local f, state, key = pairs(value)
-                return function()
-                    local inside
-                    key, inside = f(state, key)
-                    return key, view_of(inside)
+    local view = {}
+    seen[value] = view
+    local meta = {
+        __index = read,
+        __newindex = function()
+            error('table from ' .. name .. ' is read-only', 2)
+        end,
+        __pairs = function(t)
+            local f, state = pairs(value)
+            return function(_, key)
+                key = f(state, key)
+                if key ~= nil then
+                    return key, t[key]
                 end
-            end,
-        })
-    end
-    return views[value]
+            end, t
+        end,
+    }
+    meta.__metatable = meta
+    is_view[meta] = true
+    return setmetatable(view, meta)
 end
 function mw.loadData(name)
     data[name] = data[name] or chunk_of(name)(name)
     if type(data[name]) ~= 'table' then
-        error(name .. ' returned ' .. type(data[name]) .. ', table expected', 2)
+        error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 2)
     end
-    return view_of(data[name])
+    return make_view(data[name], {}, 'mw.loadData')
+end
+local json = {}
+function mw.loadJsonData(name)
+    util.checkType('mw.loadJsonData', 1, name, 'string')
+    if not json[name] then
+        local found, text = pcall(function() return mw.title.new(name):getContent() end)
+        local is_read, value = pcall(kit.decode_json, found and text or '')
+        if not is_read or type(value) ~= 'table' then
+            error(("bad argument #1 to 'mw.loadJsonData' ('%s' is not a valid JSON page)"):format(name), 2)
+        end
+        json[name] = value
+    end
+    return make_view(json[name], {}, 'mw.loadJsonData')
 end
 
+-- What a function returns is what stands before its first nil. Source: mw.executeFunction of Scribunto.
 local function finished(...)
-    local out = mw.allToString(...)
+    local out = {}
+    for i = 1, select('#', ...) do
+        local value = select(i, ...)
+        if value == nil then
+            break
+        end
+        out[i] = tostring(value)
+    end
+    out = concat(out)
     kit.flush()
     return out
 end

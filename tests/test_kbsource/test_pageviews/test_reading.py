@@ -16,7 +16,7 @@ from kbsource.records import BadRecord
 from tests.support.examples import examples
 from tests.support.real_data import real_path
 
-EN = projects_of("en")
+EN = projects_of("en", all_access=True)
 
 
 def read(path: Path, content: bytes) -> list[PageViews | BadRecord]:
@@ -54,6 +54,15 @@ def test_both_forms_are_read(line: bytes, expected: PageViews, tmp_path: Path) -
 
 def test_other_projects_and_comments_are_passed_over(tmp_path: Path) -> None:
     assert read(tmp_path / "views", b"# en.z\nde.wikipedia A 1 desktop 1 A1\nen.b A 1\nende.z A 1\n") == []
+
+
+def test_of_the_old_form_one_project_is_taken_unless_all_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "views").write_text(
+        "en.z A 1\nen.m.z A 2\nen A 3\nen.m A 4\nen.zero A 5\nen.wikipedia A desktop 6 A6\n"
+    )
+    found = {wanted: read_whole(tmp_path / "views", projects_of("en", all_access=wanted)) for wanted in (False, True)}
+    views = {wanted: [one.views for one in rows if isinstance(one, PageViews)] for wanted, rows in found.items()}
+    assert views == {False: [1, 6], True: [1, 2, 3, 4, 5, 6]}
 
 
 @pytest.mark.parametrize(

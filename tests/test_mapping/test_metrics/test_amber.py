@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,13 @@ def test_the_files_of_the_released_tool_and_a_plot_are_written(evaluate: Any, tm
         GOLD, PREDICTED, "--k", "1,20", "--metrics", str(tmp_path / "m"), "--plot", str(tmp_path / "p.html")
     )
     assert json.loads((tmp_path / "m" / "metrics@20.json").read_text()) == said["metrics@20"]
+    # As the released script works them out, with all their decimals.
+    assert json.loads((tmp_path / "m" / "metrics@1.json").read_text()) == {
+        "accuracy": 100 * statistics.mean([1, 0, 0, 1, 0]),
+        "head": {"accuracy": 100 * sum([1, 0, 1]) / 3},
+        "tail": {"accuracy": 0.0},
+        "consistency": 0,
+    }
     raw = json.loads((tmp_path / "m" / "raw_metrics@1.json").read_text())
     assert raw == {"accuracy": {"h1": 1, "h2": 0, "t1": 0, "h3": 1, "t2": 0}}
     plot = json.loads(re.findall("data-plot='(.*?)'", (tmp_path / "p.html").read_text())[0])

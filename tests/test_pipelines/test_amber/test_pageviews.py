@@ -44,7 +44,7 @@ de.z Abraham_Lincoln 5
 EXPECTED = [
     ("A/B", 12, 1),
     ("Abe Lincoln", 308, 1),
-    ("Abraham Lincoln", None, 152),
+    ("Abraham Lincoln", None, 102),
     ("Abraham Lincoln", 307, 32),
     ("Élan", 400, 5),
 ]
@@ -81,8 +81,17 @@ def test_both_forms_are_summed_by_title_and_page(made: MadeRelease[PageviewsMani
     assert made.manifest.views == sum(views for _, _, views in EXPECTED)
 
 
+def test_the_mobile_site_of_old_files_counts_where_it_is_asked_for(views: Path, tmp_path: Path) -> None:
+    every = make(views / "page*", tmp_path / "views", all_access=True)
+    assert ("Abraham Lincoln", None, 152) in [tuple(row.values()) for row in rows(tmp_path / "views", "pageviews")]
+    assert every.manifest.options["all_access"]
+    (tmp_path / "pagecounts-201910").write_text("en Abraham_Lincoln 3 100\n")
+    with pytest.raises(DataError, match="--all-access takes"):
+        make(tmp_path / "pagecounts-201910", tmp_path / "none")
+
+
 def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsManifest]) -> None:
-    assert made.manifest.totals == LineCounts(13, 9, 1, 2, {"malformed_line": 1})
+    assert made.manifest.totals == LineCounts(12, 8, 1, 2, {"malformed_line": 1})
     assert made.manifest.counts["pageviews-20260102-user.gz"] == LineCounts(2, 2)
     (bad,) = rows(Path(made.output), "rejected")
     assert (bad["reason"], bad["file"], bad["detail"]) == (
@@ -129,7 +138,7 @@ def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.C
     shown = json.loads(capsys.readouterr().out)
     assert [tuple(one.values()) for one in shown] == EXPECTED[2:4]
     assert main(["show", made.output, "Abraham Lincoln"]) == 0
-    assert "views    152" in capsys.readouterr().out
+    assert "views    102" in capsys.readouterr().out
     assert main(["show", made.output, "Nobody"]) == 1
     assert "no row whose title is 'Nobody'" in capsys.readouterr().err
 
