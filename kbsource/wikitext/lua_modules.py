@@ -19,11 +19,12 @@ from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
 from kbsource.wikitext.frames import BoundError, Definitions, Frame
-from kbsource.wikitext.functions import conditions, foreign
-from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.clock import read_moment, time
+from kbsource.wikitext.functions import foreign
+from kbsource.wikitext.functions.arguments import PageFacts
+from kbsource.wikitext.functions.clock import read_moment, write_moment
+from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.messages import fallbacks, message
-from kbsource.wikitext.functions.numbers import format_number, unformat_number
+from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
 
 MODULE = 828
 INSTRUCTIONS_A_UNIT = 100
@@ -40,10 +41,6 @@ _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-# Source: languages/messages of MediaWiki 1.39, $rtl.
-_RIGHT_TO_LEFT = frozenset(
-    "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
-)
 # Wikimedia's own projects by prefix: with a language, and for all. Source: the interwiki map of Wikimedia, 2024.
 _PROJECTS = {
     "b": "wikibooks", "n": "wikinews", "q": "wikiquote", "s": "wikisource", "v": "wikiversity", "voy": "wikivoyage",
@@ -78,7 +75,7 @@ def _language_names(inside: str) -> dict[str, str]:
     """Names of languages by code: in themselves, or in a language and what stands in for it, English the last."""
     names = foreign.language_names("autonyms")
     for lang in reversed((inside, *fallbacks(inside), "en") if inside else ()):
-        names = names | foreign.language_names(lang)
+        names = names | foreign.language_nouns(lang)
     return names
 
 
@@ -349,10 +346,7 @@ class Host:
             facts = PageFacts(lang, "", self._frame.timestamp)
             if read_moment(text, facts) is None:
                 return None
-        return time(Template("#time", (form, text), {}), facts)
-
-    def _plural(self, lang: str, number: str, *forms: str) -> str:
-        return conditions.plural(Template("plural:", (number, *forms), {}), PageFacts(lang)) or ""
+        return write_moment(form, text, facts, lang)
 
     def _decode(self, text: str, is_any: Value) -> str:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE
@@ -420,7 +414,7 @@ _QUESTIONS = {
     "now": Question("", Host._now),
     "date": Question("sn", Host._date, 2),
     "format_date": Question("sss", Host._format_date, 2),
-    "plural": Question("sss*", Host._plural, 64),
+    "plural": Question("sss*", lambda host, lang, number, *forms: plural_form(number, forms, lang), 64),
     "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
     "decode": Question("sb", Host._decode, 8),
     "sub": Question("snn", Host._part),
@@ -438,8 +432,8 @@ _QUESTIONS = {
         lambda host, inside: "".join(f"{code}\t{name}\n" for code, name in _language_names(inside).items()),
     ),
     "upper_first": Question("ss", lambda host, text, lang: upper_first(text, lang), 64),
-    "grammar": Question("sss", lambda host, word, case, lang: word),
-    "is_rtl": Question("s", lambda host, lang: lang in _RIGHT_TO_LEFT),
+    "grammar": Question("sss", lambda host, word, case, lang: inflect(word, case, lang), 64),
+    "is_rtl": Question("s", lambda host, lang: foreign.is_right_to_left(lang)),
     "category": Question(
         "n", lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn"
     ),
@@ -449,7 +443,9 @@ _QUESTIONS = {
     "lower": Question("s", lambda host, text: host._one_to_one(text, is_upper=False), 32),
     "normalise": Question("ss", lambda host, form, text: unicodedata.normalize(form, text), 8),
     "format_number": Question(
-        "ssb", lambda host, number, lang, is_grouped: format_number(number, lang) if is_grouped else number, 16
+        "ssb",
+        lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(number, lang),
+        16,
     ),
     "plain_number": Question("ss", lambda host, text, lang: unformat_number(text, lang), 64),
 }

@@ -23,6 +23,7 @@ from kbsource.wikitext.expander import Expander
 from kbsource.wikitext.frames import Definitions, Invoke
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
 from kbsource.wikitext.markers import (
     ANY_CONTROL,
@@ -146,6 +147,8 @@ class PagePreparation:
         if "[http" in text:
             text, n_links = _UNLABELLED.subn(CUT, text)
             self.losses["external_link_unlabelled"] += n_links
+        if ERROR in text:
+            text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
@@ -363,7 +366,7 @@ class WikitextParser:
         self._language: Language = site.language_facts
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
-        self._renderer = TemplateRenderer(site.lang)
+        self._renderer = TemplateRenderer(site.lang, site=site, exists=exists)
         self._is_direct = is_direct
         self._expander: Expander | None = None
         if definitions is not None:

@@ -11,16 +11,19 @@ local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher',
 local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
     hash = true }
 local load, setfenv, rawget, rawset = kit.load, kit.setfenv, rawget, rawset
+local function copy_of(value)
+    if type(value) ~= 'table' then
+        return value
+    end
+    local out = {}
+    for key, inside in next, value do
+        out[key] = inside
+    end
+    return out
+end
 local untouched = {} -- the globals as they are before a module can change them
 for name, value in next, _G do
-    if type(value) == 'table' then
-        local copy = {}
-        for key, inside in next, value do
-            copy[key] = inside
-        end
-        value = copy
-    end
-    untouched[name] = value
+    untouched[name] = copy_of(value)
 end
 setmetatable(kit, {
     __index = function(_, name)
@@ -43,14 +46,15 @@ end
 kit.strings.__index = setmetatable(untouched.string, { __index = of_ustring })
 setmetatable(string, { __index = of_ustring })
 
-mw = setmetatable({ ext = {} }, {
+local lazily = {
     __index = function(t, name)
         if open[name] then
             rawset(t, name, kit[name])
             return rawget(t, name)
         end
     end,
-})
+}
+mw = setmetatable({ ext = {} }, lazily)
 function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
@@ -273,49 +277,64 @@ mw.ext.ParserFunctions = {
 
 -- Modules.
 local libraries = {}
-local function chunk_of(name)
+local function chunk_of(name, globals)
     local compiled, problem = ask('module', name)
     if not compiled then
         error(problem or "module '" .. tostring(name) .. "' not found", 3)
     end
     charge(100)
-    return load(compiled)
+    return setfenv(load(compiled), globals)
 end
 -- From then on a global that was not set is an error, and so is setting one.
-function libraries.strict()
-    setmetatable(_G, {
-        __index = function(_, name)
-            if name ~= 'arg' then
-                error("variable '" .. tostring(name) .. "' is not declared", 2)
-            end
-        end,
-        __newindex = function(t, name, value)
-            if name ~= 'arg' then
-                error("assign to undeclared variable '" .. tostring(name) .. "'", 2)
-            end
-            rawset(t, name, value)
-        end,
-    })
+function libraries.strict(globals)
+    local meta = getmetatable(globals) or {}
+    function meta.__index(_, name)
+        if name ~= 'arg' then
+            error("variable '" .. tostring(name) .. "' is not declared", 2)
+        end
+    end
+    function meta.__newindex(t, name, value)
+        if name ~= 'arg' then
+            error("assign to undeclared variable '" .. tostring(name) .. "'", 2)
+        end
+        rawset(t, name, value)
+    end
+    setmetatable(globals, meta)
     return true
 end
 function libraries.libraryUtil() return util end
 function libraries.bit() return kit.bit end
 function libraries.bit32() return kit.bit32 end
 function libraries.ustring() return kit.ustring end
-local loaded = {}
-function require(name)
-    if loaded[name] == nil and libraries[name] then
-        loaded[name] = libraries[name]()
-    elseif loaded[name] == nil then
-        loaded[name] = false
-        local value = chunk_of(name)(name)
-        loaded[name] = value == nil and true or value
-    elseif loaded[name] == false then
-        error("loop or previous error loading module '" .. name .. "'", 2)
+local function require_in(globals)
+    local loaded = {}
+    return function(name)
+        if loaded[name] == nil and libraries[name] then
+            loaded[name] = libraries[name](globals)
+        elseif loaded[name] == nil then
+            loaded[name] = false
+            local value = chunk_of(name, globals)(name)
+            loaded[name] = value == nil and true or value
+        elseif loaded[name] == false then
+            error("loop or previous error loading module '" .. name .. "'", 2)
+        end
+        return loaded[name]
     end
-    return loaded[name]
 end
+require = require_in(_G)
 
+-- Modules of data have globals of their own and see no frame.
+local library
+local function own_globals()
+    local globals = {}
+    for name, value in next, untouched do
+        globals[name] = copy_of(value)
+    end
+    setmetatable(globals.string, { __index = of_ustring })
+    globals._G, globals.mw, globals.require = globals, setmetatable(copy_of(library), lazily), require_in(globals)
+    function globals.mw.getCurrentFrame() return current:newChild({}) end
+    return globals
+end
 local data = {}
 local function make_view(value, seen, name)
     local function read(_, key)
@@ -348,7 +367,7 @@ local function make_view(value, seen, name)
     return setmetatable(view, meta)
 end
 function mw.loadData(name)
-    data[name] = data[name] or chunk_of(name)(name)
+    data[name] = data[name] or chunk_of(name, own_globals())(name)
     if type(data[name]) ~= 'table' then
         error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 2)
     end
@@ -368,6 +387,8 @@ function mw.loadJsonData(name)
     return make_view(json[name], {}, 'mw.loadJsonData')
 end
 
+library = copy_of(mw)
+
 -- What a function returns is what stands before its first nil. Source: mw.executeFunction of Scribunto.
 local function finished(...)
     local out = {}
@@ -384,7 +405,7 @@ local function finished(...)
 end
 return function(module, name)
     kit.begin()
-    local value = chunk_of(module)(module)
+    local value = chunk_of(module, _G)(module)
     if type(value) ~= 'table' then
         error('module returns no table', 0)
     end

@@ -157,6 +157,45 @@ def test_library(case: dict[str, str]) -> None:
     assert " ".join(element.text for element in page.elements[1:])[1:-1] == case["says"]
 
 
+# What the modules of citations ask for when they are loaded, their configuration in globals of its own.
+CITATION = """
+require('strict')
+local p, cfg = {}, nil
+local function said(key, values) return mw.message.newRawMessage(cfg.messages[key], values):plain() end
+function p.cite(frame)
+    cfg = mw.loadData('Module:Cite/Configuration')
+    local a, out = frame:getParent().args, {}
+    local code = cfg.codes[mw.ustring.lower(a.language or '')] or a.language
+    if code and cfg.prefixes[code] then
+        out[#out + 1] = said('language', { mw.language.fetchLanguageName(code, 'en'), code })
+    end
+    out[#out + 1] = said('title', { a.title, cfg.months[tonumber(a.month)], a.year })
+    out[#out + 1] = mw.text.listToText({ a.last1, a.last2 })
+    return table.concat(out, '; ')
+end
+return p
+"""
+CONFIGURATION = """
+unset_before, months, codes, prefixes = type(p), {}, {}, {}
+local here = mw.getContentLanguage()
+for i = 1, 12 do months[i] = here:formatDate('F', '2022-' .. i .. '-1') end
+for code, name in pairs(mw.language.fetchLanguageNames(here:getCode(), 'all')) do
+    codes[mw.ustring.lower(name)] = code
+end
+for _, row in pairs(mw.site.interwikiMap('local')) do prefixes[row.prefix] = true end
+for _, code in ipairs(mw.language.getFallbacksFor('zh-tw')) do prefixes[code] = true end
+local messages = { title = "''$1'' ($2 $3)", language = 'in $1 ($2)' }
+return { months = months, codes = codes, prefixes = prefixes, messages = messages }
+"""
+
+
+def test_citations_load_as_on_wikipedia() -> None:
+    modules = {"Cite": CITATION, "Cite/Configuration": CONFIGURATION}
+    use = "{{Zzz cite|title=Riga|year=1999|month=5|last1=Doe|last2=Roe|language=Latvian}}"
+    page = parsed(use, modules, {"Zzz cite": "{{#invoke:Cite|cite}}"})
+    assert page.elements[1].text == "in Latvian (lv); Riga (May 1999); Doe and Roe"
+
+
 def test_what_shows_nothing_is_empty_to_a_choice() -> None:
     modules = {"M": "return { f = function() return nil end }"}
     assert parsed("{{Zzz run}}", modules, {"Zzz run": "a{{#if:{{#invoke:M|f}}|yes|no}}"}).elements[1].text == "ano"
