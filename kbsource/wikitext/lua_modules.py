@@ -160,8 +160,9 @@ def _encoded(answer: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
 
 def _named(value: object) -> str:
     """What Lua calls the type of a value."""
-    names = {bytes: "string", bool: "boolean", int: "number", float: "number", type(None): "nil"}
-    return names.get(type(value)) or type(value).__name__.removeprefix("_Lua").lower()
+    if isinstance(value, bool) or value is None:
+        return "nil" if value is None else "boolean"
+    return "string" if isinstance(value, bytes) else "nan" if value != value else "number"
 
 
 class Host:

@@ -1,7 +1,8 @@
 -- What a module may use of Lua itself, and what all of it costs. Called with what the others share, and the host.
 --
--- Costs are counted in instructions. A hook counts what runs; what C functions do is charged before they do it; what is
--- allocated is charged as it grows, which is exact because nothing is collected but at a hook.
+-- Costs are counted in instructions. A hook counts what runs; what C functions do is charged before they do it, or by
+-- what they made; what is allocated is charged as it grows, which is exact because nothing is collected unseen. The host
+-- charges for what it is asked.
 local kit, host = ...
 local rawnext, rawpcall, rawset, rawget, type, error = next, pcall, rawset, rawget, type, error
 local select, raw_unpack, tonumber, getmetatable, setmetatable = select, unpack, tonumber, getmetatable, setmetatable
@@ -56,7 +57,7 @@ local function ask(name, ...)
     local given = { ... }
     for i = 1, select('#', ...) do
         if not passes[type(given[i])] then
-            error("bad argument to '" .. name .. "' (a " .. type(given[i]) .. ' is no value)', 0)
+            error("bad argument to '" .. name .. "' (string or number expected, got " .. type(given[i]) .. ')', 0)
         end
     end
     if collect('count') > ROOM_FROM then
