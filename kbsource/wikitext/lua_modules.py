@@ -462,21 +462,7 @@ MAX_NESTED = 10
 _UNITS_A_RUN = 250  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
 _BYTES_A_NAME = 512
-_LIBRARY = (
-    "sandbox",
-    "patterns",
-    "frame",
-    "matcher",
-    "ustring",
-    "language",
-    "text",
-    "html",
-    "pages",
-    "uri",
-    "json",
-    "bits",
-)
-_LOADED_AT_ONCE = _LIBRARY[:3]  # the others when they are asked for
+_LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library when they are asked for
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
@@ -505,9 +491,8 @@ class LuaModules:
         self._n_bytes = 0
         self._n_running = 0
         folder = resources.files("kbsource.wikitext").joinpath("lua")
-        self._library = {
-            name: self._compile(folder.joinpath(f"{name}.lua").read_text("utf-8"), f"={name}")[0] for name in _LIBRARY
-        }
+        sources = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in folder.iterdir()}
+        self._library = {name: self._compile(source, f"={name}")[0] for name, source in sources.items()}
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """The compiled module of a name in normal form, and what is wrong where there is none."""
