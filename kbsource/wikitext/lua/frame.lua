@@ -133,11 +133,16 @@ local function arguments_of(id)
 end
 
 -- Arguments that a module gives, as key and value in turn.
-local function flattened(arguments)
+local function flattened(name, arguments)
     local out = {}
     for key, value in pairs(arguments or {}) do
-        if type(value) == 'boolean' then
+        local kind, of_value = type(key), type(value)
+        if kind ~= 'string' and kind ~= 'number' then
+            error(name .. ': arg keys must be strings or numbers, ' .. kind .. ' given', 3)
+        elseif of_value == 'boolean' then
             value = value and '1' or ''
+        elseif of_value ~= 'string' and of_value ~= 'number' then
+            error(name .. ': invalid type ' .. of_value .. " for arg '" .. key .. "'", 3)
         end
         out[#out + 1], out[#out + 2] = tostring(key), tostring(value)
     end
@@ -163,7 +168,7 @@ function frame_methods:preprocess(given)
     return ask('preprocess', self.id, tostring(wikitext))
 end
 function frame_methods:expandTemplate(given)
-    return ask('expand', self.id, tostring(given.title), flattened(given.args))
+    return ask('expand', self.id, tostring(given.title), flattened('frame:expandTemplate', given.args))
 end
 function frame_methods:callParserFunction(name, arguments, ...)
     if type(name) == 'table' then
@@ -183,20 +188,17 @@ function frame_methods:callParserFunction(name, arguments, ...)
         end
         arguments = moved
     end
-    return ask('expand', self.id, name .. ':', flattened(arguments))
+    return ask('expand', self.id, name .. ':', flattened('frame:callParserFunction', arguments))
 end
 function frame_methods:extensionTag(name, content, attributes)
     if type(name) == 'table' then
         name, content, attributes = name.name, name.content, name.args
     end
-    if type(attributes) ~= 'table' then
-        attributes = {}
+    local values = { tostring(name), content or '' }
+    for key, value in pairs(type(attributes) == 'table' and attributes or {}) do
+        values[#values + 1] = tostring(key) .. '=' .. tostring(value)
     end
-    local values = { name, content or '' }
-    for key, value in pairs(attributes) do
-        values[#values + 1] = key .. '=' .. tostring(value)
-    end
-    return ask('expand', self.id, '#tag:', flattened(values))
+    return ask('expand', self.id, '#tag:', flattened('frame:extensionTag', values))
 end
 function frame_methods:argument(key)
     local value = self.args[type(key) == 'table' and key.name or key]
@@ -236,6 +238,8 @@ mw.ext.ParserFunctions = {
         return current:callParserFunction('#expr', expression)
     end,
 }
+mw.ext.data = { get = function() return false end } -- no dump of a Wikipedia holds pages of data
+mw.ext.FlaggedRevs, mw.ext.TitleBlacklist = { getStabilitySettings = nothing }, { test = nothing }
 
 -- Modules.
 local libraries = {}

@@ -280,15 +280,22 @@ function meta.__tostring(self) return self.prefixedText end
 function meta.__concat(a, b) return tostring(a) .. tostring(b) end
 
 -- A dump of pages holds no statements: every page is as one without an item.
+-- Source: https://www.mediawiki.org/wiki/Extension:Wikibase_Client/Lua
 local wikibase = {}
-for i, name in ipairs({ 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'label', 'getLabel', 'getLabelByLang',
-    'description', 'getDescription', 'sitelink', 'getSitelink' }) do
-    wikibase[name] = function() return nil end
+local function answering(give, ...)
+    for i, name in ipairs({ ... }) do
+        wikibase[name] = give
+    end
 end
-for i, name in ipairs({ 'getBestStatements', 'getAllStatements' }) do
-    wikibase[name] = function() return {} end
-end
+answering(function() return nil end, 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'getEntityUrl', 'label',
+    'getLabel', 'getLabelByLang', 'getLabelWithLang', 'description', 'getDescription', 'getDescriptionByLang', 'getDescriptionWithLang',
+    'sitelink', 'getSitelink', 'getReferencedEntityId')
+answering(function() return {} end, 'getBestStatements', 'getAllStatements', 'getBadges', 'getPropertyOrder')
+answering(function() return '' end, 'renderSnak', 'renderSnaks', 'formatValue', 'formatValues')
 function wikibase.entityExists() return false end
-function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[PQ]%d+$') ~= nil end
+function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[LPQ][1-9]%d*$') ~= nil end
+function wikibase.resolvePropertyId(id) return type(id) == 'string' and id:upper():match('^P[1-9]%d*$') or nil end
+function wikibase.orderProperties(ids) return ids end
+function wikibase.getGlobalSiteId() return ask('wiki_id') end
 
 kit.title, kit.site, kit.wikibase = title, site, wikibase

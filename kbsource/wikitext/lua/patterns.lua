@@ -255,3 +255,4 @@ kit.of_bytes, kit.of_points = make(false), make(true)
 for name, f in next, kit.of_bytes do
     string[name] = f
 end
+string.gfind = string.gmatch
