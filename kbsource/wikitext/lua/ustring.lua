@@ -1,6 +1,6 @@
 -- mw.ustring: the string functions on code points instead of bytes.
 local kit = ...
-local ask, points_of, charge = kit.ask, kit.points_of, kit.charge
+local ask, points_of = kit.ask, kit.points_of
 local find_c = kit.of_bytes.find
 local byte_format, byte_rep, char, floor, len, sub = string.format, string.rep, string.char, math.floor, string.len, string.sub
 
@@ -22,7 +22,6 @@ function ustring.len(s)
     if not s:find('[\128-\255]') then
         return len(s)
     end
-    charge(floor(len(s) / 16))
     return ask('length', s)
 end
 
@@ -31,7 +30,6 @@ function ustring.sub(s, i, j)
     if not s:find('[\128-\255]') then
         return sub(s, i or 1, j or -1)
     end
-    charge(floor(len(s) / 16))
     return ask('sub', s, i or 1, j or -1)
 end
 
@@ -41,22 +39,20 @@ local function folding(name)
         if not s:find('[\128-\255]') then
             return string[name](s)
         end
-        charge(floor(len(s) / 8))
         return ask(name, s)
     end
 end
 ustring.upper, ustring.lower = folding('upper'), folding('lower')
 for i, form in ipairs({ 'NFC', 'NFD', 'NFKC', 'NFKD' }) do
     ustring['to' .. form] = function(s)
-        charge(floor(len(s) / 8))
         return ask('normalise', form, text(s, 'to' .. form))
     end
 end
 
-local function encode(c)
-    c = floor(tonumber(c) or -1)
+local function encode(given, i)
+    local c = floor(tonumber(given) or error("bad argument #" .. i .. " to 'char' (number expected, got " .. type(given) .. ')', 3))
     if c < 0 or c > 0x10FFFF or (c >= 0xD800 and c <= 0xDFFF) then
-        error("bad argument to 'char' (value out of range)", 3)
+        error("bad argument #" .. i .. " to 'char' (value out of range)", 3)
     elseif c < 0x80 then
         return char(c)
     elseif c < 0x800 then
@@ -70,7 +66,7 @@ end
 function ustring.char(...)
     local out = {}
     for i = 1, select('#', ...) do
-        out[i] = encode((select(i, ...)))
+        out[i] = encode((select(i, ...)), i)
     end
     return table.concat(out)
 end
@@ -90,7 +86,7 @@ function ustring.gcodepoint(s, i, j)
 end
 
 function ustring.isutf8(s)
-    return (pcall(points_of, s))
+    return ask('same', text(s, 'isutf8')) == s -- what is no UTF-8 comes back as U+FFFD
 end
 
 function ustring.byteoffset(s, l, i)
