@@ -103,7 +103,7 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
-_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
