@@ -141,6 +141,9 @@ Ranks = Annotated[
     ),
 ]
 
+FoundForm = Literal["kilt", "trec", "ctxs"]
+"""What is found for queries: predictions of KILT, a run of TREC, or questions with passages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:

@@ -14,6 +14,7 @@ EXTRAS: dict[str, str] = {
     "grpc": "build",
     "lxml": "build",
     "mwparserfromhell": "build",
+    "pytz": "build",
     "yaml": "publish",
     "rapidfuzz": "diff",
     "rouge": "align",

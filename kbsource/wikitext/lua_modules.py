@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import html
 import re
 import time as clock
 import unicodedata
+import urllib.parse
+import zlib
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
 from kbsource.wikitext.frames import BoundError, Definitions, Frame
-from kbsource.wikitext.functions import conditions, foreign
-from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.clock import read_moment, time
-from kbsource.wikitext.functions.numbers import format_number, unformat_number
+from kbsource.wikitext.functions import foreign
+from kbsource.wikitext.functions.arguments import PageFacts
+from kbsource.wikitext.functions.clock import read_moment, write_moment
+from kbsource.wikitext.functions.inflection import inflect, plural_form
+from kbsource.wikitext.functions.messages import fallbacks, message
+from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
 
 MODULE = 828
 INSTRUCTIONS_A_UNIT = 100
@@ -30,14 +37,43 @@ _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-# Source: languages/messages of MediaWiki 1.39, $rtl.
-_RIGHT_TO_LEFT = frozenset(
-    "ar arc ary arz azb bcc bqi ckb dv fa glk he khw ks lrc mzn nqo pnb ps sd skr ug ur yi".split()
-)
-# The message "and" with the blank before it. Source: languages/i18n of MediaWiki 1.39.
-_AND = {"bg": "и", "ca": "i", "cs": "a", "da": "og", "de": "und", "es": "y", "et": "ja", "fi": "ja", "fr": "et",
-        "hu": "és", "it": "e", "lt": "ir", "ltg": "i", "lv": "un", "nb": "og", "nl": "en", "no": "og", "pl": "i",
-        "pt": "e", "ro": "și", "ru": "и", "sv": "och", "tr": "ve", "uk": "і", "vi": "và"}  # fmt: skip
+# Wikimedia's own projects by prefix: with a language, and for all. Source: the interwiki map of Wikimedia, 2024.
+_PROJECTS = {
+    "b": "wikibooks", "n": "wikinews", "q": "wikiquote", "s": "wikisource", "v": "wikiversity", "voy": "wikivoyage",
+    "w": "wikipedia", "wikibooks": "wikibooks", "wikinews": "wikinews", "wikipedia": "wikipedia",
+    "wikiquote": "wikiquote", "wikisource": "wikisource", "wikiversity": "wikiversity", "wikivoyage": "wikivoyage",
+    "wikt": "wiktionary", "wiktionary": "wiktionary",
+}  # fmt: skip
+_COMMON_PROJECTS = {
+    "c": "commons.wikimedia", "commons": "commons.wikimedia", "d": "www.wikidata", "f": "www.wikifunctions",
+    "foundation": "foundation.wikimedia", "incubator": "incubator.wikimedia", "m": "meta.wikimedia",
+    "meta": "meta.wikimedia", "mw": "www.mediawiki", "species": "species.wikimedia", "wikidata": "www.wikidata",
+    "wikispecies": "species.wikimedia",
+}  # fmt: skip
+
+
+@cache
+def _interwiki(edition: str) -> dict[str, str]:
+    """Addresses with ``$1`` for the title, by lower-case prefix; those of other sites lead there by way of Meta."""
+    meta = "https://meta.wikimedia.org/wiki/Special:GoToInterwiki"
+    urls = {prefix: f"{meta}/{prefix}:$1" for prefix in sorted(interwiki_prefixes())}
+    urls |= {prefix: f"https://{edition}.{name}.org/wiki/$1" for prefix, name in _PROJECTS.items()}
+    urls |= {prefix: f"https://{host}.org/wiki/$1" for prefix, host in _COMMON_PROJECTS.items()}
+    return urls | {code: f"https://{edition_code(code)}.wikipedia.org/wiki/$1" for code in sorted(language_codes())}
+
+
+def _is_of_wikimedia(url: str) -> bool:
+    return "/Special:GoToInterwiki/" not in url
+
+
+@lru_cache(maxsize=64)
+def _language_names(inside: str) -> dict[str, str]:
+    """Names of languages by code: in themselves, or in a language and what stands in for it, English the last."""
+    names = foreign.language_names("autonyms")
+    for lang in reversed((inside, *fallbacks(inside), "en") if inside else ()):
+        names = names | foreign.language_nouns(lang)
+    return names
+
 
 Value = str | int | float | bytes | bool | None
 
@@ -120,17 +156,58 @@ class Host:
         return "".join(rows)
 
     def _namespace(self, name: str) -> int | None:
-        return 0 if not name else self._site.namespace_by_name.get(name.replace("_", " ").casefold())
+        return 0 if not name else self._site.namespace_by_name.get(clean_title(name).casefold())
 
     def _title(self, written: str, namespace: int) -> tuple[Value, ...]:
-        text, _, fragment = html.unescape(written).partition("#")
-        normal = normalise_title(text, self._site)
-        number, rest = split_namespace(normal, self._site)
-        if not number and namespace:
-            number, rest = int(namespace), upper_first(rest, self._site.lang)
-        if not is_valid_title(rest, namespace=number):
-            return (None, None, None)
-        return number, rest, fragment.strip()
+        return self._split(written, int(namespace)) or (None, None, None, None)
+
+    def _split(self, written: str, namespace: int = 0) -> tuple[int, str, str, str] | None:
+        """Namespace, title without its prefix, fragment, interwiki prefix.
+
+        Source: MediaWikiTitleCodec::splitTitleString of MediaWiki 1.39.
+        """
+        text, _, fragment = clean_title(html.unescape(written)).partition("#")
+        text = text.strip(" ")
+        prefix, colon, rest = text.lstrip(": ").partition(":")
+        prefix = prefix.strip(" ").lower()
+        if colon and self._site.namespace_by_name.get(prefix) is None and prefix in _interwiki(self._site.edition):
+            if prefix not in self._site.own_prefixes:
+                return 0, rest.strip(" "), fragment, prefix
+            text = rest
+        number, name = split_namespace(normalise_title(text, self._site), self._site)
+        if not number and namespace and not text.startswith(":"):
+            number, name = namespace, upper_first(name, self._site.lang)
+        if not is_valid_title(name, namespace=number):
+            return None
+        return number, name, fragment, ""
+
+    def _url(self, kind: str, page: str, query: str) -> str | None:
+        found = self._split(page)
+        if found is None:
+            return None
+        number, name, fragment, interwiki = found
+        space = self._site.namespaces.get(number, CANONICAL_NAMESPACES.get(number, ("",))[0])
+        # Source: wfUrlencode of MediaWiki 1.39.
+        target = urllib.parse.quote(f"{space}:{name}".lstrip(":").replace(" ", "_"), safe="/:(),!*@;$~-._")
+        if interwiki:
+            url = _interwiki(self._site.edition)[interwiki].replace("$1", target).partition("//")[2]
+            prefix, path = "//", f"{url}?{query}" if query else url
+        else:
+            prefix = "" if kind == "localUrl" else f"//{self._site.host}"
+            path = f"/w/index.php?title={target}&{query}" if query else f"/wiki/{target}"
+        if kind == "canonicalUrl":
+            prefix = f"{self._site.base_url.partition(':')[0] or 'https'}:{prefix}"
+        if fragment and kind != "localUrl":
+            path += f"#{fragment.replace(' ', '_')}"
+        return f"{prefix}{path}"
+
+    def _interwiki_rows(self) -> str:
+        own = self._site.own_prefixes
+        rows = _interwiki(self._site.edition).items()
+        return "".join(
+            f"{prefix}\t{url}\t{'+' if _is_of_wikimedia(url) else '-'}{'+' if prefix in own else '-'}\n"
+            for prefix, url in rows
+        )
 
     def _page_title(self) -> str:
         return self._frame.page_title
@@ -179,14 +256,7 @@ class Host:
             facts = PageFacts(lang, "", self._frame.timestamp)
             if read_moment(text, facts) is None:
                 return None
-        return time(Template("#time", (form, text), {}), facts)
-
-    def _plural(self, lang: str, number: str, *forms: str) -> str:
-        return conditions.plural(Template("plural:", (number, *forms), {}), PageFacts(lang)) or ""
-
-    def _language_name(self, code: Value, inside: str) -> str | None:
-        name = str(code).lower()
-        return foreign.language_names(inside).get(name) or foreign.language_names("autonyms").get(name)
+        return write_moment(form, text, facts, lang)
 
     def _decode(self, text: str, is_any: Value) -> str:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE
@@ -205,6 +275,32 @@ class Host:
         return "".join(other if len(other) == 1 else letter for letter, other in pairs)
 
 
+# Names as PHP has them. Source: hash_algos of PHP 8.1.
+_HASHES = (
+    "md5",
+    "sha1",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "adler32",
+    "crc32b",
+)
+
+
+def _digest(name: str, text: str) -> str | None:
+    if name not in _HASHES:
+        return None
+    data = text.encode("utf-8", "replace")
+    if name in ("adler32", "crc32b"):
+        return f"{zlib.adler32(data) if name == 'adler32' else zlib.crc32(data):08x}"
+    return hashlib.new(name.replace("sha3-", "sha3_"), data, usedforsecurity=False).hexdigest()
+
+
 _QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
     "spend": Host._spend,
     "arguments": Host._arguments,
@@ -220,24 +316,40 @@ _QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
     "page_title": Host._page_title,
     "exists": Host._there,
     "content": Host._content,
+    "url": Host._url,
+    "interwiki": Host._interwiki_rows,
+    "is_local": lambda host, prefix: not prefix or _is_of_wikimedia(_interwiki(host._site.edition).get(prefix, "")),
     "now": Host._now,
     "date": Host._date,
     "format_date": Host._format_date,
-    "plural": Host._plural,
-    "language_name": Host._language_name,
+    "plural": lambda host, lang, number, *forms: plural_form(number, forms, lang),
+    "language_name": lambda host, code, inside: _language_names(inside).get(code.lower()),
     "decode": Host._decode,
     "sub": Host._part,
     "site_name": lambda host: host._site.name,
     "host": lambda host: f"//{host._site.host}",
+    "wiki_id": lambda host: host._site.dbname,
+    "version": lambda host: host._site.generator.removeprefix("MediaWiki ") or "1.39",
     "code": lambda host: host._site.lang,
-    "and": lambda host: f" {_AND.get(host._site.lang, 'and')}",
-    "is_rtl": lambda host, lang: lang in _RIGHT_TO_LEFT,
+    "hash_names": lambda host: " ".join(_HASHES),
+    "hash": lambda host, name, text: _digest(name, text),
+    "message": lambda host, key, lang: message(key, lang),
+    "fallbacks": lambda host, lang: " ".join(fallbacks(lang)),
+    "language_names": lambda host, inside: "".join(
+        f"{code}\t{name}\n" for code, name in _language_names(inside).items()
+    ),
+    "upper_first": lambda host, text, lang: upper_first(text, lang),
+    "grammar": lambda host, word, case, lang: inflect(word, case, lang),
+    "is_rtl": lambda host, lang: foreign.is_right_to_left(lang),
     "category": lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn",
+    "same": lambda host, text: text,
     "length": lambda host, text: len(text),
     "upper": lambda host, text: host._one_to_one(text, is_upper=True),
     "lower": lambda host, text: host._one_to_one(text, is_upper=False),
     "normalise": lambda host, form, text: unicodedata.normalize(form, text),
-    "format_number": lambda host, number, lang: format_number(str(number), lang),
+    "format_number": lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(
+        number, lang
+    ),
     "plain_number": lambda host, text, lang: unformat_number(text, lang),
 }
 
@@ -248,8 +360,7 @@ MAX_NESTED = 10
 """Modules at work, each called by wikitext of the one before."""
 _UNITS_A_RUN = 250  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
-_LIBRARY = ("sandbox", "patterns", "frame", "matcher", "ustring", "language", "text", "html", "pages")
-_LOADED_AT_ONCE = _LIBRARY[:3]  # the others when they are asked for
+_LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library when they are asked for
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
@@ -278,9 +389,8 @@ class LuaModules:
         self._n_bytes = 0
         self._n_running = 0
         folder = resources.files("kbsource.wikitext").joinpath("lua")
-        self._library = {
-            name: self._compile(folder.joinpath(f"{name}.lua").read_text("utf-8"), f"={name}")[0] for name in _LIBRARY
-        }
+        sources = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in folder.iterdir()}
+        self._library = {name: self._compile(source, f"={name}")[0] for name, source in sources.items()}
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """The compiled module of a name in normal form, and what is wrong where there is none."""

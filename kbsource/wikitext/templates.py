@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
+from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
 from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
@@ -100,7 +101,7 @@ def _rule(entry: dict[str, Any]) -> TemplateRule:
     if function is None:
         raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
     parameters = {key: _parameter(value) for key, value in entry.get("with", {}).items()}
-    return TemplateRule(outcome, function, parameters, entry.get("block", False))
+    return TemplateRule(outcome, function, parameters, entry.get("block", False), entry.get("yields", False))
 
 
 def _parameter(value: Any) -> Any:
@@ -283,17 +284,28 @@ class TemplateRenderer:
 
     __slots__ = ("_find", "fixed_outcome", "page")
 
-    def __init__(self, lang: str, *, page_title: str = "", timestamp: str = "") -> None:
+    def __init__(
+        self,
+        lang: str,
+        *,
+        page_title: str = "",
+        timestamp: str = "",
+        site: Site | None = None,
+        exists: Callable[[str], bool] | None = None,
+    ) -> None:
         """A language without rules of its own has those of English that hold elsewhere."""
         self._find = find_rule(lang)
         #: name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
         #: before its first pipe; None for all others: parser functions, variables, what can be no template
         self.fixed_outcome = _fixed_outcomes(lang)
-        self.page = PageFacts(lang, page_title, timestamp)
+        self.page = PageFacts(lang, page_title, timestamp, site or Site(lang=lang), exists)
 
     def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
         """A renderer for another page of the same wiki."""
-        return TemplateRenderer(self.page.lang, page_title=page_title, timestamp=timestamp)
+        page = self.page
+        return TemplateRenderer(
+            page.lang, page_title=page_title, timestamp=timestamp, site=page.site, exists=page.exists
+        )
 
     def yields(self, name: str) -> bool:
         """Whether the wiki's own definition of a template comes before its rule."""
@@ -360,7 +372,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     ``{{#tag:ref|…}}`` has the tag in its name. None where this can be no template, as its name is empty or holds
     characters that no title has: MediaWiki shows the braces then.
     """
-    parts = _split_at_pipes(inner)
+    parts = split_at_pipes(inner)
     head = parts[0]
     if ":" in head:
         found = _parser_function(head, parts)
@@ -380,7 +392,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     return _with_arguments(name, parts)
 
 
-def _split_at_pipes(inner: str) -> list[str]:
+def split_at_pipes(inner: str) -> list[str]:
     """The pieces between the pipes that are not inside of a closed ``[[…]]``."""
     if "[[" not in inner:
         return inner.split("|")
@@ -426,7 +438,7 @@ def find_function(head: str) -> tuple[str, str] | None:
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
     """What stands before the first pipe, without a name, then every argument with its name or None."""
-    parts = _split_at_pipes(inner)
+    parts = split_at_pipes(inner)
     yield None, parts[0]
     for part in parts[1:]:
         name, equals, value = _partition_outside_links(part) if "=" in part else (part, "", "")

@@ -71,6 +71,9 @@ class QampariFiles:
     """qid and predictions, a list of strings, for each question."""
     retrieved: File | None = None
     """qid and ctxs, a list of passages with title and text, best first."""
+    extended: File | None = None
+    """qid and answer_list, the further answers of some questions, as in the paper's ExtendedSet: adds their scores with
+    the gold answers alone and with all."""
 
 
 @dataclass(frozen=True, slots=True)

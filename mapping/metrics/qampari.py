@@ -13,6 +13,11 @@ predictions
     ``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key will do.
 retrieved
     ``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids.
+extended
+    ``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without
+    those of the gold file.
+
+The kind of a question stands in the middle of its ``qid``.
 
 Source: Amouyal et al., QAMPARI (2022), section 5. Where the released script differs from the paper or goes wrong, its
 behaviour has a name in ``QAMPARI_QUIRKS`` and is off.
@@ -22,14 +27,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError, SetupError
-from mapping.metrics.answers import READER_METRICS, GoldNames, is_exact, score_list
+from mapping.metrics.answers import READER_METRICS, GoldNames, answer_form, is_exact, score_list
 from mapping.metrics.evaluation import (
+    DECIMALS,
     EvidenceMatch,
     Lines,
     Mean,
@@ -54,13 +62,14 @@ from mapping.sources.raw_records import (
 )
 from mapping.sources.scratch import Joined
 
-Kind = Literal["predictions", "retrieved"]
-Role = Literal["gold", "predictions", "retrieved"]
+Given = Literal["predictions", "retrieved", "extended"]
+Role = Literal["gold"] | Given
 
 KEYS: dict[Role, tuple[str, ...]] = {
     "gold": ("answer_list", "answers"),
     "predictions": ("predictions", "prediction"),
     "retrieved": ("ctxs",),
+    "extended": ("answer_list",),
 }
 """What a line of each file has beside its id: one of these."""
 
@@ -70,7 +79,7 @@ REASONS: dict[str, str] = {
     "duplicate_question": "the qid was given before in this file",
     "no_answers": "a gold question without answers",
     "unknown_answer": "a piece of evidence whose pid belongs to none of the answers",
-    "unknown_question": "predictions or passages for a question that is not among the gold ones",
+    "unknown_question": "predictions, passages or answers for a question that is not among the gold ones",
 }
 """Why a line is left out: reason -> meaning."""
 
@@ -116,10 +125,7 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     listed = objects_at(record, "answer_list")
     if not listed:
         raise RecordError("no_answers", "answer_list is empty")
-    answers = tuple(
-        GoldNames(text_at(answer, "answer_text"), strings_at(answer, "aliases") if "aliases" in answer else ())
-        for answer in listed
-    )
+    answers = _names(listed)
     owners: dict[str, int] = {}
     for number, one in enumerate(listed):
         aid = optional_text(one, "aid")
@@ -136,6 +142,39 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     for number, passage in found:
         passages.setdefault(passage, {})[number] = None
     return GoldQuestion(answers, tuple(GoldEvidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
+
+
+def _names(listed: list[Json]) -> tuple[GoldNames, ...]:
+    return tuple(
+        GoldNames(text_at(answer, "answer_text"), strings_at(answer, "aliases") if "aliases" in answer else ())
+        for answer in listed
+    )
+
+
+def kind_of(qid: str) -> str | None:
+    """The kind of question that a qid names; None where it names none.
+
+    >>> kind_of("7__wikidata_comp__dev"), kind_of("nq_7")
+    ('wikidata_comp', None)
+    """
+    parts = qid.split("__")
+    return parts[1] if len(parts) == 3 else None
+
+
+def extended(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuestion:
+    """A question with further answers; one that has a name of an answer before it is that answer."""
+    answers = list(question.answers)
+    known = {form for answer in answers for form in _forms(answer)}
+    for answer in further:
+        forms = _forms(answer)
+        if known.isdisjoint(forms):
+            answers.append(answer)
+        known |= forms
+    return replace(question, answers=tuple(answers))
+
+
+def _forms(answer: GoldNames) -> set[str]:
+    return {answer_form(name) or name for name in (answer.text, *answer.aliases)}
 
 
 def _parse_single(record: Json) -> GoldQuestion:
@@ -174,6 +213,11 @@ def pack_predictions(record: Json) -> bytes:
     return orjson.dumps(strings_at(record, "predictions"))
 
 
+def pack_answers(record: Json) -> bytes:
+    """The answers of a record in the form in which they are kept; raises as ``strings_at``."""
+    return orjson.dumps([tuple(one) for one in _names(objects_at(record, "answer_list"))])
+
+
 def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
     """The best passages of a record in the form in which they are kept.
 
@@ -198,16 +242,43 @@ def strings_at(record: Json, key: str) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class QampariScores:
-    """Means over gold questions, under the names that the released script gives them; what is not given scores 0."""
+class Means:
+    """Means over some gold questions, under the names that the released script gives them; what was not given scores
+    0."""
 
-    questions: int = 0
+    questions: int
     #: Those of ``READER_METRICS``, over the questions with a list of answers; empty without predictions.
-    reader: dict[str, Mean] = field(default_factory=dict)
+    reader: dict[str, Mean]
+    arecall: dict[int, Mean]  # ARECALL@K by K; empty without retrieved passages
+    erecall: dict[int, Mean]  # likewise, over questions with evidence
+
+    def columns(self) -> Iterator[tuple[str, Mean]]:
+        """The means with what they are called for reading."""
+        yield from ((READER_METRICS[name][0], mean) for name, mean in self.reader.items())
+        yield from ((f"ARECALL@{k}", mean) for k, mean in self.arecall.items())
+        yield from ((f"ERECALL@{k}", mean) for k, mean in self.erecall.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """The means as JSON."""
+        value: dict[str, Any] = {"questions": self.questions}
+        if self.reader:
+            value["reader"] = {name: mean.value for name, mean in self.reader.items()}
+        if self.arecall:
+            value["arecall"] = {str(k): mean.value for k, mean in self.arecall.items()}
+            value["erecall"] = {str(k): mean.value for k, mean in self.erecall.items()}
+        return value
+
+
+@dataclass(slots=True)
+class QampariScores:
+    """The scores of all gold questions, of those of each kind, and of those with further answers."""
+
+    every: Means
+    extended: tuple[Means, Means]  # without and with the further answers
+    by_kind: dict[str, Means] = field(default_factory=dict)  # by the names of the kinds
+    n_added: list[int] = field(default_factory=list)  # further answers of each question that may have some
     #: Share of the questions with a single answer that are answered exactly; None without predictions.
     em: Mean | None = None
-    arecall: dict[int, Mean] = field(default_factory=dict)  # ARECALL@K by K; empty without retrieved passages
-    erecall: dict[int, Mean] = field(default_factory=dict)  # likewise, over questions with evidence
     without_predictions: int = 0
     without_passages: int = 0
     without_evidence: int = 0
@@ -216,41 +287,65 @@ class QampariScores:
     @property
     def has_lists(self) -> bool:
         """Whether a question has a list of answers; also where there is no question at all."""
-        return self.em is None or self.questions != self.em.n or not self.questions
+        return self.em is None or self.every.questions != self.em.n or not self.every.questions
+
+    def groups(self) -> dict[str, Means]:
+        """The parts of the questions that there are, by what they are called."""
+        parts = dict(sorted(self.by_kind.items()))
+        return parts | (
+            dict(zip(("extended, gold", "extended, all"), self.extended, strict=True)) if self.n_added else {}
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The scores as JSON, means alone."""
-        value: dict[str, Any] = {"questions": self.questions}
-        if self.reader and self.has_lists:
-            value["reader"] = {name: mean.value for name, mean in self.reader.items()}
+        value = self.every.to_json()
         if self.em is not None:
+            if not self.has_lists:
+                del value["reader"]
             if self.em.n:
                 value["single_answer"] = {"questions": self.em.n, "em": self.em.value}
             value["without_predictions"] = self.without_predictions
-        if self.arecall:
-            value["arecall"] = {str(k): mean.value for k, mean in self.arecall.items()}
-            value["erecall"] = {str(k): mean.value for k, mean in self.erecall.items()}
+        if self.every.arecall:
             value["without_passages"] = self.without_passages
             value["without_evidence"] = self.without_evidence
+        if self.by_kind:
+            value["by_kind"] = {kind: means.to_json() for kind, means in sorted(self.by_kind.items())}
+        if self.n_added:
+            value["extended_set"] = {
+                "added_answers": {
+                    "mean": round(fmean(self.n_added), DECIMALS),
+                    "median": median(self.n_added),
+                    "most": max(self.n_added),
+                    "questions_without": self.n_added.count(0),
+                },
+                **dict(zip(("gold_answers", "all_answers"), (one.to_json() for one in self.extended), strict=True)),
+            }
         value["rejected"] = rejected_json(self.rejected)
         return value
 
 
 def scores_text(scores: QampariScores) -> str:
     """The scores for reading, in per cent."""
-    lines = [f"questions            {scores.questions:>9,}"]
+    every = scores.every
+    lines = [f"questions            {every.questions:>9,}"]
+    columns = dict(every.columns())
     if scores.em is not None:
         lines.append(f"without predictions  {scores.without_predictions:>9,}")
         if scores.has_lists:
-            lines += [f"{READER_METRICS[name][0]:<21}{_percent(mean)}" for name, mean in scores.reader.items()]
+            lines += [f"{label:<21}{_percent(columns.pop(label))}" for label, _ in READER_METRICS.values()]
         if scores.em.n:
             lines.append(f"of a single answer   {scores.em.n:>9,}")
             lines.append(f"{'exact match':<21}{_percent(scores.em)}")
-    if scores.arecall:
+    if every.arecall:
         lines.append(f"without passages     {scores.without_passages:>9,}")
         lines.append(f"without evidence     {scores.without_evidence:>9,}")
-        lines += [f"{f'ARECALL@{k}':<21}{_percent(mean)}" for k, mean in scores.arecall.items()]
-        lines += [f"{f'ERECALL@{k}':<21}{_percent(mean)}" for k, mean in scores.erecall.items()]
+        lines += [f"{label:<21}{_percent(mean)}" for label, mean in columns.items() if "RECALL@" in label]
+    if groups := scores.groups():
+        labels = [label for label, _ in every.columns()]
+        lines += ["", f"{'kind':<21}{'questions':>10}" + "".join(f"{label:>15}" for label in labels)]
+        for name, means in groups.items():
+            shown = "".join(f"{_percent(mean):>15}" for _, mean in means.columns())
+            lines.append(f"{name:<21}{means.questions:>10,}{shown}")
     return "\n".join([*lines, *rejected_text(scores.rejected)])
 
 
@@ -283,31 +378,37 @@ class _Evaluation:
         self._options = options
         self._joined = joined
         self._lines = lines
-        self.scores = QampariScores(rejected=lines.rejected)
-        if files.predictions is not None:
-            self.scores.reader = {name: Mean() for name in READER_METRICS}
-            self.scores.em = Mean()
-        if files.retrieved is not None:
-            self.scores.arecall = {k: Mean() for k in options.ks}
-            self.scores.erecall = {k: Mean() for k in options.ks}
+        self.scores = QampariScores(
+            self._means(),
+            (self._means(), self._means()),
+            em=None if files.predictions is None else Mean(),
+            rejected=lines.rejected,
+        )
+
+    def _means(self) -> Means:
+        ks = () if self._files.retrieved is None else self._options.ks
+        names = () if self._files.predictions is None else READER_METRICS
+        arecall, erecall = ({k: Mean() for k in ks} for _ in range(2))
+        return Means(0, {name: Mean() for name in names}, arecall, erecall)
 
     def read_given(self) -> None:
-        """Puts predictions and passages aside by question."""
+        """Puts predictions, passages and further answers aside by question."""
         n_kept, with_ids = self._options.ks[-1], self._options.evidence_match == "id"
-        given: tuple[tuple[Kind, str | None, Callable[[Json], bytes]], ...] = (
+        given: tuple[tuple[Given, str | None, Callable[[Json], bytes]], ...] = (
             ("predictions", self._files.predictions, pack_predictions),
             ("retrieved", self._files.retrieved, lambda one: pack_passages(one, n_kept, with_ids=with_ids)),
+            ("extended", self._files.extended, pack_answers),
         )
-        for kind, path, pack in given:
+        for role, path, pack in given:
             if path is None:
                 continue
-            for raw, record in self._records(path, kind):
+            for raw, record in self._records(path, role):
                 qid = ""
                 try:
                     qid = qid_of(record)
-                    self._joined.put(kind, qid, raw, pack(record))
+                    self._joined.put(role, qid, raw, pack(record))
                 except RecordError as error:
-                    self._lines.reject(raw, error, kind, qid)
+                    self._lines.reject(raw, error, role, qid)
 
     def read_gold(self) -> None:
         """Scores question after question, then reports what was given for none of them."""
@@ -322,27 +423,59 @@ class _Evaluation:
             except RecordError as error:
                 self._lines.reject(raw, error, "gold", qid)
                 continue
-            self.scores.questions += 1
-            if self._files.predictions is not None:
-                self._score_predictions(question, self._joined.get("predictions", qid))
-            if self._files.retrieved is not None:
-                self._score_passages(question, self._joined.get("retrieved", qid))
-        kinds: tuple[Kind, ...] = ("predictions", "retrieved")
-        for kind in kinds:
-            for qid, raw in self._joined.without_question(kind):
+            self._score(qid, question)
+        roles: tuple[Given, ...] = ("predictions", "retrieved", "extended")
+        for role in roles:
+            for qid, raw in self._joined.without_question(role):
                 unknown = RecordError("unknown_question", f"{qid!r} is not in {self._files.gold}")
-                self._lines.reject(raw, unknown, kind, qid)
+                self._lines.reject(raw, unknown, role, qid)
 
     def _records(self, path: str, role: Role) -> Iterator[tuple[RawRecord, Json]]:
         expected = f"JSON Lines or an array with qid and {' or '.join(KEYS[role])}"
         return self._lines.read(path, role, lambda record: is_line_of(record, role), expected=expected)
 
-    def _score_predictions(self, question: GoldQuestion, content: bytes | None) -> None:
-        self.scores.without_predictions += content is None
-        predictions: list[str] = [] if content is None else orjson.loads(content)
-        if question.is_single and self.scores.em is not None:
-            self.scores.em.add(float(is_exact(predictions, question.answers[0])))
-            return
+    def _score(self, qid: str, question: GoldQuestion) -> None:
+        scores, kind = self.scores, kind_of(qid)
+        predictions, passages, further = (
+            None if content is None else orjson.loads(content)
+            for content in (self._joined.get(role, qid) for role in ("predictions", "retrieved", "extended"))
+        )
+        groups = [scores.every]
+        if kind is not None:
+            groups.append(scores.by_kind.setdefault(kind, self._means()))
+        if further is not None:
+            whole = extended(question, [GoldNames(text, tuple(aliases)) for text, aliases in further])
+            scores.n_added.append(len(whole.answers) - len(question.answers))
+            without, with_all = scores.extended
+            groups.append(without)
+            self._add(whole, predictions, passages, [with_all])
+        self._add(question, predictions, passages, groups)
+        if scores.em is not None:
+            scores.without_predictions += predictions is None
+            if question.is_single:
+                scores.em.add(float(is_exact(predictions or (), question.answers[0])))
+        if self._files.retrieved is not None:
+            scores.without_passages += passages is None
+            scores.without_evidence += not question.evidence
+
+    def _add(self, question: GoldQuestion, predictions: Any, passages: Any, groups: Sequence[Means]) -> None:
+        """Adds the scores of a question; what was not given for it is None."""
+        for means in groups:
+            means.questions += 1
+        if self._files.predictions is not None and not question.is_single:
+            for name, value in self._list_scores(question, predictions or ()):
+                for means in groups:
+                    means.reader[name].add(value)
+        if self._files.retrieved is not None:
+            found = [RetrievedPassage(*kept) for kept in passages or ()]
+            ranks = answer_ranks(question.answers, found, substring="substring" in self._options.quirks)
+            shares = self._evidence_ranks(question, found)
+            for k, means in product(self._options.ks, groups):
+                means.arecall[k].add(share_within(ranks, k))
+                if shares:
+                    means.erecall[k].add(sum(share_within(share, k) for share in shares) / len(shares))
+
+    def _list_scores(self, question: GoldQuestion, predictions: Sequence[str]) -> Iterator[tuple[str, float]]:
         score = score_list(
             predictions,
             question.answers,
@@ -351,19 +484,7 @@ class _Evaluation:
             listed_names="listed_names" in self._options.quirks,
             last_owner="last_owner" in self._options.quirks,
         )
-        for name, (_, value_of) in READER_METRICS.items():
-            self.scores.reader[name].add(float(value_of(score)))
-
-    def _score_passages(self, question: GoldQuestion, content: bytes | None) -> None:
-        self.scores.without_passages += content is None
-        passages = [] if content is None else [RetrievedPassage(*kept) for kept in orjson.loads(content)]
-        ranks = answer_ranks(question.answers, passages, substring="substring" in self._options.quirks)
-        shares = self._evidence_ranks(question, passages)
-        self.scores.without_evidence += not shares
-        for k in self._options.ks:
-            self.scores.arecall[k].add(share_within(ranks, k))
-            if shares:
-                self.scores.erecall[k].add(sum(share_within(share, k) for share in shares) / len(shares))
+        return ((name, float(value_of(score))) for name, (_, value_of) in READER_METRICS.items())
 
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
         """The ranks of the evidence of each answer that has some; under the quirk of all evidence together."""

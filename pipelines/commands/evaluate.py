@@ -41,6 +41,7 @@ def qampari(
     Examples:
         kbsource evaluate qampari dev_data.jsonl --predictions predictions.jsonl
         kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 --json
+        kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl --extended extended.jsonl
     """
     from mapping.metrics.qampari import evaluate_qampari, scores_text
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
+
+from kbsource.site import Site
 
 # An argument with one of these values is as good as absent where a template asks for yes or no.
 # Source: https://en.wikipedia.org/wiki/Module:Yesno
@@ -76,6 +78,8 @@ class PageFacts:
     title: str = ""  #: page title with spaces
     #: ISO time of the revision, ``2016-02-19T12:00:00Z``; empty when unknown. It is "now" for ages.
     timestamp: str = ""
+    site: Site = field(default_factory=Site)  #: what the wiki says about itself
+    exists: Callable[[str], bool] | None = None  #: says whether there is an article of a title; None where nobody knows
 
     @property
     def date(self) -> tuple[int, int, int] | None:

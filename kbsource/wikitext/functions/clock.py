@@ -1,21 +1,37 @@
 """``{{#time:}}`` and the variables of "now", which is the time of the revision.
 
-Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions#.23time
+Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions#.23time and sprintfDate of MediaWiki 1.39
 """
 
 from __future__ import annotations
 
 import datetime
+import email.utils
 import re
+from functools import cache
+from typing import Any
 
-from kbsource.wikitext.functions.arguments import Moment, PageFacts, Template
+from kbsource.wikitext.functions.arguments import Moment, Template, read_rules
+from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.functions.dates import Date, date_forms, read_date, write_date
+from kbsource.wikitext.functions.numbers import local_digits, roman_numeral
 
-_CODE = re.compile(r'"[^"]*"|\\.|x[nNrg]|.', re.DOTALL)
+_CODE = re.compile(r'"[^"]*"|\\.|x(?:[kot]Y|.)|.', re.DOTALL)
+_WORDS = frozenset({"F", "M", "xg", "D", "l", "a", "A", "e", "T", "O", "P", "c", "r"})  # codes that give no number
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LONGEST = 120  # characters; no date with its steps is longer
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
-_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|z)?\s*$")  # of a day or an hour, and the t between them
+_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|gmt|z)?\s*$")  # of a day or an hour, and the t between them
+_OFFSET = re.compile(r"\s*(?:utc|gmt)?\s*([+-])(\d{1,2})(?::?(\d\d))?(?![\d:])")
+_NAMED_ZONE = re.compile(r"(?<=[\s\d])([a-z]{3,4}|[a-z_]{1,20}(?:/[a-z_+-]{1,30}){1,2})$")
+# Hours from universal time. Source: timelib of PHP, as of 2024-06.
+_ZONES = {"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3, "ist": 5.5, "jst": 9,
+          "kst": 9, "aest": 10, "aedt": 11, "nst": -3.5, "ast": -4, "adt": -3, "est": -5, "edt": -4, "cst": -6,
+          "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "hst": -10}  # fmt: skip
+# Eras by their first days, from which on Japan counts years by the calendar of today.
+_NENGO = (((2019, 5, 1), "令和"), ((1989, 1, 8), "平成"), ((1926, 12, 25), "昭和"), ((1912, 7, 30), "大正"),
+          ((1873, 1, 1), "明治"))  # fmt: skip
+_NENGO_BEFORE = {"明治": 1867}  # the year before the first, where the era is older
 _STEP = re.compile(
     r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
 )
@@ -32,30 +48,61 @@ _UNIX = re.compile(r"@(-?\d{1,11})")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)")
 
 
-def time(template: Template, page: PageFacts) -> str:
-    """``{{#time:j F Y|1969-07-16}}``; without a date, of the revision; what is no date stays as it is.
+def time(template: Template, page: Moment) -> str:
+    """``{{#time:j F Y|1969-07-16|de}}``; without a date, of the revision; an error where there is none.
 
     A date whose month or day is unknown is given in the usual form of the language where the format asks for it.
     """
-    values = template.stripped()
-    written = values[1] if len(values) > 1 else ""
+    written_form, written, lang = template.padded(3)[:3]
+    return write_moment(written_form, written, page, lang or page.lang)
+
+
+def time_in_form(template: Template, page: Moment) -> str:
+    """``{{#timef:1969-07-16|date}}``: a moment, its ``date``, ``time`` or short date as the language has them."""
+    written, kind, lang = template.padded(3)[:3]
+    form = _forms_of_moments().get(lang or page.lang, {}).get(kind or "both") or _ENGLISH_FORMS.get(kind or "both")
+    return ERROR if form is None else write_moment(form, written, page, lang or page.lang)
+
+
+_ENGLISH_FORMS = {"time": "H:i", "date": "j F Y", "both": "H:i, j F Y", "pretty": "j F"}
+
+
+@cache
+def _forms_of_moments() -> dict[str, dict[str, str]]:
+    return {lang: row for row in read_rules("moments")["form"] for lang in row["langs"].split()}
+
+
+def write_moment(form: str, written: str, page: Moment, lang: str) -> str:
+    """A moment as it is written, in the letters of ``{{#time:}}`` and the words of a language."""
     if "BC" in written:
         return written
     found = read_moment(written, page)
     if found is None:
-        return written
+        return ERROR if written else ""
     date, moment = found
-    codes = _codes(date, moment, page)
+    codes = _codes(date, moment, lang)
     pieces: list[str] = []
-    for code in _CODE.findall(values[0] if values else ""):
-        if len(code) > 1 and code not in codes:  # of those with x the others ask for plain numbers
-            pieces.append(code.strip('"').removeprefix("\\") if code[0] != "x" else "")
+    is_raw = is_raw_next = is_roman = False
+    for code in _CODE.findall(form):
+        if code == "xN":
+            is_raw = not is_raw
+        elif code == "xn":
+            is_raw_next = True
+        elif code == "xr":
+            is_roman = True
+        elif code == "xx":
+            pieces.append("x")
         elif code not in codes:
-            pieces.append(code)
-        elif codes[code] is None:
-            return write_date(date, page.lang)
+            if len(code) == 1 or code[0] != "x":  # of those with x the others ask for calendars that are not here
+                pieces.append(code.strip('"').removeprefix("\\") if len(code) > 1 else code)
+        elif (value := codes[code]) is None:
+            return write_date(date, lang)
+        elif code in _WORDS:
+            pieces.append(str(value))
         else:
-            pieces.append(str(codes[code]))
+            text = roman_numeral(int(value)) if is_roman and str(value).isdecimal() else str(value)
+            pieces.append(text if is_raw or is_raw_next else local_digits(text, lang))
+            is_raw_next = is_roman = False
     return "".join(pieces).strip()
 
 
@@ -75,6 +122,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
     steps = _STEP.findall(text)
     text = _STEP.sub("", text)
     hours = _HOURS.search(text)
+    text, hours_from_utc, zone = _cut_zone(text, hours)
     text = _ZONE.sub("", _HOURS.sub("", text)).strip(" ,")
     if text in _TODAY or not text:
         if page.date is None:
@@ -97,9 +145,38 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
             moment = moment.replace(hour=hour, minute=int(hours[2]), second=int(hours[3] or 0))
         for sign, count, unit in steps:
             moment = _step(moment, int(f"{sign}{count}"), unit.lower())
+        moment -= datetime.timedelta(hours=hours_from_utc)
+        if zone is not None:
+            moment = zone.localize(moment.replace(tzinfo=None)).astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
-    return (Date(moment.year, moment.month, moment.day) if steps and date.month else date), moment
+    is_moved = bool(steps or hours_from_utc or zone) and bool(date.month)
+    return (Date(moment.year, moment.month, moment.day) if is_moved else date), moment
+
+
+def _cut_zone(text: str, hours: re.Match[str] | None) -> tuple[str, float, Any]:
+    """A text without its time zone, the hours that it is from universal time, and a place that it is named by."""
+    if hours and (offset := _OFFSET.match(text, hours.end())):
+        distance = int(offset[2]) + int(offset[3] or 0) / 60
+        return text[: offset.start()] + text[offset.end() :], distance if offset[1] == "+" else -distance, None
+    found = _NAMED_ZONE.search(text)
+    if found is None:
+        return text, 0, None
+    if "/" in found[1]:
+        zone = _zone_of_place(found[1])
+        return (text, 0, None) if zone is None else (text[: found.start()], 0, zone)
+    return (text[: found.start()], _ZONES[found[1]], None) if found[1] in _ZONES else (text, 0, None)
+
+
+@cache
+def _zone_of_place(name: str) -> Any:
+    """The time zone of ``europe/paris``; None where there is none."""
+    import pytz  # has a history of all zones of its own: the system's may be another
+
+    try:
+        return pytz.timezone(name)
+    except pytz.UnknownTimeZoneError:
+        return None
 
 
 def _step(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime:
@@ -112,16 +189,19 @@ def _step(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime
     return moment + datetime.timedelta(seconds=count * seconds.get(unit, 86400))
 
 
-def _codes(date: Date, moment: datetime.datetime, page: PageFacts) -> dict[str, str | int | None]:
+def _codes(date: Date, moment: datetime.datetime, lang: str) -> dict[str, str | int | None]:
     """What the letters of a format stand for; None for what is not known of the date."""
-    forms = date_forms(page.lang)
+    forms = date_forms(lang)
     weekday = moment.isoweekday() % 7 if date.day else None
     iso_year, iso_week, _ = moment.isocalendar()
     is_leap = date.year % 4 == 0 and (date.year % 100 != 0 or date.year % 400 == 0)
     next_month = (moment.replace(day=28) + datetime.timedelta(days=4)).replace(day=1)
     days_in_month = (next_month - datetime.timedelta(days=1)).day if moment.year < 9999 else 31
     return {
-        "Y": date.year,
+        "Y": f"{date.year:04d}",
+        "xkY": date.year + 543 - (1912 <= date.year <= 1940 and 0 < date.month < 4),
+        "xoY": date.year - 1911,
+        "xtY": _nengo(date),
         "o": iso_year if date.day else date.year,
         "y": f"{date.year % 100:02d}",
         "n": date.month or None,
@@ -150,15 +230,29 @@ def _codes(date: Date, moment: datetime.datetime, page: PageFacts) -> dict[str, 
         "U": (moment - _EPOCH) // datetime.timedelta(seconds=1),
         "e": "UTC",
         "T": "UTC",
+        "O": "+0000",
+        "P": "+00:00",
+        "Z": 0,
+        "I": 0,
         "c": moment.isoformat() if date.day else None,
+        "r": email.utils.format_datetime(moment) if date.day else None,
     }
+
+
+def _nengo(date: Date) -> str:
+    """The year as Japan counts it: ``昭和44``; the year itself before it did so."""
+    for first, era in _NENGO:
+        if date >= first:
+            year = date.year - _NENGO_BEFORE.get(era, first[0] - 1)
+            return f"{era}{'元' if year == 1 else year}"
+    return str(date.year)
 
 
 def _name(names: tuple[str, ...], number: int) -> str | None:
     return names[number] if names and number >= 0 else None
 
 
-def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
+def part_of_now(template: Template, page: Moment, *, part: str) -> str:
     """A part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``.
 
     Of a month whose name is not known it is the number.
@@ -167,11 +261,14 @@ def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
     if now is None:
         return ""
     year, month, day = now
+    if part == "timestamp":
+        return "".join(filter(str.isdecimal, page.timestamp))
     if part in _FORMATS:
         found = read_moment("", page)
-        codes = _codes(*found, page) if found else {}
+        codes = _codes(*found, page.lang) if found else {}
         value = codes.get(_FORMATS[part])
-        return str((month if part.startswith("month") else "") if value is None else value)
+        text = str((month if part.startswith("month") else "") if value is None else value)
+        return local_digits(text.lstrip("0") if part == "week" else text, page.lang)
     values = {
         "year": str(year),
         "day": str(day),
@@ -179,6 +276,5 @@ def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
         "month": f"{month:02d}",
         "month1": str(month),
         "hour": page.timestamp[11:13],
-        "timestamp": "".join(filter(str.isdecimal, page.timestamp)),
     }
-    return values.get(part, page.timestamp[11:16])
+    return local_digits(values.get(part, page.timestamp[11:16]), page.lang)

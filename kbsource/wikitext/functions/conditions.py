@@ -1,94 +1,157 @@
 """Parser functions and magic words: choices, letter case, strings, names of the page.
 
-Arguments are literal by the time they arrive here, so that choices can be made; what depends on other pages (whether
-one exists) is taken to be true. Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and
-Help:Magic_words.
+Arguments are literal by the time they arrive here, but those of choices, which work out what they take.
+Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:Magic_words.
 """
 
 from __future__ import annotations
 
+import html
+import re
 import urllib.parse
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from kbsource.site import CANONICAL_NAMESPACES
-from kbsource.titles import upper_first
+from kbsource.site import CANONICAL_NAMESPACES, Site
+from kbsource.titles import split_namespace, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
+from kbsource.wikitext.markers import without_marks
 
 _SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
 _LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension
 _LONGEST_PADDING = 500  # MediaWiki's own limit
+_MOST_PARTS = 25  # of a title, likewise
+_LONGEST_NUMBER = 6  # digits of a namespace, with the sign
 
 
-def if_filled(template: Template, page: PageFacts) -> str:
-    """The second argument where the first is not empty, else the third: ``{{#if:}}``."""
-    values = template.padded(3)
-    return values[1] if values[0] else values[2]
+ERROR = '<strong class="error">!</strong>'
+"""What stands for an error message: ``#iferror`` finds it, and no reader sees it."""
+
+Parts = Sequence[tuple[Any, Any]]
+"""Name, None for none, and value of every argument but the first, as ``Read`` takes them."""
+Read = Callable[[Any], str]
+
+_NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_LONGEST_INTEGER = 18  # digits that PHP compares one by one
+_ERROR_TAG = re.compile(r"""<(?:strong|span|p|div)\s[^<>]*?class=["']?(?:[^"'<>]*\s)?error["'\s>]""", re.IGNORECASE)
 
 
-def if_equal(template: Template, page: PageFacts) -> str:
-    """The third argument where the first two are equal, as numbers or as text, else the fourth."""
-    values = template.padded(4)
-    return values[2] if is_same(values[0], values[1]) else values[3]
+_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_WHITE_SPACE = " \t\n\r\0\x0b"  # that PHP strips; no no-break space is one
+
+
+def _decoded(reference: re.Match[str]) -> str:
+    return html.unescape(reference[0])
+
+
+def is_error(text: str) -> bool:
+    """Whether a text holds an error message, as ``#iferror`` looks for it."""
+    return ERROR in text or ("error" in text and _ERROR_TAG.search(text) is not None)
 
 
 def is_same(first: str, second: str) -> bool:
-    """Whether two texts are equal, as numbers or as they are."""
+    """Whether two texts are equal, as numbers or as they are; character references are what they stand for."""
     if first == second:
         return True
-    try:
-        return float(first) == float(second)
-    except ValueError:
+    if "&" in first or "&" in second:
+        first, second = (_REFERENCE.sub(_decoded, text).strip(_WHITE_SPACE) for text in (first, second))
+        if first == second:
+            return True
+    if not (_NUMERIC.fullmatch(first) and _NUMERIC.fullmatch(second)):
         return False
+    if max(len(first), len(second)) <= _LONGEST_INTEGER and first.isdecimal() and second.isdecimal():
+        return int(first) == int(second)
+    return float(first) == float(second)
 
 
-def if_expression(template: Template, page: PageFacts) -> str:
-    """The second argument where the expression is true, else the third."""
-    values = template.padded(3)
-    value = evaluate(values[0])
-    return values[1] if value else values[2]
+def nth(parts: Parts, number: int, read: Read) -> str:
+    """An argument with its name, stripped; empty where there is none."""
+    if number >= len(parts):
+        return ""
+    key, value = parts[number]
+    return (read(value) if key is None else f"{read(key)}={read(value)}").strip()
+
+
+def if_filled(first: str, parts: Parts, read: Read) -> str:
+    """The second argument where the first is not empty, else the third."""
+    return nth(parts, 0 if first else 1, read)
+
+
+def if_equal(first: str, parts: Parts, read: Read) -> str:
+    """The third argument where the first two are equal, as numbers or as text, else the fourth."""
+    return nth(parts, 1 if is_same(first, nth(parts, 0, read)) else 2, read)
+
+
+def if_expression(first: str, parts: Parts, read: Read) -> str:
+    """The second argument where the expression is true, else the third; an error where it is none."""
+    value = evaluate(first) if first else 0.0
+    return ERROR if value is None else nth(parts, 0 if value else 1, read)
+
+
+def if_error(first: str, parts: Parts, read: Read) -> str:
+    """The second argument where the first holds an error message, else the third or the first itself."""
+    if is_error(first):
+        return nth(parts, 0, read)
+    return nth(parts, 1, read) if len(parts) > 1 else first
+
+
+def switch(first: str, parts: Parts, read: Read) -> str:
+    """The value of the case that equals the first argument, falling through cases without a value."""
+    is_found = is_default = False
+    default: Any = None
+    last = ""
+    for key, value in parts:
+        if key is None:
+            last = read(value).strip()
+            is_found = is_found or is_same(last, first)
+            is_default = is_default or last == "#default"
+            continue
+        name = read(key).strip()
+        if is_found or is_same(name, first):
+            return read(value).strip()
+        if name == "#default" or is_default:
+            default = value
+            is_default = False
+    if parts and parts[-1][0] is None and last != "#default":
+        return last
+    return read(default).strip() if default is not None else ""
+
+
+CHOICES: dict[str, Callable[[str, Parts, Read], str]] = {
+    "#if": if_filled,
+    "#ifeq": if_equal,
+    "#ifexpr": if_expression,
+    "#iferror": if_error,
+    "#switch": switch,
+}
+"""By canonical name; each takes its stripped first argument, the others, and what works one out."""
+
+
+def choice(template: Template, page: PageFacts) -> str:
+    """What one of the choices takes of arguments that are worked out."""
+    first, *others = template.positional or ("",)
+    return CHOICES[template.name](first.strip(), [_named(value) for value in others], str)
+
+
+def _named(argument: str) -> tuple[str | None, str]:
+    name, equals, value = argument.partition("=")
+    return (name, value) if equals else (None, argument)
 
 
 def if_exists(template: Template, page: PageFacts) -> str:
-    """The second argument: the page asked for is taken to exist."""
-    return template.padded(2)[1]
-
-
-def if_error(template: Template, page: PageFacts) -> str:
-    """The second argument where the first holds an error message, else the third or the first itself."""
-    values = template.stripped()
-    if values and 'class="error"' in values[0]:
-        return values[1] if len(values) > 1 else ""
-    return values[2] if len(values) > 2 else values[0] if values else ""
-
-
-def switch(template: Template, page: PageFacts) -> str:
-    """The value of the case that equals the first argument, falling through cases without a value."""
-    values = template.stripped()
-    if not values:
-        return ""
-    subject, cases = values[0], values[1:]
-    is_found = False
-    default = ""
-    for position, case in enumerate(cases):
-        key, equals, value = case.partition("=")
-        key = key.strip()
-        if not equals:
-            is_found = is_found or is_same(case, subject)
-            if position == len(cases) - 1:
-                return case
-            continue
-        if is_found or is_same(key, subject):
-            return value.strip()
-        if key == "#default":
-            default = value.strip()
-    return default
+    """The second argument where there is a page, which is taken to be so where nobody knows; else the third."""
+    values = template.padded(3)
+    is_there = bool(values[0]) and (page.exists is None or page.exists(values[0]))
+    return values[1] if is_there else values[2]
 
 
 def expression(template: Template, page: PageFacts) -> str:
-    """The value of an expression, or the expression itself where it has none."""
+    """The value of an expression; an error where it is none."""
     text = template.argument(1)
     value = evaluate(text)
-    return text if value is None else number_text(value)
+    return number_text(value) if value is not None else ERROR if text else ""
 
 
 def lower(template: Template, page: PageFacts) -> str:
@@ -115,7 +178,7 @@ def first_upper(template: Template, page: PageFacts) -> str:
 def pad(template: Template, page: PageFacts, *, left: bool) -> str:
     """The argument filled up to a length with zeros or another text."""
     values = template.padded(3)
-    text, filler = values[0], values[2] or "0"
+    text, filler = values[0], without_marks(values[2]) or "0"
     wanted = min(int(values[1]), _LONGEST_PADDING) if values[1].isdecimal() and len(values[1]) < 9 else 0
     missing = wanted - len(text)
     if missing <= 0:
@@ -125,11 +188,9 @@ def pad(template: Template, page: PageFacts, *, left: bool) -> str:
 
 
 def plural(template: Template, page: PageFacts) -> str:
-    """The singular for one and the last form for other numbers."""
-    values = template.stripped()
-    if len(values) < 2:
-        return ""
-    return values[1] if values[0] in ("1", "-1") else values[-1]
+    """The form of a word for a number: ``{{plural:2|год|года|лет}}``."""
+    values = template.padded(1)
+    return plural_form(values[0], values[1 : len(template.positional)], page.lang)
 
 
 def tag(template: Template, page: PageFacts) -> str | None:
@@ -138,54 +199,90 @@ def tag(template: Template, page: PageFacts) -> str | None:
     return template.argument(1) if name in _SHOWN_TAGS else None
 
 
-def page_name(template: Template, page: PageFacts, *, part: str = "page") -> str:
-    """The title of the page, of the one named by the argument where there is one, or a part of it."""
-    title = template.argument(1).replace("_", " ") or page.title
+def page_name(template: Template, page: PageFacts, *, part: str = "page", is_encoded: bool = False) -> str:
+    """The title of the page, of the one named by the argument where there is one, or a part of it.
+
+    ``part``: ``page`` without its namespace, ``full`` with it, ``root``, ``base``, ``sub``; ``talk`` and ``subject``
+    of those pages that belong to it.
+    """
+    number, name = split_namespace(template.argument(1).replace("_", " ") or page.title, page.site)
     if part == "root":
-        return title.partition("/")[0]
-    if part == "sub":
-        return title.rpartition("/")[2]
-    if part == "base":
-        return title.rpartition("/")[0] or title
-    if part == "encoded":
-        return urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;~$-._")
-    return title
+        name = name.partition("/")[0]
+    elif part == "sub":
+        name = name.rpartition("/")[2]
+    elif part == "base":
+        name = name.rpartition("/")[0] or name
+    elif part != "page":
+        name = _with_namespace(_relative(number, part), name, page.site)
+    return _encoded(name) if is_encoded else name
 
 
-def namespace_name(template: Template, page: PageFacts) -> str:
-    """The canonical name of a namespace by its number."""
-    number = template.argument(1)
-    if not number.removeprefix("-").isdecimal() or len(number) > 6:
+def namespace_of_page(template: Template, page: PageFacts, *, part: str = "full", is_encoded: bool = False) -> str:
+    """The namespace of a title, of this page without an argument, or of the pages that belong to it."""
+    number = split_namespace(template.argument(1).replace("_", " ") or page.title, page.site)[0]
+    if part == "number":
+        return str(number)
+    name = namespace_text(_relative(number, part), page.site)
+    return _encoded(name) if is_encoded else name
+
+
+def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = False) -> str:
+    """The name of a namespace by its number or one of its names; what is none as it is."""
+    written = template.argument(1)
+    plain = written.replace("_", " ").casefold()
+    is_number = len(written) <= _LONGEST_NUMBER and written.removeprefix("-").isdecimal()
+    number = int(written) if is_number else page.site.namespace_by_name.get(plain)
+    if number is None:
+        return written
+    name = namespace_text(number, page.site)
+    return _encoded(name) if is_encoded else name
+
+
+def namespace_text(number: int, site: Site) -> str:
+    """The wiki's own name of a namespace; empty for none."""
+    return site.namespaces.get(number) or CANONICAL_NAMESPACES.get(number, ("",))[0]
+
+
+def _relative(number: int, part: str) -> int:
+    """The number of the namespace of discussions, or of what is discussed."""
+    if number < 0:
         return number
-    return CANONICAL_NAMESPACES.get(int(number), ("",))[0]
+    return number | 1 if part == "talk" else number & ~1 if part == "subject" else number
 
 
-def no_namespace(template: Template, page: PageFacts) -> str:
-    """The namespace of a title: ``{{NAMESPACE:Talk:X}}``; articles, and this page, are in none."""
-    prefix, colon, _ = template.argument(1).partition(":")
-    names = {name.casefold(): names[0] for names in CANONICAL_NAMESPACES.values() for name in names}
-    return names.get(prefix.strip().casefold(), "") if colon else ""
+def _with_namespace(number: int, name: str, site: Site) -> str:
+    prefix = namespace_text(number, site)
+    return f"{prefix}:{name}" if prefix else name
+
+
+def _encoded(title: str) -> str:
+    return urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;~$-._")
+
+
+def fact_of_site(template: Template, page: PageFacts, *, fact: str) -> str:
+    """What the wiki says about itself: ``name``, ``server``, ``host`` or ``lang``."""
+    site = page.site
+    return {"name": site.name or "Wikipedia", "server": f"//{site.host}", "host": site.host, "lang": page.lang}[fact]
 
 
 def anchor_encoded(template: Template, page: PageFacts) -> str:
     """The name of a section as the part of an address behind ``#``."""
-    return "_".join(template.argument(1).split())
+    return "_".join(template.argument(1).replace("_", " ").split())
 
 
 def page_address(template: Template, page: PageFacts) -> str:
     """The address of a page with its query: ``{{fullurl:X|action=edit}}``."""
     values = template.padded(2)
-    title = urllib.parse.quote(values[0].replace(" ", "_"), safe="/:(),!*'@;~$-._")
     query = f"&{values[1]}" if values[1] else ""
-    return f"//{page.lang}.wikipedia.org/w/index.php?title={title}{query}"
+    return f"//{page.site.host}/w/index.php?title={_encoded(values[0])}{query}"
 
 
 def url_encoded(template: Template, page: PageFacts) -> str:
     """The argument with percent escapes."""
     style = template.argument(2).upper()
-    text = template.argument(1)
+    text = without_marks(template.argument(1))
     if style == "WIKI":
-        return urllib.parse.quote(text.replace(" ", "_"), safe="/:(),!*'@;~$-._")
+        return _encoded(text)
     return urllib.parse.quote(text, safe="") if style == "PATH" else urllib.parse.quote_plus(text)
 
 
@@ -211,9 +308,9 @@ def part_of_text(template: Template, page: PageFacts) -> str:
 
 
 def title_parts(template: Template, page: PageFacts) -> str:
-    """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``."""
+    """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may hold slashes."""
     values = template.padded(3)
-    parts = values[0].split("/")
+    parts = values[0].split("/", _MOST_PARTS - 1)
     count, first = (_small_number(value, 5) for value in values[1:3])
     return "/".join(parts[first - (first > 0) :][: count or None])
 
@@ -229,10 +326,10 @@ def message(template: Template, page: PageFacts) -> str:
 
 
 def grammar(template: Template, page: PageFacts) -> str:
-    """The word of ``{{grammar:case|word}}`` in its basic form."""
-    return template.argument(2)
+    """The word of ``{{grammar:case|word}}`` in that case where it is known how to."""
+    return inflect(template.argument(2), template.argument(1), page.lang)
 
 
 def gendered(template: Template, page: PageFacts) -> str:
-    """The first form of ``{{gender:user|he|she|they}}``."""
-    return template.argument(2)
+    """The form of ``{{gender:user|he|she|they}}`` for somebody of whom nothing is known: the third, else the first."""
+    return template.argument(4 if len(template.positional) > 3 else 2)

@@ -11,7 +11,7 @@ from kbsource.wikitext.functions.numbers import (
     NBSP,
     Number,
     group_digits,
-    number_format,
+    number_form,
     parse_number,
     plain_minus,
     power_of_ten,
@@ -289,7 +289,7 @@ def _written(number: Number, options: Options) -> str:
         if word:
             return word[0].upper() + word[1:] if options.spell[0].isupper() else word
     if options.comma in ("off", "gaps", "gap", "5"):
-        group = number_format(options.lang)[0]
+        group = number_form(options.lang).group
         digits = sum(character.isdecimal() for character in number.shown.partition(".")[0])
         if options.comma == "off" or (options.comma == "5" and digits < 5):
             return number.shown.replace(group, "")
@@ -379,7 +379,7 @@ def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_n
 def _signed(result: float, value: str, options: Options) -> str:
     text = value if "⁄" in value or not value[:1].isdecimal() else group_digits(value, options.lang)
     if options.comma == "off":
-        text = text.replace(number_format(options.lang)[0], "")
+        text = text.replace(number_form(options.lang).group, "")
     return MINUS + text if result < 0 and value.strip("0.") else text
 
 

@@ -127,8 +127,43 @@ def language_name(template: Template, page: PageFacts) -> str:
 
 def name_in(template: Template, page: PageFacts) -> str:
     """``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
-    code = template.argument(1).lower()
-    return language_names(template.argument(2).lower()).get(code) or autonym(code)
+    code = (template.argument(1) or page.lang).lower()
+    return name_of_language(code, template.argument(2).lower()) or code
+
+
+def name_of_language(code: str, inside: str) -> str | None:
+    """The name of a language in another one, in itself where ``inside`` is empty or has none; None for no language.
+
+    >>> name_of_language("de", "ru"), name_of_language("de", "")
+    ('немецкий', 'Deutsch')
+    """
+    return language_nouns(inside).get(code) or language_names("autonyms").get(code)
+
+
+@cache
+def language_nouns(lang: str) -> dict[str, str]:
+    """Names of languages by code in another one, as ``{{#language:}}`` has them; none where there are no data."""
+    data: dict[str, str] = read_rules("language_nouns")
+    written = data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], "")
+    pairs = (entry.partition(" ") for entry in " ".join(written.split()).split("; "))
+    return {code: name for code, _, name in pairs if name}
+
+
+# Source: languages/messages of MediaWiki 1.39, $rtl.
+_RIGHT_TO_LEFT = frozenset(
+    """ar arc ary arz azb bcc bgn bqi ckb dv fa glk he khw kk-arab ks ks-arab ku-arab lki lrc luz mzn nqo pnb ps sd sdh
+    skr skr-arab ug yi ur""".split()
+)
+
+
+def is_right_to_left(lang: str) -> bool:
+    """Whether a language is written from right to left."""
+    return lang in _RIGHT_TO_LEFT
+
+
+def direction(template: Template, page: PageFacts) -> str:
+    """``rtl`` or ``ltr`` of a language by its code: ``{{#dir:fa}}``; of the page's without one."""
+    return "rtl" if is_right_to_left((template.argument(1) or page.lang).lower()) else "ltr"
 
 
 def autonym(code: str) -> str:

@@ -326,14 +326,14 @@ def named_or_first(template: Template, page: PageFacts, *, names: tuple[str, ...
     return template.argument(0, *names) or template.argument(1)
 
 
-def verse(template: Template, page: PageFacts, *, book: str = "") -> str:
+def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":") -> str:
     """A reference to a holy book as shown: ``Genesis 1:2–3``; an edition behind it is left out."""
     values = [book, *template.filled()] if book else template.filled()
     if not values:
         return ""
     chapter = values[1] if len(values) > 1 else ""
-    verses = "" if ":" in chapter else "–".join(value for value in values[2:4] if value[:1].isdecimal())
-    return f"{values[0]} {chapter}{':' + verses if verses else ''}".strip()
+    verses = "" if mark in chapter else "–".join(value for value in values[2:4] if value[:1].isdecimal())
+    return f"{values[0]} {chapter}{mark + verses if verses else ''}".strip()
 
 
 _BULLET = re.compile(r"(?m)^[*#:]+[ \t]*")

@@ -6,26 +6,13 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
+
+from kbsource.wikitext.functions.arguments import read_rules
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
-
-# Separators (group, decimal mark, digits from which groups are formed). Source: MediaWiki's messages files,
-# $separatorTransformTable and $minimumGroupingDigits, as of 2024-06.
-_ENGLISH = (",", ".", 4)
-_FORMATS: dict[str, tuple[str, str, int]] = {
-    lang: form
-    for form, langs in (
-        ((".", ",", 4), "de nl da id tr vi ro el"),
-        (("\u202f", ",", 4), "fr"),
-        ((NBSP, ",", 5), "es pt ru uk bg et pl hu lv"),
-        ((".", ",", 5), "it ca"),
-        ((NBSP, ",", 4), "sv no nb nn fi cs lt"),
-    )
-    for lang in langs.split()
-}
 
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()nixy", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱˣʸ")
 _RAISABLE = frozenset("0123456789+-−=()nixy")
@@ -42,7 +29,8 @@ _LONGEST = 48  # characters; no number of an article is longer
 _LARGEST = 1e80  # more than there are atoms; keeps every conversion within floats
 _PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
 _FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
-_DIGIT_RUN = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
+_DIGIT_RUN = re.compile(r"(?<![\d.])(-?)(\d+(?:\.\d*)?)([eE][+-]?\d{1,3})?")
+_BLANK_GROUPS = str.maketrans({NBSP: None, "\u202f": None})
 
 
 class Number(NamedTuple):
@@ -54,33 +42,80 @@ class Number(NamedTuple):
     denominator: int = 0  #: of a written fraction, 0 when there is none
 
 
-def number_format(lang: str) -> tuple[str, str, int]:
-    """A language's group separator, its decimal mark and the number of digits from which groups are formed."""
-    return _FORMATS.get(lang) or _FORMATS.get(lang.split("-", 1)[0]) or _ENGLISH
+class NumberForm(NamedTuple):
+    """How a language writes numbers; see rules/numbers.toml."""
+
+    group: str  #: between groups of digits
+    decimal: str  #: before decimals
+    minimum: int  #: digits from which on groups are formed
+    size: int  #: of all groups but the last, which has three
+    native: dict[int, int]  #: native digits, for ``str.translate``
+    plain: dict[int, int]  #: plain digits for native ones, likewise
+
+
+_ENGLISH = NumberForm(",", ".", 4, 3, {}, {})
+
+
+@cache
+def _number_forms() -> dict[str, NumberForm]:
+    forms: dict[str, NumberForm] = {}
+    for row in read_rules("numbers")["format"]:
+        digits = row.get("digits", "")
+        native, plain = (
+            (str.maketrans("0123456789", digits), str.maketrans(digits, "0123456789")) if digits else ({}, {})
+        )
+        form = NumberForm(row["group"], row["decimal"], row.get("minimum", 4), row.get("size", 3), native, plain)
+        forms |= dict.fromkeys(row["langs"].split(), form)
+    return forms
+
+
+def number_form(lang: str) -> NumberForm:
+    """How a language writes numbers; what is not known of it is as in English."""
+    forms = _number_forms()
+    return forms.get(lang) or forms.get(lang.split("-", 1)[0]) or _ENGLISH
 
 
 def group_digits(digits: str, lang: str = "en") -> str:
-    """Unsigned plain digits (``1234567.5``) with a language's digit groups and decimal mark."""
+    """Unsigned plain digits (``1234567.5``) with a language's digits, their groups and its decimal mark.
+
+    >>> group_digits("1234567.5", "de"), group_digits("1234567", "hi")
+    ('1.234.567,5', '12,34,567')
+    """
     whole, dot, decimals = digits.partition(".")
-    group, mark, minimum = number_format(lang)
+    group, mark, minimum, size, native, _ = number_form(lang)
     if len(whole) >= minimum and len(whole) > 3:
-        head = len(whole) % 3
-        parts = [whole[:head]] if head else []
-        parts.extend(whole[i : i + 3] for i in range(head, len(whole), 3))
-        whole = group.join(parts)
-    return f"{whole}{mark}{decimals}" if dot else whole
+        parts = [whole[max(end - size, 0) : end] for end in range(len(whole) - 3, 0, -size)]
+        whole = group.join((*reversed(parts), whole[-3:]))
+    text = f"{whole}{mark}{decimals}" if dot else whole
+    return text.translate(native) if native else text
+
+
+def local_digits(text: str, lang: str) -> str:
+    """A text with the digits of a language."""
+    native = number_form(lang).native
+    return text.translate(native) if native else text
 
 
 def format_number(text: str, lang: str) -> str:
     """A text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text stays."""
-    return _DIGIT_RUN.sub(lambda found: group_digits(found.group(), lang), text)
+    return _DIGIT_RUN.sub(lambda found: _formatted(found, lang), text)
+
+
+def _formatted(found: re.Match[str], lang: str) -> str:
+    sign, digits, exponent = found.groups()
+    if exponent:
+        value = float(digits + exponent)
+        if value > _LARGEST:
+            return found[0]
+        digits = f"{value:.3f}".rstrip("0").rstrip(".")
+    return (MINUS if sign else "") + group_digits(digits, lang)
 
 
 def unformat_number(text: str, lang: str) -> str:
     """A formatted number as plain digits: the ``R`` form of ``{{formatnum:}}``."""
-    group, mark, _ = number_format(lang)
-    plain = text.replace(group, "").replace("\u202f", "").replace(NBSP, "").replace("&nbsp;", "")
-    return plain.replace(mark, ".") if mark != "." else plain
+    group, mark, _, _, _, plain = number_form(lang)
+    text = text.replace(MINUS, "-").replace("&nbsp;", "").translate(_BLANK_GROUPS)
+    return text.translate(plain).replace(group, "").replace(mark, ".").replace(",", "")
 
 
 def plain_minus(text: str) -> str:
@@ -162,6 +197,21 @@ def raise_text(text: str) -> str:
 def power_of_ten(exponent: str) -> str:
     """``×10`` with the exponent raised."""
     return f"×10{raise_text(plain_minus(exponent).strip())}"
+
+
+_ROMAN = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"),
+          (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))  # fmt: skip
+
+
+def roman_numeral(number: int) -> str:
+    """A number in Roman numerals; in digits where it has none (0, 10,001 and above)."""
+    if not 0 < number <= 10_000:
+        return str(number)
+    pieces: list[str] = []
+    for value, sign in _ROMAN:
+        count, number = divmod(number, value)
+        pieces.append(sign * count)
+    return "".join(pieces)
 
 
 _SMALL = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -253,11 +254,14 @@ def _article(word: str, *, is_woman: bool) -> str:
     return "uno " if is_hard else "un "
 
 
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+
+
 def measure(template: Template, page: PageFacts) -> str:
     """A number with exponent, prefix and unit: ``{{M|1234.5|k|m}}``, ``{{M|3|e=6|ul=Hz}}``."""
     values = template.padded(3)
     written = values[0]
-    if "," in written:  # the decimal comma, as people write it there
+    if "," in written or _THOUSANDS.fullmatch(written):  # decimal comma and groups, as people write them there
         written = written.replace(".", "").replace(",", ".")
     number = parse_number(written, page.lang)
     text = number.shown if number is not None else values[0]

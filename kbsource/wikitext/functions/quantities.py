@@ -12,6 +12,7 @@ from kbsource.wikitext.functions.numbers import (
     NBSP,
     format_number,
     group_digits,
+    local_digits,
     parse_number,
     plain_minus,
     power_of_ten,
@@ -33,7 +34,7 @@ def formatnum(template: Template, page: PageFacts) -> str:
     if mode == "R":
         return unformat_number(value, page.lang)
     if mode == "NOSEP":
-        return value
+        return local_digits(value, page.lang)
     return format_number(value, page.lang)
 
 

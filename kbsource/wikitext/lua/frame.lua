@@ -1,23 +1,29 @@
 -- Frames, modules and what else stands in mw; runs the function that is invoked.
 local kit = ...
 local ask, charge = kit.ask, kit.charge
+local select, tostring, concat, getmetatable = select, tostring, table.concat, getmetatable
 
 -- Parts of the library are loaded when they are first asked for: most modules need few.
 local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
-    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'text', html = 'html', title = 'pages', site = 'pages',
-    wikibase = 'pages', language = 'language', message = 'language', messages = 'language' }
-local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true }
+    classes_of_points = 'matcher', util = 'util', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
+    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json', load_data = 'data', load_json = 'data',
+    bit32 = 'bits', bit = 'bits', hash = 'bits' }
+local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
+    hash = true }
 local load, setfenv, rawget, rawset = kit.load, kit.setfenv, rawget, rawset
+local function copy_of(value)
+    if type(value) ~= 'table' then
+        return value
+    end
+    local out = {}
+    for key, inside in next, value do
+        out[key] = inside
+    end
+    return out
+end
 local untouched = {} -- the globals as they are before a module can change them
 for name, value in next, _G do
-    if type(value) == 'table' then
-        local copy = {}
-        for key, inside in next, value do
-            copy[key] = inside
-        end
-        value = copy
-    end
-    untouched[name] = value
+    untouched[name] = copy_of(value)
 end
 setmetatable(kit, {
     __index = function(_, name)
@@ -29,19 +35,32 @@ setmetatable(kit, {
         end
     end,
 })
-mw = setmetatable({ ext = {} }, {
+
+-- Methods of strings, those of ustring among them; what a module does to "string" does not change them.
+local unicode_methods = { isutf8 = 'isutf8', byteoffset = 'byteoffset', codepoint = 'codepoint', gcodepoint = 'gcodepoint', toNFC = 'toNFC',
+    toNFD = 'toNFD', uchar = 'char', ulen = 'len', usub = 'sub', uupper = 'upper', ulower = 'lower', ufind = 'find', umatch = 'match',
+    ugmatch = 'gmatch', ugsub = 'gsub' }
+local function of_ustring(_, name)
+    return unicode_methods[name] and kit.ustring[unicode_methods[name]]
+end
+kit.strings.__index = setmetatable(untouched.string, { __index = of_ustring })
+setmetatable(string, { __index = of_ustring })
+
+local lazily = {
     __index = function(t, name)
         if open[name] then
             rawset(t, name, kit[name])
             return rawget(t, name)
         end
     end,
-})
-function mw.getContentLanguage() return kit.language.new() end
+}
+mw = setmetatable({ ext = {} }, lazily)
+function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
 local function nothing() end
-mw.log, mw.logObject, mw.addWarning, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing, nothing
+mw.log, mw.logObject, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing
+function mw.addWarning(text) kit.util.checkType('addWarning', 1, text, 'string') end
 function mw.dumpObject(value) return tostring(value) end
 function mw.isSubsting() return false end
 function mw.allToString(...)
@@ -49,7 +68,7 @@ function mw.allToString(...)
     for i = 1, select('#', ...) do
         out[i] = tostring((select(i, ...)))
     end
-    return table.concat(out)
+    return concat(out, '\t')
 end
 local function clone(value, known)
     if type(value) ~= 'table' then
@@ -57,10 +76,11 @@ local function clone(value, known)
     elseif not known[value] then
         local copy = {}
         known[value] = copy
-        for key, inside in next, value do
+        for key, inside in pairs(value) do
             copy[clone(key, known)] = clone(inside, known)
         end
-        setmetatable(copy, getmetatable(value))
+        local meta = getmetatable(value)
+        setmetatable(copy, meta and not meta.mw_loadData and clone(meta, known) or nil) -- a copy of data can be changed
     end
     return known[value]
 end
@@ -113,11 +133,16 @@ local function arguments_of(id)
 end
 
 -- Arguments that a module gives, as key and value in turn.
-local function flattened(arguments)
+local function flattened(name, arguments)
     local out = {}
     for key, value in pairs(arguments or {}) do
-        if type(value) == 'boolean' then
+        local kind, of_value = type(key), type(value)
+        if kind ~= 'string' and kind ~= 'number' then
+            error(name .. ': arg keys must be strings or numbers, ' .. kind .. ' given', 3)
+        elseif of_value == 'boolean' then
             value = value and '1' or ''
+        elseif of_value ~= 'string' and of_value ~= 'number' then
+            error(name .. ': invalid type ' .. of_value .. " for arg '" .. key .. "'", 3)
         end
         out[#out + 1], out[#out + 2] = tostring(key), tostring(value)
     end
@@ -143,7 +168,7 @@ function frame_methods:preprocess(given)
     return ask('preprocess', self.id, tostring(wikitext))
 end
 function frame_methods:expandTemplate(given)
-    return ask('expand', self.id, tostring(given.title), flattened(given.args))
+    return ask('expand', self.id, tostring(given.title), flattened('frame:expandTemplate', given.args))
 end
 function frame_methods:callParserFunction(name, arguments, ...)
     if type(name) == 'table' then
@@ -163,20 +188,17 @@ function frame_methods:callParserFunction(name, arguments, ...)
         end
         arguments = moved
     end
-    return ask('expand', self.id, name .. ':', flattened(arguments))
+    return ask('expand', self.id, name .. ':', flattened('frame:callParserFunction', arguments))
 end
 function frame_methods:extensionTag(name, content, attributes)
     if type(name) == 'table' then
         name, content, attributes = name.name, name.content, name.args
     end
-    if type(attributes) ~= 'table' then
-        attributes = {}
+    local values = { tostring(name), content or '' }
+    for key, value in pairs(type(attributes) == 'table' and attributes or {}) do
+        values[#values + 1] = tostring(key) .. '=' .. tostring(value)
     end
-    local values = { name, content or '' }
-    for key, value in pairs(attributes) do
-        values[#values + 1] = key .. '=' .. tostring(value)
-    end
-    return ask('expand', self.id, '#tag:', flattened(values))
+    return ask('expand', self.id, '#tag:', flattened('frame:extensionTag', values))
 end
 function frame_methods:argument(key)
     local value = self.args[type(key) == 'table' and key.name or key]
@@ -216,112 +238,90 @@ mw.ext.ParserFunctions = {
         return current:callParserFunction('#expr', expression)
     end,
 }
+mw.ext.data = { get = function() return false end } -- no dump of a Wikipedia holds pages of data
+mw.ext.FlaggedRevs, mw.ext.TitleBlacklist = { getStabilitySettings = nothing }, { test = nothing }
 
 -- Modules.
 local libraries = {}
-local util = {}
-libraries.libraryUtil = util
-function util.checkType(name, number, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
-    end
-end
-function util.checkTypeMulti(name, number, value, expected)
-    for i = 1, #expected do
-        if type(value) == expected[i] then
-            return
-        end
-    end
-    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, table.concat(expected, ' or '), type(value)), 3)
-end
-function util.checkTypeForIndex(index, value, expected)
-    if type(value) ~= expected then
-        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
-    end
-end
-function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
-    end
-end
-function util.makeCheckSelfFunction(library, name, self_object, described)
-    return function(self, method)
-        if self ~= self_object then
-            error(("%s: invalid %s. Did you call %s with a dot instead of a colon?"):format(library, described, method), 3)
-        end
-    end
-end
-
-local function chunk_of(name)
+local function chunk_of(name, globals)
     local compiled, problem = ask('module', name)
     if not compiled then
         error(problem or "module '" .. tostring(name) .. "' not found", 3)
     end
     charge(100)
-    return load(compiled)
+    return setfenv(load(compiled), globals)
 end
-local loaded = {}
-function require(name)
-    if name == 'strict' then
-        return true
-    elseif name == 'ustring' then
-        return kit.ustring
-    elseif libraries[name] then
-        return libraries[name]
+-- From then on a global that was not set is an error, and so is setting one.
+function libraries.strict(globals)
+    local meta = getmetatable(globals) or {}
+    function meta.__index(_, name)
+        if name ~= 'arg' then
+            error("variable '" .. tostring(name) .. "' is not declared", 2)
+        end
     end
-    if loaded[name] == nil then
-        loaded[name] = false
-        local value = chunk_of(name)(name)
-        loaded[name] = value == nil and true or value
-    elseif loaded[name] == false then
-        error("loop or previous error loading module '" .. name .. "'", 2)
+    function meta.__newindex(t, name, value)
+        if name ~= 'arg' then
+            error("assign to undeclared variable '" .. tostring(name) .. "'", 2)
+        end
+        rawset(t, name, value)
     end
-    return loaded[name]
+    setmetatable(globals, meta)
+    return true
 end
+function libraries.libraryUtil() return kit.util end
+function libraries.bit() return kit.bit end
+function libraries.bit32() return kit.bit32 end
+function libraries.ustring() return kit.ustring end
+local function require_in(globals)
+    local loaded = {}
+    return function(name)
+        if loaded[name] == nil and libraries[name] then
+            loaded[name] = libraries[name](globals)
+        elseif loaded[name] == nil then
+            loaded[name] = false
+            local value = chunk_of(name, globals)(name)
+            loaded[name] = value == nil and true or value
+        elseif loaded[name] == false then
+            error("loop or previous error loading module '" .. name .. "'", 2)
+        end
+        return loaded[name]
+    end
+end
+require = require_in(_G)
 
-local data = {}
-local views = {}
-local function refuse()
-    error('table from mw.loadData is read-only', 2)
-end
-local function view_of(value)
-    if type(value) ~= 'table' then
-        return value
+-- Modules of data have globals of their own and see no frame.
+local library
+function kit.data_of(name)
+    local globals = {}
+    for key, value in next, untouched do
+        globals[key] = copy_of(value)
     end
-    if not views[value] then
-        views[value] = setmetatable({}, {
-            __index = function(_, key)
-                return view_of(value[key])
-            end,
-            __newindex = refuse,
-            __pairs = function()
-                local f, state, key = pairs(value)
-                return function()
-                    local inside
-                    key, inside = f(state, key)
-                    return key, view_of(inside)
-                end
-            end,
-        })
-    end
-    return views[value]
+    setmetatable(globals.string, { __index = of_ustring })
+    globals._G, globals.mw, globals.require = globals, setmetatable(copy_of(library), lazily), require_in(globals)
+    function globals.mw.getCurrentFrame() return current:newChild({}) end
+    return chunk_of(name, globals)(name)
 end
-function mw.loadData(name)
-    data[name] = data[name] or chunk_of(name)(name)
-    if type(data[name]) ~= 'table' then
-        error(name .. ' returned ' .. type(data[name]) .. ', table expected', 2)
-    end
-    return view_of(data[name])
-end
+function mw.loadData(name) return kit.load_data(name) end
+function mw.loadJsonData(name) return kit.load_json(name) end
+library = copy_of(mw)
 
+-- What a function returns is what stands before its first nil. Source: mw.executeFunction of Scribunto.
 local function finished(...)
-    local out = mw.allToString(...)
+    local out = {}
+    for i = 1, select('#', ...) do
+        local value = select(i, ...)
+        if value == nil then
+            break
+        end
+        out[i] = tostring(value)
+    end
+    out = concat(out)
     kit.flush()
     return out
 end
 return function(module, name)
     kit.begin()
-    local value = chunk_of(module)(module)
+    local value = chunk_of(module, _G)(module)
     if type(value) ~= 'table' then
         error('module returns no table', 0)
     end

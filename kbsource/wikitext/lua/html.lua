@@ -1,8 +1,26 @@
 -- mw.html: builds HTML as a tree.
 -- Source: https://www.mediawiki.org/wiki/Extension:Scribunto/Lua_reference_manual#HTML_library
 local kit = ...
-local encode = kit.text.encode
-local concat = table.concat
+local check, check_any, ustring = kit.util.checkType, kit.util.checkTypeMulti, kit.ustring
+local concat, find, gsub = table.concat, string.find, string.gsub
+local SCALAR, TEXT = { 'string', 'number', 'nil' }, { 'string', 'number' }
+
+local references = { ['<'] = '&lt;', ['>'] = '&gt;', ['&'] = '&amp;', ['"'] = '&quot;' }
+local function encode(s) -- but the marks of what was put aside stay as they are
+    if not find(s, '[<>&"]') then
+        return s
+    end
+    s = gsub(s, '[<>&"]', references)
+    return (gsub(s, '\127\'&quot;`UNIQ%-(.-)%-QINU`&quot;\'\127', '\127\'"`UNIQ-%1-QINU`"\'\127'))
+end
+local function encode_css(s)
+    if not find(s, '[^\32-9<-\127]') then
+        return s
+    end
+    return (ustring.gsub(s, '[^\32-9<-\127]', function(c)
+        return ('\\%X '):format(ustring.codepoint(c))
+    end))
+end
 
 local methods = {}
 local meta = { __index = methods }
@@ -10,6 +28,9 @@ local closed = { area = true, base = true, br = true, col = true, command = true
     keygen = true, link = true, meta = true, param = true, source = true, track = true, wbr = true }
 
 local function make(name, options)
+    if name and not name:find('^%w+$') then
+        error("invalid tag name '" .. name .. "'", 3)
+    end
     local node = { name = name, nodes = {}, attributes = {}, styles = {}, closes = options and options.selfClosing or closed[name] or false }
     return setmetatable(node, meta)
 end
@@ -25,7 +46,7 @@ local function build(node, out)
             local styles = {}
             for i = 1, #node.styles do
                 local pair = node.styles[i]
-                styles[i] = pair[2] and pair[1] .. ':' .. pair[2] or pair[1]
+                styles[i] = pair[2] and encode_css(pair[1]) .. ':' .. encode_css(pair[2]) or pair[1]
             end
             out[#out + 1] = ' style="' .. encode(concat(styles, ';')) .. '"'
         end
@@ -37,7 +58,7 @@ local function build(node, out)
     end
     for i = 1, #node.nodes do
         local child = node.nodes[i]
-        if type(child) == 'table' and getmetatable(child) == meta then
+        if type(child) == 'table' and child.nodes then
             build(child, out)
         else
             out[#out + 1] = tostring(child)
@@ -71,17 +92,31 @@ local function set(list, name, value)
         list[#list + 1] = { name, value }
     end
 end
-local function each(values, add)
-    for name, value in pairs(values) do
-        add(name, value)
+-- Sets each of a table of names and values.
+local function each(self, method, names, value, described)
+    if value ~= nil then
+        error("bad argument #2 to '" .. method .. "' (if argument #1 is a table, argument #2 must be left empty)", 3)
     end
+    local is_done = pcall(function()
+        for name, inside in pairs(names) do
+            self[method](self, name, inside)
+        end
+    end)
+    if not is_done then
+        error("bad argument #1 to '" .. method .. "' (" .. described .. ')', 3)
+    end
+    return self
+end
+local function add(self, value, level)
+    if self.closes then
+        error("self-closing tags can't have child nodes", level + 1)
+    end
+    self.nodes[#self.nodes + 1] = value
+    return self
 end
 
 function methods:node(child)
-    if child ~= nil then
-        self.nodes[#self.nodes + 1] = child
-    end
-    return self
+    return add(self, child, 2)
 end
 function methods:wikitext(...)
     for i = 1, select('#', ...) do
@@ -89,7 +124,8 @@ function methods:wikitext(...)
         if value == nil then
             break
         end
-        self.nodes[#self.nodes + 1] = tostring(value)
+        check_any('wikitext', i, value, TEXT)
+        add(self, value, 2)
     end
     return self
 end
@@ -97,24 +133,30 @@ function methods:newline()
     return self:wikitext('\n')
 end
 function methods:tag(name, options)
+    check('tag', 1, name, 'string')
+    check('tag', 2, options, 'table', true)
     local child = make(name, options)
     child.parent = self
-    self.nodes[#self.nodes + 1] = child
+    add(self, child, 2)
     return child
 end
 function methods:attr(name, value)
     if type(name) == 'table' then
-        each(name, function(key, given)
-            self:attr(key, given)
-        end)
-    elseif name == 'style' then
-        self.styles = value and { { tostring(value) } } or {}
+        return each(self, 'attr', name, value, 'table keys must be strings, and values must be strings or numbers')
+    end
+    check('attr', 1, name, 'string')
+    check_any('attr', 2, value, SCALAR)
+    if name == 'style' then
+        self.styles = value and { { value } } or {}
+    elseif not name:find('^[%a_:][%w_.:-]*$') then
+        error("bad argument #1 to 'attr' (invalid attribute name '" .. name .. "')", 2)
     else
-        set(self.attributes, name, value ~= nil and tostring(value) or nil)
+        set(self.attributes, name, value)
     end
     return self
 end
 function methods:getAttr(name)
+    check('getAttr', 1, name, 'string')
     for i = 1, #self.attributes do
         if self.attributes[i][1] == name then
             return self.attributes[i][2]
@@ -122,26 +164,25 @@ function methods:getAttr(name)
     end
 end
 function methods:addClass(class)
+    check_any('addClass', 1, class, SCALAR)
     if class then
         local had = self:getAttr('class')
-        set(self.attributes, 'class', had and had .. ' ' .. class or tostring(class))
+        set(self.attributes, 'class', had and had .. ' ' .. class or class)
     end
     return self
 end
 function methods:css(name, value)
     if type(name) == 'table' then
-        each(name, function(key, given)
-            self:css(key, given)
-        end)
-    else
-        set(self.styles, name, value ~= nil and tostring(value) or nil)
+        return each(self, 'css', name, value, 'table keys and values must be strings or numbers')
     end
+    check_any('css', 1, name, TEXT)
+    check_any('css', 2, value, SCALAR)
+    set(self.styles, name, value)
     return self
 end
 function methods:cssText(css)
-    if css then
-        self.styles[#self.styles + 1] = { tostring(css) }
-    end
+    check_any('cssText', 1, css, SCALAR)
+    self.styles[#self.styles + 1] = css and { css } or nil
     return self
 end
 function methods:done()
@@ -156,6 +197,8 @@ end
 
 kit.html = {
     create = function(name, options)
+        check('mw.html.create', 1, name, 'string', true)
+        check('mw.html.create', 2, options, 'table', true)
         return make(name ~= '' and name or nil, options)
     end,
 }

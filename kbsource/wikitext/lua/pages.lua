@@ -1,6 +1,7 @@
 -- mw.title, mw.site and mw.wikibase: pages of the wiki by what the dump says.
 local kit = ...
 local ask, uri = kit.ask, kit.uri
+local rawset = rawset
 
 -- Namespaces are read when they are first asked for.
 local namespaces
@@ -58,27 +59,52 @@ local site = {
     subjectNamespaces = view(function(space) return space.isSubject end),
     talkNamespaces = view(function(space) return space.isTalk end),
     contentNamespaces = view(function(space) return space.isContent end),
-    stats = {},
+    -- How much there is in the wiki, no page of a dump says.
+    stats = { pages = 0, articles = 0, files = 0, edits = 0, users = 0, activeUsers = 0, admins = 0 },
 }
+local function no_count() return 0 end
+site.stats.pagesInCategory, site.stats.pagesInNamespace, site.stats.usersInGroup = no_count, no_count, no_count
+local facts = { siteName = 'site_name', server = 'host', wikiId = 'wiki_id', currentVersion = 'version' }
 setmetatable(site, {
     __index = function(_, key)
-        if key == 'siteName' then
-            return ask('site_name')
-        elseif key == 'server' then
-            return ask('host')
-        elseif key == 'scriptPath' then
-            return '/w'
-        end
+        return facts[key] and ask(facts[key])
     end,
 })
+site.scriptPath, site.stylePath = '/w', '/w/skins'
+function site.interwikiMap(filter)
+    if filter ~= nil and type(filter) ~= 'string' then
+        error("bad argument #1 to 'interwikiMap' (string expected, got " .. type(filter) .. ')', 2)
+    elseif filter and filter ~= 'local' and filter ~= '!local' then
+        error("bad argument #1 to 'interwikiMap' (unknown filter '" .. filter .. "')", 2)
+    end
+    local out = {}
+    for prefix, url, is_local, is_own in ask('interwiki'):gmatch('([^\t\n]*)\t([^\t\n]*)\t(.)(.)\n') do
+        if filter == nil or (filter == 'local') == (is_local == '+') then
+            out[prefix] = { prefix = prefix, url = url, isLocal = is_local == '+', isCurrentWiki = is_own == '+', isProtocolRelative = false,
+                isTranscludable = false, isExtraLanguageLink = false }
+        end
+    end
+    return out
+end
 
 local title = {}
 local methods = {}
 local computed = {}
 local meta = {}
 
-local function from_parts(id, text, fragment)
-    return setmetatable({ namespace = id, text = text, fragment = fragment or '' }, meta)
+local function from_parts(id, text, fragment, interwiki)
+    return setmetatable({ namespace = id, text = text, interwiki = interwiki or '', anchor = fragment or '' }, meta)
+end
+local function space_by(key, name, number)
+    if type(key) ~= 'string' and type(key) ~= 'number' then
+        error(("bad argument #%d to '%s' (string or number expected, got %s)"):format(number, name, type(key)), 3)
+    end
+    local found = find_namespace(key)
+    if not found then
+        local kind = tonumber(key) and 'number' or 'name'
+        error(("bad argument #%d to '%s' (unrecognized namespace %s '%s')"):format(number, name, kind, tostring(key)), 3)
+    end
+    return found
 end
 
 function title.new(text, namespace)
@@ -87,52 +113,59 @@ function title.new(text, namespace)
     elseif type(text) ~= 'string' then
         error("bad argument #1 to 'title.new' (string expected, got " .. type(text) .. ')', 2)
     end
-    local space = namespace and find_namespace(namespace)
-    local id, rest, fragment = ask('title', text, space and space.id or 0)
-    return id and from_parts(id, rest, fragment) or nil
+    local space = namespace and space_by(namespace, 'title.new', 2)
+    local id, rest, fragment, interwiki = ask('title', text, space and space.id or 0)
+    return id and from_parts(id, rest, fragment, interwiki) or nil
 end
-function title.makeTitle(namespace, text, fragment)
-    local space = find_namespace(namespace)
-    local id, rest = nil, nil
-    if space then
-        id, rest = ask('title', (space.name ~= '' and space.name .. ':' or '') .. text, 0)
-    end
-    return id and from_parts(id, rest, fragment) or nil
+function title.makeTitle(namespace, text, fragment, interwiki)
+    local space = space_by(namespace, 'makeTitle', 1)
+    local name = space.name ~= '' and space.name .. ':' or ''
+    return title.new((interwiki and interwiki ~= '' and interwiki .. ':' or '') .. name .. text .. (fragment and '#' .. fragment or ''))
 end
-local current
 function title.getCurrentTitle()
-    current = current or title.new(ask('page_title')) or from_parts(0, '')
-    return current
+    return title.new(ask('page_title')) or from_parts(0, '')
+end
+-- Looks up nothing in advance, as no look-up is dear here.
+function title.newBatch(texts, namespace)
+    local batch = {}
+    function batch:lookupExistence() return self end
+    function batch:getTitles()
+        local out = {}
+        for i, text in pairs(texts) do
+            out[i] = title.new(text, namespace)
+        end
+        return out
+    end
+    return batch
 end
 function title.equals(a, b)
-    return a.namespace == b.namespace and a.text == b.text
+    return a.interwiki == b.interwiki and a.namespace == b.namespace and a.text == b.text
 end
 function title.compare(a, b)
-    local one, two = a.prefixedText, b.prefixedText
-    return one == two and 0 or one < two and -1 or 1
+    for i, key in ipairs({ 'interwiki', 'namespace', 'text' }) do
+        if a[key] ~= b[key] then
+            return a[key] < b[key] and -1 or 1
+        end
+    end
+    return 0
 end
 
-local function within()
-    return function(self, wanted)
-        local found = find_namespace(wanted)
-        return found ~= nil and found.id == self.namespace
-    end
+function methods:inNamespace(wanted)
+    return space_by(wanted, 'inNamespace', 1).id == self.namespace
 end
-methods.inNamespace = within()
 function methods:inNamespaces(...)
     for i = 1, select('#', ...) do
-        if self:inNamespace((select(i, ...))) then
+        if space_by(select(i, ...), 'inNamespaces', i).id == self.namespace then
             return true
         end
     end
     return false
 end
 function methods:hasSubjectNamespace(wanted)
-    local found = find_namespace(wanted)
-    return found ~= nil and self.subjectNsText == found.name
+    return space_by(wanted, 'hasSubjectNamespace', 1) == read_namespaces()[self.namespace].subject
 end
 function methods:isSubpageOf(other)
-    return self.namespace == other.namespace and self.text:sub(1, #other.text + 1) == other.text .. '/'
+    return self.interwiki == other.interwiki and self.namespace == other.namespace and self.text:sub(1, #other.text + 1) == other.text .. '/'
 end
 function methods:subPageTitle(text)
     return title.makeTitle(self.namespace, self.text .. '/' .. text)
@@ -140,44 +173,77 @@ end
 function methods:partialUrl()
     return uri.encode(self.text, 'WIKI')
 end
-function methods:localUrl(query)
-    return uri.localUrl(self.prefixedText, query)
+local function address(kind)
+    return function(self, query, protocol)
+        if type(query) == 'table' then
+            query = uri.buildQueryString(query)
+        end
+        local scheme = kind == 'fullUrl' and protocol ~= 'relative' and protocol or nil
+        local url = ask('url', scheme and 'canonicalUrl' or kind, self.fullText, query or '')
+        return url and scheme and url:gsub('^%a+:', scheme == 'canonical' and '%0' or scheme .. ':', 1) or url
+    end
 end
-function methods:fullUrl(query)
-    return uri.fullUrl(self.prefixedText, query)
-end
-methods.canonicalUrl = methods.fullUrl
+methods.localUrl, methods.fullUrl, methods.canonicalUrl = address('localUrl'), address('fullUrl'), address('canonicalUrl')
 function methods:getContent()
     return ask('content', self.prefixedText)
 end
 
+-- What cannot be known of the pages of other wikis is nil.
+local no_space = { name = '', subject = {} }
 local function space_of(self)
-    return read_namespaces()[self.namespace] or { name = '', isTalk = false, isContent = false }
+    return self.interwiki == '' and read_namespaces()[self.namespace] or no_space
 end
+local function has_subpages(self)
+    return space_of(self).hasSubpages and self.text:find('/', 1, true) ~= nil
+end
+function computed:fragment() return self.anchor end
 function computed:nsText() return space_of(self).name end
-function computed:subjectNsText() return (space_of(self).subject or space_of(self)).name end
+function computed:subjectNsText() return space_of(self).subject.name end
+function computed:talkNsText()
+    local talk = space_of(self).talk
+    return talk and talk.name
+end
 function computed:prefixedText()
     local name = self.nsText
-    return name ~= '' and name .. ':' .. self.text or self.text
+    return (self.interwiki ~= '' and self.interwiki .. ':' or '') .. (name ~= '' and name .. ':' or '') .. self.text
 end
 function computed:fullText()
-    return self.fragment ~= '' and self.prefixedText .. '#' .. self.fragment or self.prefixedText
+    return self.anchor ~= '' and self.prefixedText .. '#' .. self.anchor or self.prefixedText
 end
 function computed:isTalkPage() return space_of(self).isTalk end
 function computed:isContentPage() return space_of(self).isContent end
-function computed:isSpecialPage() return self.namespace == -1 end
-function computed:isSubpage() return self.namespace ~= 0 and self.text:find('/', 1, true) ~= nil end
-function computed:rootText() return self.namespace ~= 0 and self.text:match('^[^/]+') or self.text end
-function computed:baseText() return self.namespace ~= 0 and self.text:match('^(.*)/[^/]*$') or self.text end
-function computed:subpageText() return self.namespace ~= 0 and self.text:match('([^/]*)$') or self.text end
-function computed:exists() return ask('exists', self.prefixedText) end
+function computed:isExternal() return self.interwiki ~= '' end
+function computed:isLocal() return ask('is_local', self.interwiki) end
+function computed:isSpecialPage()
+    if self.interwiki == '' then
+        return self.namespace == -1
+    end
+end
+function computed:canTalk()
+    if self.interwiki == '' then
+        return space_of(self).talk ~= nil
+    end
+end
+function computed:isSubpage() return has_subpages(self) or false end
+function computed:rootText() return has_subpages(self) and self.text:match('^[^/]*') or self.text end
+function computed:baseText() return has_subpages(self) and self.text:match('^(.*)/[^/]*$') or self.text end
+function computed:subpageText() return has_subpages(self) and self.text:match('([^/]*)$') or self.text end
+function computed:exists() return self.interwiki == '' and ask('exists', self.prefixedText) end
+function computed:content() return self:getContent() or false end
 function computed:isRedirect() return false end
-function computed:isLocal() return true end
-function computed:isExternal() return false end
-function computed:interwiki() return '' end
+function computed:redirectTarget() return false end
 function computed:contentModel() return self.namespace == 828 and 'Scribunto' or 'wikitext' end
 function computed:id() return 0 end
-function computed:canTalk() return self.namespace >= 0 end
+function computed:pageLang() return kit.language.new(ask('code')) end
+function computed:categories() return {} end
+function computed:protectionLevels() return { edit = {}, move = {} } end
+function computed:cascadingProtection() return { restrictions = {}, sources = {} } end
+function computed:file()
+    if self.namespace == 6 or self.namespace == -2 then
+        return { exists = false }
+    end
+end
+function computed:fileExists() return false end
 function computed:basePageTitle() return title.makeTitle(self.namespace, self.baseText) end
 function computed:rootPageTitle() return title.makeTitle(self.namespace, self.rootText) end
 function computed:talkPageTitle()
@@ -186,7 +252,7 @@ function computed:talkPageTitle()
 end
 function computed:subjectPageTitle()
     local subject = space_of(self).subject
-    return subject and title.makeTitle(subject.id, self.text)
+    return subject.id and title.makeTitle(subject.id, self.text)
 end
 
 function meta.__index(self, key)
@@ -195,6 +261,18 @@ function meta.__index(self, key)
     end
     return computed[key] and computed[key](self)
 end
+function meta:__newindex(key, value)
+    if key == 'fragment' then
+        if type(value) ~= 'string' then
+            error("value for index 'fragment' must be string, " .. type(value) .. ' given', 2)
+        end
+        self.anchor = value:gsub('[%s_]+', ' '):gsub(' $', '')
+    elseif methods[key] or computed[key] then
+        error("index '" .. key .. "' is read only", 2)
+    else
+        rawset(self, key, value)
+    end
+end
 meta.__eq = title.equals
 function meta.__lt(a, b) return title.compare(a, b) < 0 end
 function meta.__le(a, b) return title.compare(a, b) <= 0 end
@@ -202,15 +280,22 @@ function meta.__tostring(self) return self.prefixedText end
 function meta.__concat(a, b) return tostring(a) .. tostring(b) end
 
 -- A dump of pages holds no statements: every page is as one without an item.
+-- Source: https://www.mediawiki.org/wiki/Extension:Wikibase_Client/Lua
 local wikibase = {}
-for i, name in ipairs({ 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'label', 'getLabel', 'getLabelByLang',
-    'description', 'getDescription', 'sitelink', 'getSitelink' }) do
-    wikibase[name] = function() return nil end
+local function answering(give, ...)
+    for i, name in ipairs({ ... }) do
+        wikibase[name] = give
+    end
 end
-for i, name in ipairs({ 'getBestStatements', 'getAllStatements' }) do
-    wikibase[name] = function() return {} end
-end
+answering(function() return nil end, 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'getEntityUrl', 'label',
+    'getLabel', 'getLabelByLang', 'getLabelWithLang', 'description', 'getDescription', 'getDescriptionByLang', 'getDescriptionWithLang',
+    'sitelink', 'getSitelink', 'getReferencedEntityId')
+answering(function() return {} end, 'getBestStatements', 'getAllStatements', 'getBadges', 'getPropertyOrder')
+answering(function() return '' end, 'renderSnak', 'renderSnaks', 'formatValue', 'formatValues')
 function wikibase.entityExists() return false end
-function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[PQ]%d+$') ~= nil end
+function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[LPQ][1-9]%d*$') ~= nil end
+function wikibase.resolvePropertyId(id) return type(id) == 'string' and id:upper():match('^P[1-9]%d*$') or nil end
+function wikibase.orderProperties(ids) return ids end
+function wikibase.getGlobalSiteId() return ask('wiki_id') end
 
 kit.title, kit.site, kit.wikibase = title, site, wikibase

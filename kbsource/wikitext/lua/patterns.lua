@@ -85,7 +85,7 @@ local function make(is_unicode)
         if init < 0 then
             init = init + n + 1
         end
-        return init < 1 and 1 or init
+        return init < 1 and 1 or init > n and n + 1 or init
     end
     local function search(program, a, n, init, starts, ends)
         local run = kit.run
@@ -108,11 +108,7 @@ local function make(is_unicode)
                 return find_c(s, p, init, true)
             end
             local _, n, places = subject(s)
-            init = start_of(init, n)
-            if init > n + 1 then
-                return nil
-            end
-            local from, to = find_c(s, p, places[init], true)
+            local from, to = find_c(s, p, places[start_of(init, n)], true)
             if not from then
                 return nil
             end
@@ -213,6 +209,11 @@ local function make(is_unicode)
         if kind ~= 'string' and kind ~= 'table' and kind ~= 'function' then
             error("bad argument #3 to 'gsub' (string/function/table expected, got " .. kind .. ')', 2)
         end
+        if is_unicode and kind == 'string' and find_c(repl, '%', 1, true) then -- before what is no number it is itself
+            repl = gsub_c(gsub_c(repl, '%%([^%d])', function(c)
+                return c == '%' and '%%' or '%%' .. c
+            end), '([^%%])%%$', '%1%%%%')
+        end
         if is_fast(s, p) then
             return gsub_c(s, p, repl, limit)
         end
@@ -254,3 +255,4 @@ kit.of_bytes, kit.of_points = make(false), make(true)
 for name, f in next, kit.of_bytes do
     string[name] = f
 end
+string.gfind = string.gmatch

@@ -176,6 +176,11 @@ function ipairs(t)
     if type(t) ~= 'table' then
         error("bad argument #1 to 'ipairs' (table expected, got " .. type(t) .. ')', 2)
     end
+    local meta = getmetatable(t)
+    if type(meta) == 'table' and meta.__ipairs then
+        local f, state, first = meta.__ipairs(t)
+        return f, state, first
+    end
     return next_index, t, 0
 end
 
@@ -237,7 +242,7 @@ function table.maxn(t)
     charge(floor(live))
     return maxn(t)
 end
-table.foreach, table.foreachi, table.getn, table.setn = nil, nil, nil, nil
+table.foreach, table.foreachi, table.setn = nil, nil, nil
 
 -- Random numbers are the same in every run: Park and Miller's generator, Communications of the ACM 31 (1988).
 local seed = 1
@@ -303,4 +308,4 @@ local absent = { 'io', 'debug', 'package', 'module', 'require', 'load', 'loadstr
 for i = 1, #absent do
     _G[absent[i]] = nil
 end
-string_meta.__index = string
+kit.strings = string_meta

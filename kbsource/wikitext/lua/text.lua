@@ -1,4 +1,4 @@
--- mw.text and mw.uri.
+-- mw.text.
 local kit = ...
 local ask, charge, ustring = kit.ask, kit.charge, kit.ustring
 local text = {}
@@ -61,8 +61,8 @@ function text.split(s, pattern, plain)
 end
 
 function text.listToText(list, separator, conjunction)
-    separator = separator or kit.messages['comma-separator']
-    conjunction = conjunction or kit.messages['and'] .. kit.messages['word-separator']
+    separator = separator or ask('message', 'comma-separator', ask('code'))
+    conjunction = conjunction or ask('message', 'and', ask('code')) .. ask('message', 'word-separator', ask('code'))
     local n = #list
     if n < 2 then
         return list[1] and tostring(list[1]) or ''
@@ -84,15 +84,29 @@ function text.decode(s, named)
 end
 
 -- Characters that wikitext could read as markup become references.
+-- Source: https://www.mediawiki.org/wiki/Extension:Scribunto/Lua_reference_manual#mw.text.nowiki; $wgUrlProtocols of MediaWiki 1.39.
+local function reference(c)
+    return '&#' .. c:byte() .. ';'
+end
+local schemes = { bitcoin = true, geo = true, magnet = true, mailto = true, matrix = true, news = true, sip = true, sips = true, sms = true,
+    tel = true, urn = true, xmpp = true }
 function text.nowiki(s)
-    s = given(s, 'nowiki'):gsub('["&\'<=>%[%]{|}]', function(c)
-        return '&#' .. c:byte() .. ';'
+    s = given(s, 'nowiki'):gsub('["&\'<=>%[%]{|};]', reference)
+    s = ('\n' .. s):gsub('([\r\n])([!#*: \n\r\t])', function(before, c)
+        return before .. reference(c)
     end)
-    s = ('\n' .. s):gsub('\n([#*: \n\r\t])', function(c)
-        return '\n&#' .. c:byte() .. ';'
+    s = s:gsub('([\r\n])%-%-%-%-', '%1&#45;---'):sub(2)
+    s = s:gsub('!!', '&#33;!'):gsub('__', '_&#95;'):gsub('://', '&#58;//'):gsub('~~~', '~~&#126;'):gsub('＿', '&#xFF3F;')
+    s = s:gsub('^[%-+_~]', reference):gsub('[_~\r\n\t]$', reference)
+    for i, name in ipairs({ 'ISBN', 'RFC', 'PMID' }) do
+        s = s:gsub('(' .. name .. ')(%s)', function(before, c)
+            return before .. reference(c)
+        end)
+    end
+    s = s:gsub('(%a+):', function(word)
+        return schemes[word:lower():match('%a*$')] and word .. '&#58;' or nil
     end)
-    s = s:gsub('\n%-%-%-%-', '\n&#45;---'):gsub('__', '_&#95;'):gsub('://', '&#58;//')
-    return (s:sub(2))
+    return s
 end
 
 function text.tag(name, attributes, content)
@@ -119,53 +133,27 @@ end
 
 function text.truncate(s, length, ellipsis, adjust)
     s = given(s, 'truncate')
-    ellipsis = ellipsis or '…'
-    local n = ustring.len(s)
-    if n <= math.abs(length) then
+    ellipsis = ellipsis or ask('message', 'ellipsis', ask('code'))
+    local n, room = ustring.len(s), math.abs(length)
+    if n <= room then
         return s
     end
-    local room = math.abs(length) - (adjust and ustring.len(ellipsis) or 0)
-    if room <= 0 then
-        return ellipsis
-    end
-    return length < 0 and ellipsis .. ustring.sub(s, -room) or ustring.sub(s, 1, room) .. ellipsis
+    room = room - (adjust and ustring.len(ellipsis) or 0)
+    local out = room <= 0 and ellipsis or length < 0 and ellipsis .. ustring.sub(s, -room) or ustring.sub(s, 1, room) .. ellipsis
+    return ustring.len(out) < n and out or s
 end
 
-local function same(s)
+function text.jsonEncode(value, flags) return kit.encode_json(value, flags) end
+function text.jsonDecode(s, flags) return kit.decode_json(given(s, 'mw.text.jsonDecode'), flags) end
+text.JSON_PRESERVE_KEYS, text.JSON_TRY_FIXING, text.JSON_PRETTY = 1, 2, 4
+
+-- What was put aside is known by a mark. Nothing is put aside here but what is left out, whose mark goes.
+function text.killMarkers(s)
+    return (given(s, 'killMarkers'):gsub('\127\'"`UNIQ%-.-%-QINU`"\'\127', ''):gsub('[\1\2]', ''))
+end
+function text.unstripNoWiki(s)
     return s
 end
-text.killMarkers, text.unstrip, text.unstripNoWiki = same, same, same
+text.unstrip = text.killMarkers
 
-local uri = {}
-local function escaped(c)
-    return ('%%%02X'):format(c:byte())
-end
-function uri.encode(s, kind)
-    s = given(s, 'encode')
-    if kind == 'WIKI' then
-        return (s:gsub(' ', '_'):gsub("[^%w_!%$%(%)%*,%-%./:;@~]", escaped))
-    elseif kind == 'PATH' then
-        return (s:gsub('[^%w_%-%.~]', escaped))
-    end
-    return (s:gsub('[^%w_%-%. ]', escaped):gsub(' ', '+'))
-end
-function uri.decode(s, kind)
-    if kind ~= 'PATH' and kind ~= 'WIKI' then
-        s = s:gsub('%+', ' ')
-    end
-    return (s:gsub('%%(%x%x)', function(code)
-        return string.char(tonumber(code, 16))
-    end))
-end
-function uri.anchorEncode(s)
-    return (text.trim(s):gsub('%s+', '_'))
-end
-function uri.localUrl(page, query)
-    return '/wiki/' .. uri.encode(page, 'WIKI') .. (query and '?' .. query or '')
-end
-function uri.fullUrl(page, query)
-    return ask('host') .. uri.localUrl(page, query)
-end
-uri.canonicalUrl = uri.fullUrl
-
-kit.text, kit.uri = text, uri
+kit.text = text

@@ -53,10 +53,10 @@ for i, form in ipairs({ 'NFC', 'NFD', 'NFKC', 'NFKD' }) do
     end
 end
 
-local function encode(c)
-    c = floor(tonumber(c) or -1)
+local function encode(given, i)
+    local c = floor(tonumber(given) or error("bad argument #" .. i .. " to 'char' (number expected, got " .. type(given) .. ')', 3))
     if c < 0 or c > 0x10FFFF or (c >= 0xD800 and c <= 0xDFFF) then
-        error("bad argument to 'char' (value out of range)", 3)
+        error("bad argument #" .. i .. " to 'char' (value out of range)", 3)
     elseif c < 0x80 then
         return char(c)
     elseif c < 0x800 then
@@ -70,7 +70,7 @@ end
 function ustring.char(...)
     local out = {}
     for i = 1, select('#', ...) do
-        out[i] = encode((select(i, ...)))
+        out[i] = encode((select(i, ...)), i)
     end
     return table.concat(out)
 end
@@ -90,7 +90,7 @@ function ustring.gcodepoint(s, i, j)
 end
 
 function ustring.isutf8(s)
-    return (pcall(points_of, s))
+    return ask('same', text(s, 'isutf8')) == s -- what is no UTF-8 comes back as U+FFFD
 end
 
 function ustring.byteoffset(s, l, i)

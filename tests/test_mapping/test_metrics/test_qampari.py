@@ -72,12 +72,14 @@ def _evaluate(
     gold: list[Any],
     predictions: list[Any] | None = None,
     retrieved: list[Any] | None = None,
+    extended: list[Any] | None = None,
     **options: Any,
 ) -> tuple[QampariScores, list[BadRecord]]:
     files = QampariFiles(
         _write(folder / "gold.jsonl", gold),
         predictions=None if predictions is None else _write(folder / "predictions.jsonl", predictions),
         retrieved=None if retrieved is None else _write(folder / "retrieved.jsonl", retrieved),
+        extended=None if extended is None else _write(folder / "extended.jsonl", extended),
     )
     rejected: list[BadRecord] = []
     scores = evaluate_qampari(files, QampariEvaluation(**options), reject=rejected.append)
@@ -98,8 +100,44 @@ def test_scores_of_a_reader_by_hand(tmp_path: Path) -> None:
             "rec_above": 0.0,
         },
         "without_predictions": 0,
+        "by_kind": {
+            "wikidata_simple": {"questions": 1, "reader": _reader(0.75, 1.0, 0.857143, 1.0)},
+            "wikidata_comp": {"questions": 1, "reader": _reader(0.5, 0.333333, 0.4, 0.0)},
+        },
         "rejected": {},
     }
+
+
+def _reader(recall: float, precision: float, f1: float, f1_above: float) -> dict[str, float]:
+    return {"recall": recall, "precision": precision, "f1": f1, "f1_above": f1_above, "rec_above": 0.0}
+
+
+def test_kinds_have_the_scores_that_they_have_alone(tmp_path: Path) -> None:
+    both, _ = _evaluate(tmp_path, [*GOLD, *SINGLE], PREDICTIONS, RETRIEVED, ks=(1, 3))
+    for one, kind in zip(GOLD, ("wikidata_simple", "wikidata_comp"), strict=True):
+        alone, _ = _evaluate(tmp_path, [one], PREDICTIONS, RETRIEVED, ks=(1, 3))
+        assert both.by_kind[kind].to_json() == alone.every.to_json()
+    assert sum(means.questions for means in both.by_kind.values()) == len(GOLD)
+
+
+def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None:
+    # Thames is further; Miravel is the gold answer under another name, whether it is given again or not.
+    further = [{"answer_text": "Thames", "aliases": ["the Thames"]}, {"answer_text": "Lake", "aliases": ["Miravel"]}]
+    extended = [{"qid": OTHER, "answer_list": further}, {"qid": SIMPLE, "answer_list": GOLD[0]["answer_list"]}]
+    retrieved = [{"qid": OTHER, "ctxs": [{"title": "Thames", "text": "A river."}]}]
+    scores, rejected = _evaluate(tmp_path, [*GOLD, GOLD[1] | {"qid": "x"}], PREDICTIONS, retrieved, extended, ks=(1,))
+    assert rejected == []
+    without, whole = scores.to_json()["extended_set"].pop("gold_answers"), scores.to_json()["extended_set"]
+    alone, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, retrieved, ks=(1,))
+    assert without == alone.every.to_json()
+    assert whole["added_answers"] == {"mean": 0.5, "median": 0.5, "most": 1, "questions_without": 1}
+    # 3/4 and 2/3 of the answers, 3/3 and 2/3 of the predictions.
+    assert whole["all_answers"]["reader"] == _reader(0.708333, 0.833333, 0.761905, 1.0)
+    assert whole["all_answers"]["arecall"] == {"1": 0.166667}
+    assert [line.split()[:3] for line in scores_text(scores).splitlines()[-2:]] == [
+        ["extended,", "gold", "2"],
+        ["extended,", "all", "2"],
+    ]
 
 
 def test_scores_of_a_retriever_by_hand(tmp_path: Path) -> None:
@@ -113,6 +151,18 @@ def test_scores_of_a_retriever_by_hand(tmp_path: Path) -> None:
         "erecall": {"1": 0.0, "2": 0.5, "3": 0.666667},
         "without_passages": 1,
         "without_evidence": 1,
+        "by_kind": {
+            "wikidata_simple": {
+                "questions": 1,
+                "arecall": {"1": 0.25, "2": 0.5, "3": 0.75},
+                "erecall": {"1": 0.0, "2": 0.5, "3": 0.666667},
+            },
+            "wikidata_comp": {
+                "questions": 1,
+                "arecall": {"1": 0.0, "2": 0.0, "3": 0.0},
+                "erecall": {"1": None, "2": None, "3": None},
+            },
+        },
         "rejected": {},
     }
 
@@ -250,6 +300,9 @@ def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
         ("predictions", {"qid": "x", "answers": ["a"]}, "missing_field"),
         ("predictions", {"qid": True, "predictions": ["a"]}, "wrong_type"),
         ("predictions", '{"qid": "x", "predictions": ["\\ud800"]}', "bad_encoding"),
+        ("extended", {"qid": "x", "answer_list": []}, "unknown_question"),
+        ("extended", {"qid": SIMPLE, "answer_list": []}, "duplicate_question"),
+        ("extended", {"qid": "x", "answer_list": [{}]}, "missing_field"),
         ("retrieved", {"qid": "x", "ctxs": []}, "unknown_question"),
         ("retrieved", {"qid": "x", "ctxs": [{"title": "T"}]}, "missing_field"),
         ("retrieved", ["qid"], "wrong_type"),
@@ -257,6 +310,7 @@ def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
 )
 def test_a_bad_line_is_named_and_the_others_count(tmp_path: Path, role: str, line: Any, reason: str) -> None:
     given: dict[str, list[Any]] = {"gold": [*GOLD], "predictions": [*PREDICTIONS], "retrieved": [*RETRIEVED]}
+    given["extended"] = [{"qid": SIMPLE, "answer_list": [{"answer_text": "Thames"}]}]
     good, _ = _evaluate(tmp_path, *given.values())
     given[role].append(line)
     scores, (bad,) = _evaluate(tmp_path, *given.values())
@@ -324,6 +378,13 @@ def test_the_scores_for_reading(tmp_path: Path) -> None:
         "without evidence             1",
         "ARECALL@2               25.00%",
         "ERECALL@2               50.00%",
+        "",
+        "kind                  questions         recall      precision             F1      F1 >= 0.5  recall >= 0.8"
+        "      ARECALL@2      ERECALL@2",
+        "wikidata_comp                 1         50.00%         33.33%         40.00%          0.00%          0.00%"
+        "          0.00%              –",
+        "wikidata_simple               1         75.00%        100.00%         85.71%        100.00%          0.00%"
+        "         50.00%         50.00%",
         "rejected predictions: unknown_question 1",
     ]
 
