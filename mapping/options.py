@@ -74,6 +74,9 @@ Ranks = Annotated[
     Parameter("--k", metavar="K,…", converter=numbers, n_tokens=1, accepts_keys=False, validator=Number(gte=1)),
 ]
 
+FoundForm = Literal["kilt", "trec", "ctxs"]
+"""What is found for queries: predictions of KILT, a run of TREC, or questions with passages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:

@@ -16,7 +16,7 @@ from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants
 from kbsource.wikitext.markers import ANY_CONTROL, CUT, TEMPLATE_LINK, holds_controls
 from kbsource.wikitext.tags import find_closer, strip_extensions
 from kbsource.wikitext.templates import TemplateRule, find_function, is_number, magic, numbered_in_place
-from kbsource.wikitext.tree import Parameter, Text, Use, read_tree
+from kbsource.wikitext.tree import Parameter, Text, Use, count_pieces, read_tree
 
 
 class Definitions(Protocol):
@@ -295,7 +295,15 @@ class Frame:
         return self.engine.page.timestamp
 
     def preprocess(self, wikitext: str) -> str:
-        """Wikitext with its templates and ``{{{parameters}}}`` expanded in this frame."""
+        """Wikitext with its templates and ``{{{parameters}}}`` expanded in this frame.
+
+        Raises:
+            BoundError: it has more pieces than a definition may have, or the page has spent all that it may.
+        """
+        n_pieces = count_pieces(wikitext)
+        if n_pieces > MAX_PIECES:
+            raise BoundError("pieces")
+        self.spend(n_pieces + wikitext.count("<"))
         return self.read(read_tree(transcluded(wikitext, self.engine.page.lang)))
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:

@@ -10,7 +10,11 @@ from kbsource.wikitext.tags import MAX_LIST_DEPTH
 
 _LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
+# An address whose scheme has no slashes is one where something follows at once.
+_TERM_TOKEN = re.compile(r"[\[\]]|'{2,}|://|\b(?:mailto|news|sips?|sms|tel|urn|xmpp|geo|magnet|bitcoin):(?=\S)|:")
 _SWITCH = re.compile(r"__(\w{2,60}?)__")
+# Source: the words that MessagesEn.php of MediaWiki 1.39 has with 0.
+_ANY_CASE = frozenset("NOTOC NOGALLERY FORCETOC TOC NOEDITSECTION NOTITLECONVERT NOTC NOCONTENTCONVERT NOCC".split())
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
@@ -75,15 +79,23 @@ def _mark_line(match: re.Match[str]) -> str:
 
 
 def _definition_colon(content: str) -> int:
-    """The place of the first colon outside links and addresses, or -1."""
+    """The place of the first colon outside links, addresses, bold and italics, or -1.
+
+    Source: findColonNoLinks of MediaWiki 1.39's BlockLevelPass, which meets links and quotes as tags.
+    """
     depth = 0
-    for index, character in enumerate(content):
-        if character == "[":
+    is_bold = is_italic = False
+    for match in _TERM_TOKEN.finditer(content):
+        token = match[0]
+        if token == "[":
             depth += 1
-        elif character == "]":
+        elif token == "]":
             depth = max(depth - 1, 0)
-        elif character == ":" and depth == 0 and not content.startswith("://", index):
-            return index
+        elif token[0] == "'":
+            is_bold ^= len(token) > 2
+            is_italic ^= len(token) == 2 or len(token) > 4
+        elif token == ":" and not (depth or is_bold or is_italic):
+            return match.start()
     return -1
 
 
@@ -91,12 +103,13 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
     """The text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
 
     def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name.upper() != name or not any(character.isalpha() for character in name):
-            return match.group()
-        switches.add(match.group())
+        name = match[1]
+        if (name.upper() != name and name.upper() not in _ANY_CASE) or not any(map(str.isalpha, name)):
+            return match[0]
+        switches.add(match[0].upper())
         losses["behaviour_switch"] += 1
-        return CUT
+        # A heading may begin behind it; a blank is no indent.
+        return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
     text = _SWITCH.sub(replace, text)
     if "~~~" in text:
@@ -198,10 +211,8 @@ def _join_cuts(text: str) -> str:
         elif is_spaced:
             add(" ")
         if first in _SEPARATED and before.rstrip(" ")[-1:] in _SEPARATORS and piece[:2] != "..":
-            left = before.rstrip(" ")
-            if left[-2:-1] != "\\":  # TeX
-                del out[-1 if out[-1] is before else -2 :]
-                add(left[:-1])
+            del out[-1 if out[-1] is before else -2 :]
+            add(before.rstrip(" ")[:-1])
         is_spaced = False
         add(piece)
         before = piece

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from kbsource.languages import Language
@@ -31,6 +32,7 @@ from kbsource.wikitext.markers import (
     EQUALS,
     FRAGMENT,
     LINE,
+    NUMBER,
     PIPE,
     PLACE,
     PRE,
@@ -50,6 +52,7 @@ from kbsource.wikitext.templates import (
     lost_text,
     mark_links,
     normalise_template_name,
+    split_at_pipes,
     split_template,
     visible_chars,
 )
@@ -58,11 +61,16 @@ from kbsource.wikitext.walk import Walker, expand_braces, match_brackets, withou
 _NOTHING = f"{CUT}{LINE} \n"
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}]")  # what _settle looks for
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
+_MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
-_UNLABELLED = re.compile(r"\[https?://[^\s\[\]\"<>]+\]")
+# An external link as far as its address goes, where no blank ends that: with the bracket where it has no label.
+_ADDRESS = re.compile(
+    r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
+)
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
@@ -139,19 +147,28 @@ class PagePreparation:
         return words.strip()
 
     def _settle(self, text: str) -> str:
+        if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it
+            text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(CUT, found[0]), text)
+            text = text.replace(NUMBER, CUT)
         if LINE in text:
             text = text.replace(f"\n{LINE}", "\n").removeprefix(LINE).replace(LINE, "\n")
         text = unmark_separators(text)
         if PLACE in text:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
         if "[http" in text:
-            text, n_links = _UNLABELLED.subn(CUT, text)
-            self.losses["external_link_unlabelled"] += n_links
+            text = _ADDRESS.sub(self._address, text)
         if ERROR in text:
             text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
+
+    def _address(self, found: re.Match[str]) -> str:
+        """A link without a label goes; a blank parts an address from the label behind it."""
+        if found[0][-1] != "]":
+            return f"{found[0]} "
+        self.losses["external_link_unlabelled"] += 1
+        return CUT
 
     def _on_template(self, inner: str, depth: int) -> str:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
@@ -253,7 +270,7 @@ class PagePreparation:
 
     def _on_parameter(self, inner: str) -> str:
         self.losses["parameter"] += 1
-        return inner.partition("|")[2]
+        return next(islice(split_at_pipes(inner), 1, None), "")
 
     def _on_broken(self) -> None:
         self.losses["broken_markup"] += 1

@@ -22,7 +22,11 @@ _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "
 _DROPPED_TABLE_PARTS = frozenset({"tbody", "thead", "tfoot", "colgroup", "col"})
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
-_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_REFERENCE = re.compile(r"&(?:#0*+[0-9]{1,7}|#[xX]0*+[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31}|רלמ|رلم);")
+# Names of the right-to-left mark beside HTML's. Source: MW_ENTITY_ALIASES in Sanitizer.php of MediaWiki 1.39.
+_RIGHT_TO_LEFT = frozenset({"&רלמ;", "&رلم;"})
+# The numbers that references may have, without their ends. Source: validateCodepoint of the same file.
+_ALLOWED = ((0x08, 0x0B), (0x1F, 0x7F), (0x9F, 0xD800), (0xDFFF, 0xFFFE), (0xFFFF, 0x110000))
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d+)", re.IGNORECASE)
 # What is raised, but for what holds another one; a note of more characters is no exponent.
 _RAISED = re.compile(r"<sup(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?sup[\s>])[^<>\n]*>){1,60})</sup\s*>", re.IGNORECASE)
@@ -47,6 +51,9 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         return text
     if "</sup" in text or "</SUP" in text:
         text = _RAISED.sub(_raised, text)
+    if "</h" in text or "</H" in text:
+        text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
+    text = _TAGGED_LINE.sub(_unbroken, f"\n{text}")
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -86,7 +93,31 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             return ""
         return _LESS_THAN + match.group()[1:]
 
-    return _TAG.sub(replace, text).replace("<", _LESS_THAN)
+    return _TAG.sub(replace, text)[1:].replace("<", _LESS_THAN)
+
+
+# A heading with tags in it; a term that has some.
+_TAGGED_LINE = re.compile(r"\n(?:=[^\n<]*<[^\n]*=[ \t\x02]*(?=\n|\Z)|[*#:]*;[^\n<]*<[^\n]*)")
+_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
+
+
+def _unbroken(match: re.Match[str]) -> str:
+    """A heading without the block tags that would break its line; a term whose colons within tags are plain ones."""
+    line = match[0]
+    if line[1] == "=":
+        return _TAG.sub(lambda tag: CUT if tag[2].lower() in _BLOCK else tag[0], line)
+    depth = 0
+
+    def replace(found: re.Match[str]) -> str:
+        nonlocal depth
+        if found[2] is None:
+            return LITERAL_OF[":"] if depth else ":"
+        if found[2].lower() in _INLINE | _BLOCK:
+            depth = max(depth - 1, 0) if found[1] else depth + (found[0][-2] != "/")
+        return found[0]
+
+    return _TAG_OR_COLON.sub(replace, line)
 
 
 def _raised(match: re.Match[str]) -> str:
@@ -121,20 +152,16 @@ def decode_references(text: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _decode(reference: str) -> str:
-    decoded = html.unescape(reference)
-    if decoded == reference:
+    """What a reference stands for; one that none may be stays as written."""
+    if reference[1] == "#":
+        is_hex = reference[2] in "xX"
+        number = int(reference[2 + is_hex : -1].lstrip("0"), 16 if is_hex else 10)
+        decoded = chr(number) if any(low < number < high for low, high in _ALLOWED) else reference
+    else:
+        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else html.unescape(reference)
+    if len(decoded) > 1 and decoded[-1] == ";":  # so end also &notin-like prefixes that html.unescape takes
         return _AMPERSAND + reference[1:]
-    if decoded in "\u00a0\n\t":
-        return " "
-    if len(decoded) == 1:
-        if decoded in LITERAL_OF:
-            return LITERAL_OF[decoded]
-        if decoded < " ":
-            return ""
-        return decoded
-    if decoded.endswith(";"):  # &notin-like prefixes that html.unescape takes without their semicolon
-        return _AMPERSAND + reference[1:]
-    return decoded
+    return " " if decoded in "\u00a0\n\t" else LITERAL_OF.get(decoded, decoded)
 
 
 # Extension tags whose content is no text of the article. Counted under the tag's name.
@@ -152,10 +179,11 @@ _ALL_TAGS = sorted(
     _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
-# [^<>]* and not [^>]*: a run of unfinished openers is then scanned once. Most are a whole reference without tags in it.
+# An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times.
+# Most are a whole reference without tags in it.
 _OPENER = re.compile(
     r"<(?:(?P<reference>ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
-    rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*)>)",
+    rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)",
     re.IGNORECASE,
 )
 _LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
@@ -174,9 +202,9 @@ def _closer(tag: str) -> re.Pattern[str]:
 def strip_extensions(text: str, losses: Counter[str]) -> str:
     """The wikitext without comments and extension tags.
 
-    What is text in them stays: ``<nowiki>`` and TeX as literal characters, ``<pre>`` and ``<syntaxhighlight>`` as
-    preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is cut and counted in
-    ``losses``.
+    What is text in them stays: ``<nowiki>`` as literal characters, so TeX between dollar signs, ``<pre>`` and
+    ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything
+    else is cut and counted in ``losses``.
     """
     if "<" not in text:
         return text
@@ -194,22 +222,17 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
             continue
         tag = match.group(3)
         if tag is None:
-            end = -1 if "!--" in unclosed else text.find("-->", after)
-            if end < 0:
-                unclosed.add("!--")
-                losses["broken_markup"] += 1
-                position = after
-                continue
             losses["comment"] += 1
-            position = end + 3
-            if _stands_alone(out, text, position, n):
-                newline = text.find("\n", position)
-                position = n if newline < 0 else newline + 1
+            end = text.find("-->", after)
+            if end < 0:  # nothing behind it is shown
+                losses["broken_markup"] += 1
+                position = n
+                break
+            position = _end_of_comment(out, text, end + 3, losses)
             continue
         tag = tag.lower()
         position = after
-        if tag in _TRANSPARENT_TAGS:
-            out.append(CUT)
+        if tag in _TRANSPARENT_TAGS:  # nothing is left, so that a heading or a list may begin behind it
             continue
         if tag in _TRANSPARENT_BLOCKS:
             out.append("\n\n")
@@ -234,32 +257,48 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
         position = closer.end()
         if tag in _CUT_TAGS:
             losses[tag] += 1
-            out.append(CUT)
+            if tag != "includeonly":  # see _TRANSPARENT_TAGS
+                out.append(CUT)
         else:
             out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])
     return "".join(out)
 
 
-def _stands_alone(out: list[str], text: str, position: int, n: int) -> bool:
-    """Whether only blanks share the line with a comment: then its newline goes with it."""
-    end = position
-    while end < n and text[end] in " \t":
-        end += 1
-    if end < n and text[end] != "\n":
-        return False
+# What is behind a comment on its line, where that is but blanks and some further comments.
+_LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
+
+
+def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[str]) -> int:
+    """Where the text goes on behind a comment. A line that holds nothing but comments and blanks goes as a whole.
+
+    Source: Preprocessor_Hash of MediaWiki 1.39.
+    """
+    line = _LINE_OF_COMMENTS.match(text, position)
+    if line is None:
+        return position
+    n_blank = 0  # pieces in front of it
     for piece in reversed(out):
-        stripped = piece.rstrip(" \t")
-        if stripped:
-            return stripped[-1] == "\n"
-    return True
+        if before := piece.rstrip(" \t"):
+            if before[-1] != "\n":
+                return position
+            break
+        n_blank += 1
+    del out[len(out) - n_blank :]
+    if out:
+        out[-1] = out[-1].rstrip(" \t")
+    losses["comment"] += line[0].count("<!--")
+    return line.end()
 
 
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
         return CUT + literal(decode_references(content)) + CUT
     if tag in _TEX_TAGS:
-        return CUT + " ".join(literal(content).split()) + CUT
+        tex = " ".join(content.split())
+        if tex and tag != "math":
+            tex = f"\\ce{{{tex}}}"
+        return CUT + literal(tex and f"${tex}$") + CUT
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
     content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")

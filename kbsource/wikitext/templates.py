@@ -372,7 +372,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     ``{{#tag:ref|…}}`` has the tag in its name. None where this can be no template, as its name is empty or holds
     characters that no title has: MediaWiki shows the braces then.
     """
-    parts = _split_at_pipes(inner)
+    parts = split_at_pipes(inner)
     head = parts[0]
     if ":" in head:
         found = _parser_function(head, parts)
@@ -392,7 +392,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     return _with_arguments(name, parts)
 
 
-def _split_at_pipes(inner: str) -> list[str]:
+def split_at_pipes(inner: str) -> list[str]:
     """The pieces between the pipes that are not inside of a closed ``[[…]]``."""
     if "[[" not in inner:
         return inner.split("|")
@@ -438,7 +438,7 @@ def find_function(head: str) -> tuple[str, str] | None:
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
     """What stands before the first pipe, without a name, then every argument with its name or None."""
-    parts = _split_at_pipes(inner)
+    parts = split_at_pipes(inner)
     yield None, parts[0]
     for part in parts[1:]:
         name, equals, value = _partition_outside_links(part) if "=" in part else (part, "", "")

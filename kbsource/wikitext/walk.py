@@ -7,16 +7,34 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import repeat
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 
 from kbsource.titles import Target, TargetParser
-from kbsource.wikitext.markers import FRAGMENT, HEADING, LITERAL_OF, TEMPLATE_LINK, TRAIL_STOP, single_spaces, unliteral
+from kbsource.wikitext.markers import (
+    ANY_CONTROL,
+    CUT,
+    FRAGMENT,
+    HEADING,
+    LITERAL_OF,
+    NUMBER,
+    PIPE,
+    TEMPLATE_LINK,
+    TRAIL_STOP,
+    literal,
+    single_spaces,
+    unliteral,
+)
 
 MAX_LINK_DEPTH = 12
 MAX_REPAIRS = 6
-_SCHEMES = "https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:"
+_SCHEMES = (
+    "(?i:https?://|ftps?://|//|mailto:|irc://|ircs://|news:|gopher://|telnet://|git://|svn://|tel:|urn:|geo:|magnet:)"
+)
+_ADDRESS = r"[^\s\[\]|\x06]+"
+_ADDRESS_OF_NUMBERS = r"\[[0-9A-Fa-f:.]+\][^\s\[\]|\x06]*"  # http://[2001:db8::7]/path
 _PLAIN = r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|"  # as far as the label
 _PLAIN_LINK = re.compile(_PLAIN + r"([^\[\]\n]*)\]\])")
 # Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
@@ -24,13 +42,14 @@ _PLAIN_LINK = re.compile(_PLAIN + r"([^\[\]\n]*)\]\])")
 _BRACKET = re.compile(
     _PLAIN + r"(?:[^\[\]\n]*\]\]|(?P<opener>)))"  # a plain link, or an opener with its bar
     r"|\]\](?P<closer>)"
-    rf"|\[(?:{_SCHEMES})[^\s\[\]|\x06]+(?:[^\[\]\n]*\](?P<external>)|(?P<external_opener>))"
+    rf"|\[{_SCHEMES}(?:{_ADDRESS}[^\[\]\n]*\](?P<external>)|(?:{_ADDRESS}|{_ADDRESS_OF_NUMBERS})(?P<external_opener>))"
     r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three, or a single one
     r"|\[\[(?P<stray>)"  # an opener that can open nothing
 )
-# What follows the address of an external link with plain links in its label. It ends at the first bracket that is none
-# of theirs, so that no part of a text is looked at for two openers.
-_LABEL_WITH_LINKS = re.compile(r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+\]")
+# What follows the address of an external link with brackets in its label, as far as the first closing one that is no
+# plain link's: the label of ``[http://x Title [in Greek]]`` has one bracket. It ends before what opens another, so that
+# no part of a text is looked at for two openers. Source: handleExternalLinks of MediaWiki 1.39's Parser.
+_LABEL = re.compile(rf"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[(?!\[|{_SCHEMES}))*+\]")
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
@@ -146,6 +165,7 @@ class _Brackets:
         """Matches the brackets that begin between two places, between which no plain link stands."""
         text, edits, stack = self._text, self._edits, self._stack
         add = self._pieces.append
+        label_end = -1  # where the bracket stands that ends an external link with brackets in its label
         for match in _BRACKET.finditer(text, first):
             kind = match.lastgroup
             start, end = match.span()
@@ -157,6 +177,8 @@ class _Brackets:
                 else:
                     _unlink(text, edits, start, end)
             elif kind == "closer":
+                if start == label_end:  # the bracket behind it stays
+                    continue
                 if not stack:
                     _drop(text, edits, start)
                     continue
@@ -172,10 +194,11 @@ class _Brackets:
                     add((text[self._position : start], "", None, text[start:end]))
                     self._position = end
             elif kind == "external_opener":
-                if label := _LABEL_WITH_LINKS.match(text, end):
+                if label := _LABEL.match(text, end):
                     edits.append(_Edit(start, end, "", False))  # the address goes
-                    stop = TRAIL_STOP if text[label.end() - 2] == "]" else ""
-                    edits.append(_Edit(label.end() - 1, label.end(), stop, False))
+                    label_end = label.end() - 1
+                    stop = TRAIL_STOP if text[label_end - 1] == "]" else ""
+                    edits.append(_Edit(label_end, label_end + 1, stop, False))
                 else:
                     edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
             elif kind == "single":
@@ -226,6 +249,8 @@ def _apply(text: str, edits: list[_Edit]) -> str:
 # Two patterns that begin with plain characters are searched four times as fast as one that is a choice.
 _OPENERS = re.compile(r"(\{\{+)")
 _CLOSERS = re.compile(r"(\}\}+)")
+_CURRENCY = frozenset("$£€¥₹₽₩")
+_BARS = frozenset({"|", PIPE})
 MAX_DEPTH = 100  # MediaWiki's own limit on nested templates ($wgMaxTemplateDepth)
 
 
@@ -275,11 +300,13 @@ def expand_braces(
                     out = [result]
                 else:
                     out = parent
-                    if opened:
-                        out.append(LITERAL_OF["{"])
+                    if opened:  # of {{{!}} one begins a table
+                        out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
+                    elif result == CUT and out and out[-1][-1:] in _CURRENCY:
+                        result = NUMBER
                     out.append(result)
-            if run == 1:
-                out.append(LITERAL_OF["}"])
+            if run == 1:  # and of {{!}}} one ends it
+                out.append("}" if out and out[-1][-1:] in _BARS else LITERAL_OF["}"])
             elif run:
                 on_broken()
             if gap:
@@ -309,6 +336,16 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
+# What sets a file apart from the words around it, in English and the larger languages of Wikipedia. Source: img_* of
+# MediaWiki 1.39's messages.
+_APART = frozenset(
+    """thumb thumbnail frame framed enframed right left center centre none mini miniatur gerahmt rechts links zentriert
+    ohne vignette encadré cadre droite gauche centré néant miniatura miniaturadeimagen derecha izquierda centro ninguno
+    marco min destra sinistra nessuno riquadrato miniaturadaimagem direita esquerda nenhum miniatuur omkaderd
+    gecentreerd geen mały prawo lewo centruj brak ramka мини миниатюра справа слева центр обрамить без міні праворуч
+    ліворуч miniatyr höger vänster ingen centrerad 缩略图 縮圖 右 左 居中 置中 有框 サムネイル 中央 なし
+    フレーム""".split()
+)
 # An external link that is read off.
 _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')
 # A link with nothing in its label but text and plain links: if it shows nothing, it is passed over. What might be an
@@ -342,6 +379,7 @@ class Walker:
         self._ends_in_space = False
         self._links: list[Link] = []
         self._categories: dict[str, bool] = {}
+        self._parts_words = False  # a file that stands by itself was passed right behind a word
 
     def walk(self, cut: CutText) -> Walked:
         """The text that the pieces show; every link of the pieces is complete."""
@@ -354,6 +392,12 @@ class Walker:
         length = 0
         ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
+            if self._parts_words:
+                self._parts_words = False
+                if not ends_in_space and (gap[:1].isalnum() or not gap):
+                    append(" ")
+                    length += 1
+                    ends_in_space = True
             if gap:
                 first = gap[0]
                 if first == " ":
@@ -380,8 +424,10 @@ class Walker:
                 kind = target[0]
                 if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
                     after_link = False
-                    self._hide(target, is_made=is_made)
+                    self._hide(target, source or label, is_made=is_made)
                     continue
+                if kind == "invalid" and "//" in written:  # an external link in two brackets
+                    source = source or _source(written, label)
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
                 if is_direct and (external := _PLAIN_EXTERNAL.fullmatch(source)):
@@ -393,7 +439,7 @@ class Walker:
                 continue
             shown = label
             if shown is None:
-                shown = _shown(written, target) if target[4] else written
+                shown = _shown(written, target) if target[4] or "%" in written else written
             if shown and kind == "page" and len(shown.strip()) == len(shown):
                 append(shown)
                 start = length
@@ -403,13 +449,15 @@ class Walker:
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space
-                self._add_text(shown)
+                self._add_text(shown or pipe_trick(unliteral(written)))
                 after_link = self._close(length, target, written, is_made=is_made)
                 length, ends_in_space = self._length, self._ends_in_space
         gap = cut.rest
         if after_link and trail is not None and (match := trail.match(gap)):
             self._extend_link(match.end())
         self._ends_in_space = ends_in_space
+        if self._parts_words and gap[:1].isalnum():
+            gap = f" {gap}"
         self._add_text(gap.removeprefix(TRAIL_STOP))
         return Walked(unliteral("".join(self._out)), links, self._categories)
 
@@ -430,8 +478,6 @@ class Walker:
 
     def _close(self, start: int, target: Target, written: str, *, is_made: bool) -> bool:
         """Ends a link that shows the text from ``start`` on; says whether a link trail may follow."""
-        if self._length == start:
-            self._add_text(pipe_trick(unliteral(written)))
         if target.kind != "page":
             self._losses[_LOSS_OF.get(target.kind, target.kind)] += 1
             return False
@@ -455,12 +501,14 @@ class Walker:
             missing -= len(piece)
         return "".join(reversed(pieces))
 
-    def _hide(self, target: Target, *, is_made: bool) -> None:
+    def _hide(self, target: Target, options: str | None, *, is_made: bool) -> None:
         if target.kind == "category":
             name = target.title.partition(":")[2]
             self._categories[name] = is_made and self._categories.get(name, True)
-        else:
-            self._losses[target.kind] += 1
+            return
+        self._losses[target.kind] += 1
+        if options and self._out and self._out[-1][-1:].isalnum() and target.kind == "file":
+            self._parts_words = not _APART.isdisjoint(map(str.strip, options.split("|")))
 
     def _add_external(self, label: str | None) -> None:
         """Adds an external link: its label, if it has one."""
@@ -507,7 +555,7 @@ class Walker:
         written = written.removeprefix(TEMPLATE_LINK)
         target = self._parse(unliteral(written))
         if target.kind in _HIDDEN:
-            self._hide(target, is_made=is_made)
+            self._hide(target, None if link.text is None else str(link.text), is_made=is_made)
             return False
         start = self._length
         if link.text is None:
@@ -517,6 +565,8 @@ class Walker:
             if self._links and self._links[-1][0] >= start:
                 self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
                 return False
+            if self._length == start and not str(link.text).isspace():
+                self._add_text(pipe_trick(unliteral(written)))
         return self._close(start, target, written, is_made=is_made)
 
 
@@ -525,8 +575,16 @@ def _source(target: str, label: str | None) -> str:
 
 
 def _shown(written: str, target: Target) -> str:
-    """The text of a link without label: the target as written, without the colon that escapes it."""
-    return written.strip().removeprefix(":").strip() if target.is_escaped else written
+    """The text of a link without label: the target as written, without the colon that escapes it, percent escapes read.
+
+    Source: handleInternalLinks2 of MediaWiki 1.39's Parser.
+    """
+    if target.is_escaped:
+        written = written.strip().removeprefix(":").strip()
+    if "%" in written and target.kind != "invalid":
+        decoded = ANY_CONTROL.sub("", unquote(unliteral(written), errors="replace"))
+        written = literal(" ".join(decoded.split()))
+    return written
 
 
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")

@@ -160,6 +160,15 @@ class AliasTable:
         found = rows_of(table.slice(first, 1), Alias)[0] if first < behind else None
         return found, behind == len(mentions) or mentions[behind].startswith(mention)
 
+    def meanings(self, mention: str) -> Iterator[Alias]:
+        """All rows of a mention, the most frequent page first."""
+        for group in range(bisect_left(self._last, mention), len(self._groups)):
+            table, mentions = self._rows(group)
+            first, behind = bisect_left(mentions, mention), bisect_right(mentions, mention)
+            yield from rows_of(table.slice(first, behind - first), Alias)
+            if behind < len(mentions):
+                return
+
     def _read(self, group: int) -> tuple[pa.Table, list[str]]:
         file, number = self._groups[group]
         table = file.read_row_group(number, use_threads=False)
@@ -172,6 +181,20 @@ def _last_mention(file: pq.ParquetFile, number: int) -> str:
     if statistics is not None and statistics.has_min_max:
         return str(statistics.max)
     return str(file.read_row_group(number, columns=["mention"], use_threads=False)["mention"][-1])  # too long for them
+
+
+def rank_pages(text: str, table: AliasTable, options: LinkerOptions, *, most: int) -> list[tuple[Alias, float]]:
+    """The pages that the mentions of a text may mean, the likeliest first, each once; equal ones by page id.
+
+    The likelihood of a page is that its mention is a link times that such a link leads there.
+    """
+    found: dict[int, tuple[Alias, float]] = {}
+    for mention in dict.fromkeys(linked.alias.mention for linked in link_text(text, table, options)):
+        for alias in filter(options.counts, table.meanings(mention)):
+            likelihood = alias.link_probability * alias.prior
+            if alias.page_id not in found or found[alias.page_id][1] < likelihood:
+                found[alias.page_id] = alias, likelihood
+    return sorted(found.values(), key=lambda one: (-one[1], one[0].page_id))[:most]
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:

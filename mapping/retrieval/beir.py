@@ -32,7 +32,7 @@ from mapping.passages.corpus import read_passages
 from mapping.passages.cut import Passage
 from mapping.passages.forms import KiltPages, json_line, line_forms
 from mapping.passages.kind import BEIR_DATASET, CORPUS, PASSAGES_CORPUS, QRELS, QUERIES
-from mapping.retrieval.runs import read_queries
+from mapping.retrieval.queries import read_queries
 from mapping.write.kind import ALIGNMENT
 
 Level = Literal["passage", "page"]
@@ -71,7 +71,8 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])
     with ReleaseFolder(output, kind=BEIR_DATASET):
-        queries = read_queries(join(alignment, _records_file(aligned)))
+        asked = read_queries(join(alignment, _records_file(aligned)))
+        queries = {query.query_id: query.text for query in asked}
         if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
             raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
         gold = _gold(aligned, alignment, {query_id: number for number, query_id in enumerate(queries)}, level)

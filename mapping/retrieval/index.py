@@ -45,13 +45,18 @@ _LONGEST_WORD = 255
 
 
 class Hit(NamedTuple):
-    """A passage that was found."""
+    """A passage that was found, or a page."""
 
-    passage_id: str
+    passage_id: str  # empty for a page
     page_id: int
     title: str
-    text: str
-    score: float  # BM25
+    text: str  # likewise
+    score: float
+
+    @property
+    def document(self) -> str:
+        """The id of the passage, or that of the page."""
+        return self.passage_id or str(self.page_id)
 
 
 class _Scored(NamedTuple):

@@ -8,39 +8,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError
 from mapping.contexts.export import NameFinder, hard_negatives
 from mapping.contexts.gold import RankedPassage, Reject
+from mapping.metrics.qampari import qid_of
+from mapping.options import FoundForm
 from mapping.passages.forms import json_line
 from mapping.retrieval.index import Hit
+from mapping.retrieval.queries import Query, queries_of
 from mapping.sources.raw_records import (
     Json,
     RawRecord,
     digits_or_text,
-    iter_lines,
+    object_at,
     objects_at,
     optional_objects,
-    text_at,
 )
 
 RUN_NAME = "kbsource"
-_ENTITY_MARKS = re.compile(r"\[(?:START|END)_ENT\]")
+_DECIMALS = 6
 _PASSAGE_ID = re.compile(r"(\d+)(?:__\d+)?")
 _TREC_COLUMNS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What is asked."""
-
-    query_id: str
-    text: str  # its input, without the marks around an entity
-    answers: tuple[str, ...] = ()  # its gold answers; none where they are not given
-    pages: frozenset[str] = frozenset()  # ids of the pages of its gold provenance
 
 
 class RankedDocument(NamedTuple):
@@ -57,45 +48,46 @@ class _RunLine(NamedTuple):
     found: RankedDocument
 
 
-def query_of(record: Json) -> Query:
-    """What a record of KILT's form asks; raises RecordError: ``missing_field`` or ``wrong_type``."""
-    outputs = optional_objects(record, "output")
-    spans = [span for output in outputs for span in optional_objects(output, "provenance")]
-    return Query(
-        digits_or_text(record, "id"),
-        " ".join(_ENTITY_MARKS.sub(" ", text_at(record, "input")).split()),
-        tuple(dict.fromkeys(text_at(output, "answer") for output in outputs if "answer" in output)),
-        frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
-    )
-
-
-def read_queries(path: str) -> dict[str, str]:
-    """What the records of a file ask, by id; raises SetupError: a record has no id or no input, or there is none."""
-    queries: dict[str, str] = {}
-    for raw in iter_lines(path):
-        try:
-            query = query_of(raw.parse())
-        except RecordError as error:
-            raise SetupError(f"{path}, line {raw.line}: {error}; give records with id and input.") from error
-        queries[query.query_id] = query.text
-    if not queries:
-        raise SetupError(f"{path} has no records, so there is nothing to ask; name another file.")
-    return queries
-
-
 def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
-    """Passages as a prediction of KILT's form."""
+    """What was found as a prediction of KILT's form; for AmbER sets with one output in place of a list of one, as their
+    released script reads it."""
     provenance = [
         {
             "wikipedia_id": str(hit.page_id),
             "title": hit.title,
-            "text": hit.text,
+            **({"text": hit.text} if hit.passage_id else {}),
             "score": f"{hit.score:.6f}",
-            "passage_id": hit.passage_id,
+            **({"passage_id": hit.passage_id} if hit.passage_id else {}),
         }
         for hit in hits
     ]
-    return json_line({"id": query.query_id, "input": query.text, "output": [{"provenance": provenance}]})
+    output = {"provenance": provenance}
+    is_one = query.benchmark == "amber"
+    return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
+
+
+def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
+    """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page and no text."""
+    contexts = [
+        {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
+    ]
+    name = "qid" if query.benchmark == "qampari" else "id"
+    return json_line({name: query.query_id, "question": query.text, "ctxs": contexts})
+
+
+def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
+    """What was found for a query; without a form in that of its benchmark.
+
+    Raises:
+        RecordError: as ``trec_lines``.
+    """
+    match form or ("ctxs" if query.benchmark == "qampari" else "kilt"):
+        case "ctxs":
+            return contexts_line(query, hits)
+        case "trec":
+            return trec_lines(query.query_id, (RankedDocument(hit.document, hit.score) for hit in hits))
+        case _:
+            return prediction_line(query, hits)
 
 
 def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:
@@ -105,10 +97,11 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     Raises:
         RecordError: ``missing_field`` where the query has no gold provenance, without which any passage may be right.
     """
-    if not query.pages:
-        raise RecordError("missing_field", "output with provenance, which says what is no negative")
+    if not query.pages and not query.titles:
+        raise RecordError("missing_field", "provenance, or answers with proofs, which say what is no negative")
     ranked = [
-        (str(hit.page_id) in query.pages, RankedPassage(hit.passage_id, hit.title, hit.text, hit.score)) for hit in hits
+        (query.has_gold(hit.page_id, hit.title), RankedPassage(hit.passage_id, hit.title, hit.text, hit.score))
+        for hit in hits
     ]
     others = [one for is_gold, one in ranked if not is_gold]
     negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
@@ -143,18 +136,25 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
 
 
 def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
-    """Id and documents of a prediction, best first: passages where it names them, else pages.
+    """Id and documents of a prediction, or of a question with ``ctxs``, best first: passages where it names them, else
+    pages.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
-    spans = [one for output in objects_at(record, "output") for one in optional_objects(output, "provenance")]
-    name = "passage_id" if spans and all("passage_id" in span for span in spans) else "wikipedia_id"
+    if "ctxs" in record:
+        query_id, name, spans = qid_of(record), "id", objects_at(record, "ctxs")
+    else:
+        is_one = isinstance(record.get("output"), dict)
+        outputs = [object_at(record, "output")] if is_one else objects_at(record, "output")
+        spans = [one for output in outputs for one in optional_objects(output, "provenance")]
+        name = "passage_id" if spans and all("passage_id" in span for span in spans) else "wikipedia_id"
+        query_id = digits_or_text(record, "id")
     found = [
         RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
         for rank, one in enumerate(spans, 1)
     ]
-    return digits_or_text(record, "id"), found
+    return query_id, found
 
 
 def _run_line(raw: RawRecord) -> _RunLine:
@@ -164,7 +164,7 @@ def _run_line(raw: RawRecord) -> _RunLine:
     return _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
 
 
-def found_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
+def run_prediction_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
     """Documents of a run, best first, as a prediction of KILT's form.
 
     Raises:
@@ -187,18 +187,38 @@ def _score(value: Any) -> float:
         raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}") from error
 
 
-def converted(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Json], bytes]) -> Iterator[bytes]:
-    """What records become, one after the other; those that cannot be used are told and left out."""
+def converted(
+    raws: Iterable[RawRecord], reject: Reject, *, lines_of: Callable[[Json], Iterable[tuple[str, bytes]]]
+) -> Iterator[bytes]:
+    """What records become, one after the other; those that cannot be used are told and left out.
+
+    Args:
+        lines_of: the lines of a record, each with the id of its query.
+    """
     seen: set[str] = set()
     for raw in raws:
         try:
-            record = raw.parse()
-            _once(digits_or_text(record, "id"), seen)
-            line = line_of(record)
+            lines = []
+            for query_id, line in lines_of(raw.parse()):
+                _once(query_id, seen)
+                lines.append(line)
         except RecordError as error:
             reject(raw.bad(error))
         else:
-            yield line
+            yield from lines
+
+
+def answered(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Query], bytes]) -> Iterator[bytes]:
+    """What the queries of records become, as ``converted``."""
+    return converted(
+        raws, reject, lines_of=lambda record: ((query.query_id, line_of(query)) for query in queries_of(record))
+    )
+
+
+def run_line(record: Json) -> tuple[str, bytes]:
+    """The id of a prediction and its lines of a run; raises as ``found_of`` and ``trec_lines``."""
+    query_id, found = found_of(record)
+    return query_id, trec_lines(query_id, found)
 
 
 def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[str, str]) -> Iterator[bytes]:
@@ -213,7 +233,7 @@ def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[
             _once(query_id, seen)
             if texts and query_id not in texts:
                 raise RecordError("unknown_question", query_id)
-            yield found_line(query_id, [line.found for line in ranked], texts.get(query_id))
+            yield run_prediction_line(query_id, [line.found for line in ranked], texts.get(query_id))
         except RecordError as error:
             reject(ranked[0].raw.bad(error))
 

@@ -142,8 +142,10 @@ _ABBREVIATIONS = frozenset(
     "adm approx apr aug ave bros bzw c ca capt cf co col corp dec dept dr ed eds est etc feb ft gen gov hon inc jan jr "
     "lt ltd maj mar mr mrs ms mt nov nr oct prof pt rep rev sen sep sept sgt sr st univ v vs".split()
 )
+# These only with a capital.
+_DAYS = frozenset("Mon Tue Tues Wed Thu Thur Thurs Fri".split())
 # These only before a number.
-_COUNTERS = frozenset("art ch fig no nos op p pp vol".split())
+_COUNTERS = frozenset("art b ch d fig fl no nos op p pp r sat sun vol".split())
 _INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]+$")
 _LONGEST_ABBREVIATION = 12
@@ -178,8 +180,9 @@ def _ends(text: str, found: re.Match[str]) -> bool:
     word = before[0].lower()
     if word in _COUNTERS and follows[:1].isdigit():
         return False
-    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper())
-    return not (is_initials or word in _ABBREVIATIONS)
+    is_noted = text[max(before.start() - 1, 0)] == "("  # (r. Henry VIII)
+    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper() or is_noted)
+    return not (is_initials or word in _ABBREVIATIONS or before[0] in _DAYS)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:

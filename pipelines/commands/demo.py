@@ -84,10 +84,17 @@ STEPS = (
     ),
     Step("Links of a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)),
     Step(
-        "The questions with their passages",
-        "align",
-        "qampari-contexts %qampari %passages --output %contexts",
+        "Passages for the questions, ranked by BM25",
+        "search",
+        "search %passages --index %bm25 --queries %qampari/qampari_data/dev_data.jsonl --top 200 "
+        "--output %bm25-dev.jsonl",
         ("qampari", "passages"),
+    ),
+    Step(
+        "The questions with their passages, hard negatives among them",
+        "search",
+        "qampari-contexts %qampari %passages --retrieved %bm25-dev.jsonl --output %contexts",
+        ("qampari", "passages", "bm25-dev.jsonl"),
     ),
 )
 """The tour, in order."""

@@ -12,13 +12,14 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, File, FolderPath, Release
+from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Release
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
     from kbsource.records import BadRecord
     from mapping.contexts.gold import Reject
-    from mapping.sources.raw_records import Json, RawRecord
+    from mapping.retrieval.queries import Query
+    from mapping.sources.raw_records import RawRecord
 
 _TOP, _SHOWN = 100, 10
 
@@ -32,7 +33,7 @@ def search(
     queries: File | None = None,
     output: File | None = None,
     top: AtLeast1 | None = None,
-    form: Literal["kilt", "trec"] = "kilt",
+    form: FoundForm | None = None,
     negatives: AtLeast1 | None = None,
 ) -> Summary:
     """Find passages by BM25: candidates, baselines, negatives.
@@ -44,10 +45,11 @@ def search(
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
         index: folder of their index; made where there is none.
-        queries: JSON Lines with id and input, as KILT has them, in place of QUERY.
+        queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
         top: most passages of a query; by default 100 for a file, 10 for a QUERY.
-        form: predictions of KILT, or a run of TREC.
+        form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with passages, as QAMPARI, DPR and
+            Fusion-in-Decoder have them. By default ctxs for QAMPARI, kilt for all others.
         negatives: write lines that retrievers are trained on: found passages of gold pages, and N that are of none and
             name no answer.
 
@@ -55,15 +57,16 @@ def search(
         kbsource search passages/enwiki-20261001 "Who wrote Faust?" --index bm25/enwiki-20261001
         kbsource search passages/enwiki-20261001 --index bm25/enwiki-20261001 \\
             --queries aligned/nq/nq-dev-kilt.jsonl --output bm25-nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --index bm25/enwiki-20261001 \\
+            --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl --top 200 --output bm25-dev.jsonl
     """
     from kbsource.release.layout import MANIFEST
     from mapping.retrieval.index import PassageIndex, make_index
-    from mapping.retrieval.runs import RankedDocument, converted, prediction_line, query_of, training_line, trec_lines
+    from mapping.retrieval.runs import answered, found_line, training_line
     from pipelines.progress import Progress
 
-    if (query is None) == (queries is None) or (queries is None) != (output is None):
-        raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
-    if negatives is not None and (queries is None or form != "kilt"):
+    _check_asked(query, queries, output, "QUERY")
+    if negatives is not None and (queries is None or form is not None):
         raise SetupError("--negatives makes lines of their own form out of --queries; leave --form and QUERY out.")
     if not os.path.exists(os.path.join(index, MANIFEST)):
         progress = Progress()
@@ -79,47 +82,64 @@ def search(
             ],
             next=command_line("search", passages, "--index", index, "--queries", "FILE", "--output", "PREDICTIONS"),
         )
-    n_asked = top or _TOP
 
-    def line_of(record: Json) -> bytes:
-        asked = query_of(record)
-        found = found_in.search(asked.text, n_asked, with_texts=form != "trec")
-        if negatives is not None:
-            return training_line(asked, found, n_negatives=negatives)
-        if form == "trec":
-            return trec_lines(asked.query_id, (RankedDocument(hit.passage_id, hit.score) for hit in found))
-        return prediction_line(asked, found)
+    def line_of(asked: Query) -> bytes:
+        hits = found_in.search(asked.text, top or _TOP, with_texts=form != "trec")
+        return found_line(asked, hits, form) if negatives is None else training_line(asked, hits, n_negatives=negatives)
 
-    evaluated = "" if form == "trec" or negatives else command_line("evaluate", "kilt", queries or "", output or "")
-    return _converted(queries or "", output or "", partial(converted, line_of=line_of), evaluated)
+    then = "" if negatives else _evaluated(queries or "", output or "", form)
+    return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
 
 
 def link(
     release: Release,
-    text: Annotated[str, Parameter(metavar="TEXT")],
+    text: Annotated[str | None, Parameter(metavar="TEXT")] = None,
     /,
     *,
+    queries: File | None = None,
+    output: File | None = None,
+    top: AtLeast1 = _TOP,
+    form: FoundForm | None = None,
     options: Annotated[LinkerOptions, FLAT] = LinkerOptions(),
 ) -> Summary:
     """Link the mentions of a text to pages, by an alias table alone.
 
     Finds the longest mentions of a text that the alias table of entity-linking data knows, whole words, and gives each
-    the page that it leads to most often. Exit code 1 when there is none.
+    the page that it leads to most often; exit code 1 when there is none. Of every record of a file it gives all pages
+    that its mentions may mean, the likeliest first.
 
     Args:
         release: folder that kbsource entity-linking wrote.
         text: the text.
+        queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of TEXT.
+        output: what is found for --queries; appears when it is complete.
+        top: most pages of a query.
+        form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with pages, as QAMPARI has passages. By
+            default ctxs for QAMPARI, kilt for all others.
 
     Examples:
         kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
+        kbsource link linking/enwiki-20261001 --queries amber/enwiki-20261001/human/qa/amber_sets.jsonl \\
+            --output linked-qa.jsonl
     """
     from contextlib import closing
 
     import msgspec
 
-    from mapping.entity_linking.aliases import AliasTable, link_text
+    from mapping.entity_linking.aliases import AliasTable, link_text, rank_pages
+    from mapping.retrieval.index import Hit
+    from mapping.retrieval.runs import answered, found_line
 
+    _check_asked(text, queries, output, "TEXT")
     with closing(AliasTable(release)) as table:
+        if text is None:
+
+            def line_of(asked: Query) -> bytes:
+                pages = rank_pages(asked.text, table, options, most=top)
+                return found_line(asked, [Hit("", one.page_id, one.title, "", score) for one, score in pages], form)
+
+            then = _evaluated(queries or "", output or "", form)
+            return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
         found = list(link_text(text, table, options))
     rows = [("mention", "page", "page id", "prior", "links", "link probability")]
     rows += [
@@ -171,9 +191,9 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     ir_measures. Documents are passages, by their ids, or pages.
 
     Args:
-        file: a run (query, Q0, document, rank, score, name), or predictions as KILT has them.
+        file: a run (query, Q0, document, rank, score, name), or predictions as KILT has them, or with ctxs.
         output: the other form; appears when it is complete.
-        queries: for a run: records with id and input, which predictions then have too.
+        queries: for a run: records as kbsource search takes them, whose inputs predictions then have too.
 
     Examples:
         kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl
@@ -181,17 +201,36 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     """
     from itertools import islice
 
-    from mapping.retrieval.runs import converted, found_of, predictions_of, read_queries, trec_lines
+    from mapping.retrieval.queries import read_queries
+    from mapping.retrieval.runs import converted, predictions_of, run_line
     from mapping.sources.raw_records import iter_lines
 
     first = next(islice(iter_lines(file), 1), None)
     if first is not None and first.data.lstrip().startswith(b"{"):
         if queries is not None:
             raise SetupError(f"--queries: {file} has predictions, of which no more is needed; leave it out.")
-        return _converted(file, output, partial(converted, line_of=lambda record: trec_lines(*found_of(record))), "")
-    texts = {} if queries is None else read_queries(queries)
+        return _converted(file, output, partial(converted, lines_of=lambda record: [run_line(record)]), "")
+    texts = {} if queries is None else {query.query_id: query.text for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
     return _converted(file, output, partial(predictions_of, texts=texts), evaluated)
+
+
+def _check_asked(text: str | None, queries: str | None, output: str | None, name: str) -> None:
+    if (text is None) == (queries is None) or (queries is None) != (output is None):
+        raise SetupError(f"Give a {name}, or --queries FILE with --output FILE.")
+
+
+def _evaluated(queries: str, output: str, form: FoundForm | None) -> str:
+    """What scores the answers to a file of queries; nothing where they have the form of another benchmark."""
+    from mapping.retrieval.queries import benchmark_of_file
+
+    match benchmark_of_file(queries), form:
+        case "qampari", None | "ctxs":
+            return command_line("evaluate", "qampari", queries, "--retrieved", output)
+        case ("kilt" | "amber") as benchmark, None | "kilt":
+            return command_line("evaluate", benchmark, queries, output)
+        case _:
+            return ""
 
 
 def _converted(

@@ -5,8 +5,8 @@ local select, tostring, concat, getmetatable = select, tostring, table.concat, g
 
 -- Parts of the library are loaded when they are first asked for: most modules need few.
 local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
-    classes_of_points = 'matcher', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
-    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json',
+    classes_of_points = 'matcher', util = 'util', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
+    wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json', load_data = 'data', load_json = 'data',
     bit32 = 'bits', bit = 'bits', hash = 'bits' }
 local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
     hash = true }
@@ -58,46 +58,9 @@ mw = setmetatable({ ext = {} }, lazily)
 function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
--- The library "libraryUtil", which the others use too.
-local util = {}
-kit.util = util
-function util.checkType(name, number, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, expected, type(value)), 3)
-    end
-end
-function util.checkTypeMulti(name, number, value, expected)
-    for i = 1, #expected do
-        if type(value) == expected[i] then
-            return
-        end
-    end
-    local n = #expected
-    local listed = n > 1 and concat(expected, ', ', 1, n - 1) .. ' or ' .. expected[n] or tostring(expected[1])
-    error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, listed, type(value)), 3)
-end
-function util.checkTypeForIndex(index, value, expected)
-    if type(value) ~= expected then
-        error(("value for index '%s' must be %s, %s given"):format(tostring(index), expected, type(value)), 3)
-    end
-end
-function util.checkTypeForNamedArg(name, key, value, expected, is_optional)
-    if not (value == nil and is_optional) and type(value) ~= expected then
-        error(("bad named argument %s to '%s' (%s expected, got %s)"):format(key, name, expected, type(value)), 3)
-    end
-end
-function util.makeCheckSelfFunction(library, name, self_object, described)
-    return function(self, method)
-        if self ~= self_object then
-            error(("%s: invalid %s. Did you call %s with a dot instead of a colon, i.e. %s.%s() instead of %s:%s()?"):format(
-                library, described, method, name, method, name, method), 3)
-        end
-    end
-end
-
 local function nothing() end
 mw.log, mw.logObject, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing
-function mw.addWarning(text) util.checkType('addWarning', 1, text, 'string') end
+function mw.addWarning(text) kit.util.checkType('addWarning', 1, text, 'string') end
 function mw.dumpObject(value) return tostring(value) end
 function mw.isSubsting() return false end
 function mw.allToString(...)
@@ -107,7 +70,6 @@ function mw.allToString(...)
     end
     return concat(out, '\t')
 end
-local is_view = {} -- metatables of what mw.loadData gave
 local function clone(value, known)
     if type(value) ~= 'table' then
         return value
@@ -118,7 +80,7 @@ local function clone(value, known)
             copy[clone(key, known)] = clone(inside, known)
         end
         local meta = getmetatable(value)
-        setmetatable(copy, not is_view[meta] and clone(meta, known) or nil)
+        setmetatable(copy, meta and not meta.mw_loadData and clone(meta, known) or nil) -- a copy of data can be changed
     end
     return known[value]
 end
@@ -171,11 +133,16 @@ local function arguments_of(id)
 end
 
 -- Arguments that a module gives, as key and value in turn.
-local function flattened(arguments)
+local function flattened(name, arguments)
     local out = {}
     for key, value in pairs(arguments or {}) do
-        if type(value) == 'boolean' then
+        local kind, of_value = type(key), type(value)
+        if kind ~= 'string' and kind ~= 'number' then
+            error(name .. ': arg keys must be strings or numbers, ' .. kind .. ' given', 3)
+        elseif of_value == 'boolean' then
             value = value and '1' or ''
+        elseif of_value ~= 'string' and of_value ~= 'number' then
+            error(name .. ': invalid type ' .. of_value .. " for arg '" .. key .. "'", 3)
         end
         out[#out + 1], out[#out + 2] = tostring(key), tostring(value)
     end
@@ -201,7 +168,7 @@ function frame_methods:preprocess(given)
     return ask('preprocess', self.id, tostring(wikitext))
 end
 function frame_methods:expandTemplate(given)
-    return ask('expand', self.id, tostring(given.title), flattened(given.args))
+    return ask('expand', self.id, tostring(given.title), flattened('frame:expandTemplate', given.args))
 end
 function frame_methods:callParserFunction(name, arguments, ...)
     if type(name) == 'table' then
@@ -221,20 +188,17 @@ function frame_methods:callParserFunction(name, arguments, ...)
         end
         arguments = moved
     end
-    return ask('expand', self.id, name .. ':', flattened(arguments))
+    return ask('expand', self.id, name .. ':', flattened('frame:callParserFunction', arguments))
 end
 function frame_methods:extensionTag(name, content, attributes)
     if type(name) == 'table' then
         name, content, attributes = name.name, name.content, name.args
     end
-    if type(attributes) ~= 'table' then
-        attributes = {}
+    local values = { tostring(name), content or '' }
+    for key, value in pairs(type(attributes) == 'table' and attributes or {}) do
+        values[#values + 1] = tostring(key) .. '=' .. tostring(value)
     end
-    local values = { name, content or '' }
-    for key, value in pairs(attributes) do
-        values[#values + 1] = key .. '=' .. tostring(value)
-    end
-    return ask('expand', self.id, '#tag:', flattened(values))
+    return ask('expand', self.id, '#tag:', flattened('frame:extensionTag', values))
 end
 function frame_methods:argument(key)
     local value = self.args[type(key) == 'table' and key.name or key]
@@ -274,6 +238,8 @@ mw.ext.ParserFunctions = {
         return current:callParserFunction('#expr', expression)
     end,
 }
+mw.ext.data = { get = function() return false end } -- no dump of a Wikipedia holds pages of data
+mw.ext.FlaggedRevs, mw.ext.TitleBlacklist = { getStabilitySettings = nothing }, { test = nothing }
 
 -- Modules.
 local libraries = {}
@@ -302,7 +268,7 @@ function libraries.strict(globals)
     setmetatable(globals, meta)
     return true
 end
-function libraries.libraryUtil() return util end
+function libraries.libraryUtil() return kit.util end
 function libraries.bit() return kit.bit end
 function libraries.bit32() return kit.bit32 end
 function libraries.ustring() return kit.ustring end
@@ -325,68 +291,18 @@ require = require_in(_G)
 
 -- Modules of data have globals of their own and see no frame.
 local library
-local function own_globals()
+function kit.data_of(name)
     local globals = {}
-    for name, value in next, untouched do
-        globals[name] = copy_of(value)
+    for key, value in next, untouched do
+        globals[key] = copy_of(value)
     end
     setmetatable(globals.string, { __index = of_ustring })
     globals._G, globals.mw, globals.require = globals, setmetatable(copy_of(library), lazily), require_in(globals)
     function globals.mw.getCurrentFrame() return current:newChild({}) end
-    return globals
+    return chunk_of(name, globals)(name)
 end
-local data = {}
-local function make_view(value, seen, name)
-    local function read(_, key)
-        local inside = value[key]
-        if type(inside) ~= 'table' then
-            return inside
-        end
-        seen[inside] = seen[inside] or make_view(inside, seen, name)
-        return seen[inside]
-    end
-    local view = {}
-    seen[value] = view
-    local meta = {
-        __index = read,
-        __newindex = function()
-            error('table from ' .. name .. ' is read-only', 2)
-        end,
-        __pairs = function(t)
-            local f, state = pairs(value)
-            return function(_, key)
-                key = f(state, key)
-                if key ~= nil then
-                    return key, t[key]
-                end
-            end, t
-        end,
-    }
-    meta.__metatable = meta
-    is_view[meta] = true
-    return setmetatable(view, meta)
-end
-function mw.loadData(name)
-    data[name] = data[name] or chunk_of(name, own_globals())(name)
-    if type(data[name]) ~= 'table' then
-        error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 2)
-    end
-    return make_view(data[name], {}, 'mw.loadData')
-end
-local json = {}
-function mw.loadJsonData(name)
-    util.checkType('mw.loadJsonData', 1, name, 'string')
-    if not json[name] then
-        local found, text = pcall(function() return mw.title.new(name):getContent() end)
-        local is_read, value = pcall(kit.decode_json, found and text or '')
-        if not is_read or type(value) ~= 'table' then
-            error(("bad argument #1 to 'mw.loadJsonData' ('%s' is not a valid JSON page)"):format(name), 2)
-        end
-        json[name] = value
-    end
-    return make_view(json[name], {}, 'mw.loadJsonData')
-end
-
+function mw.loadData(name) return kit.load_data(name) end
+function mw.loadJsonData(name) return kit.load_json(name) end
 library = copy_of(mw)
 
 -- What a function returns is what stands before its first nil. Source: mw.executeFunction of Scribunto.

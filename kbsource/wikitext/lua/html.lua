@@ -2,15 +2,21 @@
 -- Source: https://www.mediawiki.org/wiki/Extension:Scribunto/Lua_reference_manual#HTML_library
 local kit = ...
 local check, check_any, ustring = kit.util.checkType, kit.util.checkTypeMulti, kit.ustring
-local concat, gsub = table.concat, string.gsub
+local concat, find, gsub = table.concat, string.find, string.gsub
 local SCALAR, TEXT = { 'string', 'number', 'nil' }, { 'string', 'number' }
 
 local references = { ['<'] = '&lt;', ['>'] = '&gt;', ['&'] = '&amp;', ['"'] = '&quot;' }
 local function encode(s) -- but the marks of what was put aside stay as they are
+    if not find(s, '[<>&"]') then
+        return s
+    end
     s = gsub(s, '[<>&"]', references)
     return (gsub(s, '\127\'&quot;`UNIQ%-(.-)%-QINU`&quot;\'\127', '\127\'"`UNIQ-%1-QINU`"\'\127'))
 end
 local function encode_css(s)
+    if not find(s, '[^\32-9<-\127]') then
+        return s
+    end
     return (ustring.gsub(s, '[^\32-9<-\127]', function(c)
         return ('\\%X '):format(ustring.codepoint(c))
     end))

@@ -11,7 +11,7 @@ local function read_namespaces()
     end
     namespaces = {}
     local numbers = {}
-    for number, name, canonical in ask('namespaces'):gmatch('(%-?%d+)\t([^\t\n]*)\t([^\t\n]*)\n') do
+    for number, name, canonical in kit.rows(ask('namespaces'), '(%-?%d+)\t([^\t\n]*)\t([^\t\n]*)\n') do
         local id = tonumber(number)
         local talk = id > 0 and id % 2 == 1
         namespaces[id] = { id = id, name = name, displayName = name, canonicalName = canonical, isTalk = talk, isSubject = not talk,
@@ -71,6 +71,7 @@ setmetatable(site, {
     end,
 })
 site.scriptPath, site.stylePath = '/w', '/w/skins'
+local interwiki_meta = { __index = { isProtocolRelative = false, isTranscludable = false, isExtraLanguageLink = false } }
 function site.interwikiMap(filter)
     if filter ~= nil and type(filter) ~= 'string' then
         error("bad argument #1 to 'interwikiMap' (string expected, got " .. type(filter) .. ')', 2)
@@ -78,10 +79,9 @@ function site.interwikiMap(filter)
         error("bad argument #1 to 'interwikiMap' (unknown filter '" .. filter .. "')", 2)
     end
     local out = {}
-    for prefix, url, is_local, is_own in ask('interwiki'):gmatch('([^\t\n]*)\t([^\t\n]*)\t(.)(.)\n') do
+    for prefix, url, is_local, is_own in kit.rows(ask('interwiki'), '([^\t]*)\t([^\t]*)\t(.)(.)\n') do
         if filter == nil or (filter == 'local') == (is_local == '+') then
-            out[prefix] = { prefix = prefix, url = url, isLocal = is_local == '+', isCurrentWiki = is_own == '+', isProtocolRelative = false,
-                isTranscludable = false, isExtraLanguageLink = false }
+            out[prefix] = setmetatable({ prefix = prefix, url = url, isLocal = is_local == '+', isCurrentWiki = is_own == '+' }, interwiki_meta)
         end
     end
     return out
@@ -280,15 +280,22 @@ function meta.__tostring(self) return self.prefixedText end
 function meta.__concat(a, b) return tostring(a) .. tostring(b) end
 
 -- A dump of pages holds no statements: every page is as one without an item.
+-- Source: https://www.mediawiki.org/wiki/Extension:Wikibase_Client/Lua
 local wikibase = {}
-for i, name in ipairs({ 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'label', 'getLabel', 'getLabelByLang',
-    'description', 'getDescription', 'sitelink', 'getSitelink' }) do
-    wikibase[name] = function() return nil end
+local function answering(give, ...)
+    for i, name in ipairs({ ... }) do
+        wikibase[name] = give
+    end
 end
-for i, name in ipairs({ 'getBestStatements', 'getAllStatements' }) do
-    wikibase[name] = function() return {} end
-end
+answering(function() return nil end, 'getEntity', 'getEntityObject', 'getEntityIdForCurrentPage', 'getEntityIdForTitle', 'getEntityUrl', 'label',
+    'getLabel', 'getLabelByLang', 'getLabelWithLang', 'description', 'getDescription', 'getDescriptionByLang', 'getDescriptionWithLang',
+    'sitelink', 'getSitelink', 'getReferencedEntityId')
+answering(function() return {} end, 'getBestStatements', 'getAllStatements', 'getBadges', 'getPropertyOrder')
+answering(function() return '' end, 'renderSnak', 'renderSnaks', 'formatValue', 'formatValues')
 function wikibase.entityExists() return false end
-function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[PQ]%d+$') ~= nil end
+function wikibase.isValidEntityId(id) return type(id) == 'string' and id:match('^[LPQ][1-9]%d*$') ~= nil end
+function wikibase.resolvePropertyId(id) return type(id) == 'string' and id:upper():match('^P[1-9]%d*$') or nil end
+function wikibase.orderProperties(ids) return ids end
+function wikibase.getGlobalSiteId() return ask('wiki_id') end
 
 kit.title, kit.site, kit.wikibase = title, site, wikibase

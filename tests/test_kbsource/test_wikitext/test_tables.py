@@ -27,6 +27,11 @@ def test_rows_headers_caption_and_attributes() -> None:
     assert table.element == 1
 
 
+def test_a_table_of_templates_for_pipes() -> None:
+    (table,) = parse("{{{!}} class=x\n! a\n{{!}}-\n{{!}}b{{!}}{{!}}c{{!}}|d|{{!}}e\n{{!}}}\nf").tables
+    assert texts(table) == [["a"], ["b", "c", "d", "e"]]
+
+
 def test_links_in_cells_have_offsets_in_the_cell() -> None:
     (table,) = parse("{|\n| see [[Ann|her]] and [[bus]]es\n* [[x]]\n* y\n|}").tables
     content = table.rows[0][0].content

@@ -12,14 +12,16 @@ import pytest
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from mapping.retrieval.index import Hit
+from mapping.retrieval.queries import Query
 from mapping.retrieval.runs import (
-    Query,
     RankedDocument,
+    answered,
     converted,
+    found_line,
     found_of,
     prediction_line,
     predictions_of,
-    query_of,
+    run_line,
     training_line,
     trec_lines,
 )
@@ -38,24 +40,35 @@ def _raws(lines: Iterable[str | dict[str, Any]]) -> list[RawRecord]:
     return [RawRecord("run", number, 0, text.encode()) for number, text in enumerate(texts, start=1)]
 
 
-def test_a_query_is_the_input_without_the_marks_of_an_entity() -> None:
-    record = {
-        "id": 4,
-        "input": " near [START_ENT] the Sorn [END_ENT] they ",
-        "output": [
-            {"answer": "Brack", "provenance": [{"wikipedia_id": "7"}]},
-            {"answer": "Brack"},
-            {"provenance": [{"wikipedia_id": 9}]},
-        ],
-    }
-    assert query_of(record) == Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}))
-    assert query_of({"id": "a", "input": "b"}) == Query("a", "b")
-
-
 def test_a_prediction_has_one_output_of_places() -> None:
     line = json.loads(prediction_line(Query("q", "where?"), HITS[:1]))
     place = {"wikipedia_id": "7", "title": "Sorn", "text": HITS[0].text, "score": "3.500000", "passage_id": "7__0"}
     assert line == {"id": "q", "input": "where?", "output": [{"provenance": [place]}]}
+
+
+PAGE = Hit("", 9, "Tey", "", 0.25)
+SORN = {"id": "7__0", "title": "Sorn", "text": HITS[0].text, "score": 3.5}
+TEY = {"id": "9", "title": "Tey", "text": "", "score": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "form", "expected"),
+    [
+        ("qampari", None, {"qid": "q", "question": "where?", "ctxs": [SORN, TEY]}),
+        ("kilt", "ctxs", {"id": "q", "question": "where?", "ctxs": [SORN, TEY]}),
+    ],
+)
+def test_contexts_are_passages_or_pages(benchmark: Any, form: Any, expected: object) -> None:
+    line = found_line(Query("q", "where?", benchmark=benchmark), [HITS[0], PAGE], form)
+    assert json.loads(line) == expected
+    assert run_line(expected) == ("q", b"q Q0 7__0 1 3.500000 kbsource\nq Q0 9 2 0.250000 kbsource\n")  # type: ignore[arg-type]
+
+
+def test_the_output_of_a_set_s_query_is_one_and_a_page_has_no_text() -> None:
+    line = json.loads(found_line(Query("q", "where?", benchmark="amber"), [PAGE], None))
+    output = {"provenance": [{"wikipedia_id": "9", "title": "Tey", "score": "0.250000"}]}
+    assert line == {"id": "q", "input": "where?", "output": output}
+    assert run_line(line) == ("q", b"q Q0 9 1 0.250000 kbsource\n")
 
 
 def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
@@ -65,6 +78,8 @@ def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
     assert [one["passage_id"] for one in line["hard_negative_ctxs"]] == ["9__1"]
     with pytest.raises(RecordError, match="missing_field"):
         training_line(Query("q", "where?", ("Brack",)), HITS, n_negatives=5)
+    of_titles = Query("q", "where?", ("Brack",), titles=frozenset({"sorn"}))
+    assert json.loads(training_line(of_titles, HITS, n_negatives=5)) == line
 
 
 def test_runs_become_predictions_and_runs_again() -> None:
@@ -89,7 +104,7 @@ def test_runs_become_predictions_and_runs_again() -> None:
         {"id": "q0", "input": "who?", "output": [{"provenance": [{"wikipedia_id": "12", "score": "0.500000"}]}]},
     ]
     texts = (one.decode() for one in predictions)
-    again = converted(_raws(texts), bad.append, line_of=lambda record: trec_lines(*found_of(record)))
+    again = converted(_raws(texts), bad.append, lines_of=lambda record: [run_line(record)])
     assert b"".join(again) == run
     assert bad == []
 
@@ -125,7 +140,7 @@ def test_lines_that_cannot_be_used_are_told() -> None:
     ]
     bad.clear()
     records: list[str | dict[str, Any]] = [{"id": "a", "input": "?"}, "{", {"id": "a", "input": "?"}, {"input": "?"}]
-    done = converted(_raws(records), bad.append, line_of=lambda record: query_of(record).text.encode())
+    done = answered(_raws(records), bad.append, line_of=lambda query: query.text.encode())
     assert list(done) == [b"?"]
     assert [one.reason for one in bad] == ["malformed_json", "duplicate_question", "missing_field"]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapping.search.text import find_whole, fold_case, is_void, normal_form
+from mapping.search.text import find_whole, fold_case, is_void, normal_form, sentence_spans
 from mapping.search.tokens import Tokeniser
 
 FORMS = {
@@ -96,6 +96,25 @@ def test_what_is_raised_or_lowered_reads_as_on_the_line(raised: str, plain: str)
 def test_raised_signs_are_void_as_their_form_is_empty(sign: str) -> None:
     assert is_void(sign)
     assert normal_form(sign) == ""
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "They met Dr. Smith of St. Ives.",
+        "It opens on Wed. 3 May and Thurs. Evening.",
+        "On Tue. Night fell over Fri. Harbour.",
+        "Under Henry (r. Henry VII) and John (fl. 1200) it grew (b. AD 900).",
+        "Ann, b. 1950, d. 1990, came Sun. 4 May.",
+    ],
+)
+def test_no_sentence_ends_behind_an_abbreviation(sentence: str) -> None:
+    assert sentence_spans(sentence) == [(0, len(sentence))]
+
+
+def test_words_that_are_abbreviations_elsewhere_end_sentences() -> None:
+    text = "They were wed. He sat. Under the sun. In plan d. So it was."
+    assert [text[start:end][-4:] for start, end in sentence_spans(text)] == ["wed.", "sat.", "sun.", "n d.", "was."]
 
 
 EVERY = [chr(code) for code in range(sys.maxunicode + 1)]

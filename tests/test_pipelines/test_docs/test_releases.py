@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.release.layout import table_of
+from kbsource.release.verify import verify
 from kbsource.release.writer import is_id
 from mapping.kinds import KINDS, OWN_TABLES
 from mapping.publish.folder import publish
+from mapping.qampari.records import SPLITS
 from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.builds import build_mini
@@ -76,7 +78,17 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
         ["qampari", kb, wikidata, "--model", "none", "--output", qampari],
         ["passages", kb, "--output", passages],
-        ["qampari-contexts", qampari, passages, "--output", contexts],
+        *(
+            [
+                *("search", passages, "--index", index, "--queries", f"{qampari}/qampari_data/{split}_data.jsonl"),
+                *("--top", "200", "--output", f"{folder}/bm25-{split}.jsonl"),
+            ]
+            for split in SPLITS
+        ),
+        [
+            *("qampari-contexts", qampari, passages, "--output", contexts),
+            *("--retrieved", *(f"{folder}/bm25-{split}.jsonl" for split in SPLITS)),
+        ],
         ["qampari-tasks", "export", qampari, "--output", tasks],
         ["entity-linking", kb, "--output", linking, "--train", "100", "--dev", "10"],
         [
@@ -93,7 +105,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
         ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
         ["campaign", "import", asked, f"{asked}/tasks.jsonl", "--output", said],
-        ["search", passages, "--index", index, "ferry"],
         ["beir", f"{aligned}/fever/dev", passages, "--output", beir],
         ["diff", kb, f"{folder}/later", "--output", diff],
         ["pageviews", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
@@ -144,6 +155,35 @@ def test_both_collections_of_amber_sets_come_of_the_demo(demo: Path, capsys: pyt
     }
     assert main(["show", str(demo / "amber"), "Lantern"]) == 0
     assert "Lantern" in capsys.readouterr().out
+
+
+def test_hard_negatives_come_of_the_product_itself(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = json.loads((demo / "contexts" / "report.json").read_text())
+    assert report["rejected"] == {}
+    assert report["questions"]["without_retrieved"] == 0
+    assert report["hard_negatives"] == report["proofs"]["placed"] > 100
+    sources = {name: str(demo / name) for name in ("qampari", "passages")}
+    assert verify(str(demo / "contexts"), KINDS, sources=sources).findings == ()
+    dev = str(demo / "contexts" / "qampari_contexts" / "dev_data_with_contexts.jsonl")
+    assert main(["evaluate", "qampari", dev, "--retrieved", dev, "--evidence-match", "id", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["erecall"]["200"] == 1.0
+
+
+def test_every_query_of_the_amber_sets_is_answered(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hits = []
+    for number, path in enumerate(sorted((demo / "amber").glob("*/*/amber_sets.jsonl"))):
+        found, linked = demo / f"found-{number}.jsonl", demo / f"linked-{number}.jsonl"
+        asked = ["--queries", str(path), "--output"]
+        assert main(["search", str(demo / "passages"), "--index", str(demo / "index"), *asked, str(found)]) == 0
+        assert main(["link", str(demo / "linking"), *asked, str(linked)]) == 0
+        assert f"Next: kbsource evaluate amber {path} {linked}" in capsys.readouterr().out
+        for answers in (found, linked):
+            assert main(["evaluate", "amber", str(path), str(answers), "--k", "1,20", "--json"]) == 0
+            said = json.loads(capsys.readouterr().out)
+            assert (said["without_predictions"], said["rejected"]) == (0, {})
+            hits.append(said["metrics@20"]["accuracy"])
+    assert max(hits[::2]) == 100.0
+    assert max(hits[1::2]) > 0
 
 
 def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:

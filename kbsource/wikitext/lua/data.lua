@@ -1,0 +1,53 @@
+-- mw.loadData and mw.loadJsonData: tables that nobody can change.
+local kit = ...
+local check = kit.util.checkType
+
+local function make_view(value, seen, name)
+    local view = {}
+    seen[value] = view
+    local meta = {
+        mw_loadData = true,
+        __index = function(_, key)
+            local inside = value[key]
+            if type(inside) ~= 'table' then
+                return inside
+            end
+            return seen[inside] or make_view(inside, seen, name)
+        end,
+        __newindex = function()
+            error('table from ' .. name .. ' is read-only', 2)
+        end,
+        __pairs = function(t)
+            local f, state = pairs(value)
+            return function(_, key)
+                key = f(state, key)
+                if key ~= nil then
+                    return key, t[key]
+                end
+            end, t
+        end,
+    }
+    meta.__metatable = meta
+    return setmetatable(view, meta)
+end
+
+local data, json = {}, {}
+function kit.load_data(name)
+    data[name] = data[name] or kit.data_of(name)
+    if type(data[name]) ~= 'table' then
+        error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 3)
+    end
+    return make_view(data[name], {}, 'mw.loadData')
+end
+function kit.load_json(name)
+    check('mw.loadJsonData', 1, name, 'string')
+    if not json[name] then
+        local title = kit.title.new(name)
+        local is_read, value = pcall(kit.decode_json, title and title:getContent() or '')
+        if not is_read or type(value) ~= 'table' then
+            error("bad argument #1 to 'mw.loadJsonData' ('" .. name .. "' is not a valid JSON page)", 3)
+        end
+        json[name] = value
+    end
+    return make_view(json[name], {}, 'mw.loadJsonData')
+end

@@ -1,0 +1,132 @@
+"""What the records of benchmarks ask: those of KILT's form, AmbER sets, and QAMPARI's questions.
+
+A set of AmbER asks several queries; every other record is one. Released files are read as they are, and so are those of
+this project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from kbsource.errors import RecordError, SetupError
+from mapping.metrics.qampari import qid_of, strings_at
+from mapping.metrics.ranks import title_form
+from mapping.sources.raw_records import (
+    Json,
+    digits_or_text,
+    iter_lines,
+    object_at,
+    objects_at,
+    optional_objects,
+    text_at,
+)
+
+Benchmark = Literal["kilt", "amber", "qampari"]
+_MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked."""
+
+    query_id: str
+    text: str  # without the marks around an entity and between subject and relation
+    answers: tuple[str, ...] = ()  # what its gold answers are called; none where they are not given
+    pages: frozenset[str] = frozenset()  # ids of the pages of its gold provenance
+    titles: frozenset[str] = frozenset()  # titles of pages with its proofs, as ``title_form`` has them
+    benchmark: Benchmark = "kilt"  # whose form its record has
+
+    def has_gold(self, page_id: int, title: str) -> bool:
+        """Whether a page is one of its gold pages."""
+        return str(page_id) in self.pages or title_form(title) in self.titles
+
+
+def benchmark_of(record: Json) -> Benchmark:
+    """Whose form a record has: a set of AmbER lists entities, a question of QAMPARI has no ``input``."""
+    if "qids" in record:
+        return "amber"
+    return "qampari" if "input" not in record and not {"question_text", "question"}.isdisjoint(record) else "kilt"
+
+
+def queries_of(record: Json) -> tuple[Query, ...]:
+    """What a record asks; raises RecordError: ``missing_field`` or ``wrong_type``."""
+    match benchmark_of(record):
+        case "amber":
+            entities = object_at(record, "qids")
+            queries = chain.from_iterable(objects_at(object_at(entities, qid), "queries") for qid in entities)
+            return tuple(_with_input(query, "amber") for query in queries)
+        case "qampari":
+            return (_question(record),)
+        case "kilt":
+            return (_with_input(record, "kilt"),)
+
+
+def _with_input(record: Json, benchmark: Benchmark) -> Query:
+    # A query of AmbER has one output, which in the first form of the release, as in KILT's, is in a list.
+    is_one = isinstance(record.get("output"), dict)
+    outputs = [object_at(record, "output")] if is_one else optional_objects(record, "output")
+    spans = [span for output in outputs for span in optional_objects(output, "provenance")]
+    answers = (_answers(output) for output in outputs if "answer" in output)
+    return Query(
+        digits_or_text(record, "id"),
+        _plain(text_at(record, "input")),
+        tuple(dict.fromkeys(chain.from_iterable(answers))),
+        frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
+        benchmark=benchmark,
+    )
+
+
+def _answers(output: Json) -> Iterable[str]:
+    is_list = isinstance(output["answer"], list)
+    return strings_at(output, "answer") if is_list else (text_at(output, "answer"),)
+
+
+def _question(record: Json) -> Query:
+    listed = optional_objects(record, "answer_list")
+    names = chain.from_iterable(
+        (text_at(answer, "answer_text"), *(strings_at(answer, "aliases") if "aliases" in answer else ()))
+        for answer in listed
+    )
+    single = strings_at(record, "answers") if not listed and "answers" in record else ()
+    proofs = (proof for answer in listed for proof in optional_objects(answer, "proof"))
+    return Query(
+        qid_of(record),
+        _plain(text_at(record, "question_text" if "question_text" in record else "question")),
+        tuple(dict.fromkeys((*names, *single))),
+        titles=frozenset(title_form(text_at(proof, "found_in_url")) for proof in proofs),
+        benchmark="qampari",
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(_MARKS.sub(" ", text).split())
+
+
+def read_queries(path: str) -> Iterator[Query]:
+    """What the records of a file ask; raises SetupError: a record asks nothing, or there is none."""
+    n_queries = 0
+    for raw in iter_lines(path):
+        try:
+            queries = queries_of(raw.parse())
+        except RecordError as error:
+            raise SetupError(
+                f"{path}, line {raw.line}: {error}; give records with id and input, AmbER sets or QAMPARI's questions."
+            ) from error
+        n_queries += len(queries)
+        yield from queries
+    if not n_queries:
+        raise SetupError(f"{path} has no records, so there is nothing to ask; name another file.")
+
+
+def benchmark_of_file(path: str) -> Benchmark:
+    """Whose form the first record of a file has that can be read; KILT's where none can."""
+    for raw in iter_lines(path):
+        try:
+            return benchmark_of(raw.parse())
+        except RecordError:
+            continue
+    return "kilt"
