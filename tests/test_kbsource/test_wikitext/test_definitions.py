@@ -232,6 +232,21 @@ def test_calls_of_modules_that_are_not_run_are_counted_each_time() -> None:
     assert dict(map(astuple, fails.parse(uses, title="T").losses)) == {"module": 2}
 
 
+def test_names_of_the_wiki_are_those_of_the_dump() -> None:
+    names = {0: "", 1: "Kölm", 2: "Dalībnīks", 10: "Taiss", 100: "Portals"}
+    own = Site(lang="ltg", name="Vikipedeja", base_url="https://ltg.wikipedia.org/wiki/Saime", namespaces=names)
+    parser = WikitextParser(
+        own, definitions=Dictionary({"Wiki": "{{SITENAME}}, {{ns:User}}, {{#ifexist:Riga|1|0}}"}), exists=IS_RIGA
+    )
+    page = (
+        "{{wiki}}; {{SITENAME}}, {{SERVERNAME}}, {{ns:user}}, {{ns:Taiss}}, {{ns:100}}, {{NAMESPACE}}, {{TALKPAGENAME}}, "
+        "{{PAGENAME}}, {{#ifexist:Riga|1|0}}, {{#ifexist:Nowhere|1|0}}"
+    )
+    shown_on = [parser.parse(page, title=title).elements[1].text for title in ("Ryga", "Portals:Ryga")]
+    both = "Vikipedeja, Dalībnīks, 1; Vikipedeja, ltg.wikipedia.org, Dalībnīks, Taiss, Portals,"
+    assert shown_on == [f"{both} Kölm:Ryga, Ryga, 1, 0", f"{both} Portals, Portal talk:Ryga, Ryga, 1, 0"]
+
+
 def test_names_may_have_the_prefix_of_the_wiki() -> None:
     own = Site(lang="ltg", namespaces={10: "Taiss"})
     prefixed = WikitextParser(own, definitions=Dictionary({"A": "x"}))
