@@ -239,8 +239,8 @@ def test_names_of_the_wiki_are_those_of_the_dump() -> None:
         own, definitions=Dictionary({"Wiki": "{{SITENAME}}, {{ns:User}}, {{#ifexist:Riga|1|0}}"}), exists=IS_RIGA
     )
     page = (
-        "{{wiki}}; {{SITENAME}}, {{SERVERNAME}}, {{ns:user}}, {{ns:Taiss}}, {{ns:100}}, {{NAMESPACE}}, {{TALKPAGENAME}}, "
-        "{{PAGENAME}}, {{#ifexist:Riga|1|0}}, {{#ifexist:Nowhere|1|0}}"
+        "{{wiki}}; {{SITENAME}}, {{SERVERNAME}}, {{ns:user}}, {{ns:Taiss}}, {{ns:100}}, {{NAMESPACE}}, "
+        "{{TALKPAGENAME}}, {{PAGENAME}}, {{#ifexist:Riga|1|0}}, {{#ifexist:Nowhere|1|0}}"
     )
     shown_on = [parser.parse(page, title=title).elements[1].text for title in ("Ryga", "Portals:Ryga")]
     both = "Vikipedeja, Dalībnīks, 1; Vikipedeja, ltg.wikipedia.org, Dalībnīks, Taiss, Portals,"
