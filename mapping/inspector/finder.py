@@ -8,7 +8,7 @@ import tempfile
 import unicodedata
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from kbsource.errors import SetupError
-from kbsource.index.title_index import BATCH_ROWS, TitleIndex
+from kbsource.index.title_index import TitleIndex
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PagesManifest
@@ -247,13 +247,8 @@ class PageFinder:
 
     def chance(self) -> int | None:
         """The id of any page, each as likely as the others; None where there is none."""
-        n_pages = sum(batch.num_rows for batch in self._batches)
-        number = secrets.randbelow(n_pages) if n_pages else None
-        return None if number is None else self._batches[number // BATCH_ROWS]["page_id"][number % BATCH_ROWS].as_py()
-
-    @cached_property
-    def _batches(self) -> list[pa.RecordBatch]:
-        return list(self._locations.pages())
+        n_pages = self._locations.n_pages
+        return self._locations.page_id(secrets.randbelow(n_pages)) if n_pages else None
 
     def n_linking(self, page_id: int) -> int | None:
         """How many pages link to a page; None before that is counted."""
