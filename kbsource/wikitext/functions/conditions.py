@@ -6,14 +6,13 @@ Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:M
 
 from __future__ import annotations
 
-import html
 import re
 import urllib.parse
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from kbsource.numerals import read_int
+from kbsource.numerals import read_int, unescape
 from kbsource.site import CANONICAL_NAMESPACES, Site
 from kbsource.titles import split_namespace, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
@@ -45,7 +44,7 @@ _WHITE_SPACE = " \t\n\r\0\x0b"  # that PHP strips; no no-break space is one
 
 
 def _decoded(reference: re.Match[str]) -> str:
-    return html.unescape(reference[0])
+    return unescape(reference[0])
 
 
 def is_error(text: str) -> bool:
@@ -338,7 +337,7 @@ def count_of_text(template: Template, page: PageFacts) -> str:
 def exploded(template: Template, page: PageFacts) -> str:
     """A piece of a text between the places of another one: ``{{#explode:a-b-c|-|1}}``; below 0 from the end."""
     text, separator, number = _searched(template)
-    limit = _small_number(template.argument(4), 5)
+    limit = read_int(template.argument(4)) or 0
     pieces = text.split(separator, limit - 1 if limit > 0 else -1)
     return pieces[number] if -len(pieces) <= number < len(pieces) else ""
 
@@ -348,7 +347,7 @@ def _searched(template: Template) -> tuple[str, str, int]:
     text, wanted, number = template.padded(3)[:3]
     if max(len(text), len(wanted)) > _LONGEST_REPLACED:
         return "", " ", 0
-    return text, wanted or " ", _small_number(number, 8)
+    return text, wanted or " ", read_int(number) or 0
 
 
 def url_decoded(template: Template, page: PageFacts) -> str:
