@@ -152,6 +152,27 @@ def test_broken_definitions_end(definition: str) -> None:
     check_laws(parser({"A": definition}).parse("a {{A}} b", title="T"))
 
 
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        "&#{}; [[&#{};]] [[Category:&#{};]] [[a#&#{};|b]] {{:&#{};}} {{A&#{};}} <ref name={}>a</ref>",
+        "[[{}]] [[File:x.jpg|{}px|upright={}]] [[:en:{}]] [[Special:Redirect/page/{}]] RFC {} ISBN {} http://x:{}/ x",
+        "<ol start={}><li>x</ol> <h{}>x</h{}> {{{{{{{}|x}}}}}} <span style='width:{}px'>x</span>",
+        "{|\n| colspan={} rowspan='{}' | a\n|}\n<table><td colspan={}>x",
+        "{{A|{}=x|1={}}} {{#ifexist:&#{};|a|b}} {{#titleparts:a/b|{}|{}}} {{#sub:abc|{}|-{}}} {{ns:{}}}",
+        "{{padleft:x|{}}} {{#explode:a b| |{}|{}}} {{#pos:abc|c|{}}} {{plural:{}|a|b}} {{formatnum:{}}}",
+        "{{#expr:{}+{}}} {{#expr:1 round {}}} {{#ifexpr:{}|a|b}} {{#ifeq:{}|{}0|a|b}} {{#switch:{}|{}0=a|b}}",
+        "{{#time:Y|{}}} {{#time:Y|@{}}} {{#time:Y|+{} days}} {{#formatdate:{}-01-01}}",
+        "{{ordinal|{}}} {{century|{}}} {{convert|{}|km|mi|{}}} {{birth date|{}|{}|{}}} {{death year and age|{}|{}}}",
+    ],
+)
+@pytest.mark.parametrize("number", ["9" * 5000, "0" * 5000, "\u0669" * 5000])
+def test_numbers_of_any_length_are_read(wikitext: str, number: str) -> None:
+    wikitext = wikitext.replace("{}", number)
+    check_laws(parser({"A": "{{{1}}}"}).parse(wikitext, title="T"))
+    check_laws(parser({"A": "{{{1}}}", "B": wikitext}).parse("{{B}}", title="T"))
+
+
 def test_a_switch_of_500_arms() -> None:
     arms = "".join(f"|K{number}=value {number}" for number in range(500))
     cases = parser({"S": f"{{{{#switch:{{{{{{1}}}}}}{arms}|#default=none}}}}"})
