@@ -308,7 +308,7 @@ class Frame:
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:
         """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
-        numbers = sorted((name for name in arguments if name.isdecimal()), key=int)
+        numbers = sorted((name for name in arguments if name.isdecimal()), key=lambda name: (len(name), name))
         parts: list[tuple[Text | None, Text]] = [((number,), (arguments[number],)) for number in numbers]
         parts += [((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()]
         if name.rstrip(":").casefold() not in magic().functions:

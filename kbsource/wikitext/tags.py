@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from functools import cache, lru_cache
 
+from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
 from kbsource.wikitext.markers import CUT, LITERAL_OF, PRE, literal, unliteral
 
@@ -140,7 +140,7 @@ def _raised(match: re.Match[str]) -> str:
     content, start = match[1], match.start()
     before = match.string[start - 1 : start]
     shown = _INNER_TAG.sub("", content)
-    plain = unliteral(html.unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    plain = unliteral(unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
     if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
         return match.group()
     raised = raise_text("".join(plain.split()))
@@ -170,7 +170,7 @@ def _decode(reference: str) -> str:
         number = int(reference[2 + is_hex : -1].lstrip("0"), 16 if is_hex else 10)
         decoded = chr(number) if any(low < number < high for low, high in _ALLOWED) else reference
     else:
-        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else html.unescape(reference)
+        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else unescape(reference)
     if len(decoded) > 1 and decoded[-1] == ";":  # so end also &notin-like prefixes that html.unescape takes
         return _AMPERSAND + reference[1:]
     return " " if decoded in "\u00a0\n\t" else LITERAL_OF.get(decoded, decoded)
