@@ -32,9 +32,10 @@ _ZONES = {"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 
 _NENGO = (((2019, 5, 1), "令和"), ((1989, 1, 8), "平成"), ((1926, 12, 25), "昭和"), ((1912, 7, 30), "大正"),
           ((1873, 1, 1), "明治"))  # fmt: skip
 _NENGO_BEFORE = {"明治": 1867}  # the year before the first, where the era is older
-_STEP = re.compile(
-    r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
-)
+_UNIT = r"(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b"
+_STEP = re.compile(rf"([+-])\s*(\d{{1,6}})\s*{_UNIT}")
+_AGO = re.compile(rf"\b(\d{{1,6}})\s*{_UNIT}\s+ago\b")
+_NEXT = re.compile(rf"\b(next|last|previous)\s+{_UNIT}")
 _FORMATS = {
     "month_name": "F",
     "month_genitive": "xg",
@@ -109,7 +110,7 @@ def write_moment(form: str, written: str, page: Moment, lang: str) -> str:
 def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | None:
     """The date that is meant, and the moment, of which month and day may be made up; None where there is none.
 
-    ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``now``, ``@0``; empty for the time of the revision.
+    ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the revision.
     """
     if len(written) > _LONGEST:
         return None
@@ -119,6 +120,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
         return Date(moment.year, moment.month, moment.day), moment
     if stamp := _STAMP.fullmatch(text):
         text = "{}-{}-{} {}:{}:{}".format(*stamp.groups())
+    text = _NEXT.sub(lambda found: f"{'+' if found[1] == 'next' else '-'}1 {found[2]}", _AGO.sub(r"-\1 \2", text))
     steps = _STEP.findall(text)
     text = _STEP.sub("", text)
     hours = _HOURS.search(text)
@@ -144,7 +146,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
             hour = int(hours[1]) % 12 + 12 * (hours[4][0] in "pP") if hours[4] else int(hours[1])
             moment = moment.replace(hour=hour, minute=int(hours[2]), second=int(hours[3] or 0))
         for sign, count, unit in steps:
-            moment = _step(moment, int(f"{sign}{count}"), unit.lower())
+            moment = _step(moment, int(f"{sign}{count}"), unit)
         moment -= datetime.timedelta(hours=hours_from_utc)
         if zone is not None:
             moment = zone.localize(moment.replace(tzinfo=None)).astimezone(datetime.UTC)
