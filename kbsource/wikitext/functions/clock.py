@@ -46,6 +46,7 @@ _FORMATS = {
 }
 _TODAY = {"now": 0, "today": 0, "midnight": 0, "tomorrow": 1, "yesterday": -1}
 _UNIX = re.compile(r"@(-?\d{1,11})")
+_FIRST_SECOND = -62_135_596_800  # of the year 1
 # Year, month and day, or month, day and year. Source: Date Formats of PHP.
 _SLASHES = re.compile(r"(?<![\d/])(?:(\d{4})/(\d{1,2})/(\d{1,2})|(\d{1,2})/(\d{1,2})/(\d{4}))(?![\d/])")
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
@@ -119,7 +120,10 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
         return None
     text = written.casefold().strip()
     if unix := _UNIX.fullmatch(text):
-        moment = _EPOCH + datetime.timedelta(seconds=int(unix[1]))
+        seconds = int(unix[1])
+        if seconds < _FIRST_SECOND:
+            return None
+        moment = _EPOCH + datetime.timedelta(seconds=seconds)
         return Date(moment.year, moment.month, moment.day), moment
     if stamp := _STAMP.fullmatch(text):
         text = "{}-{}-{} {}:{}:{}".format(*stamp.groups())
