@@ -155,7 +155,8 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
                 in_caption = False
                 continue
             if second == "+":
-                table.caption = _without_attributes(stripped[2:])[0].strip()
+                first_caption = f"{table.caption}\n" if table.caption else ""
+                table.caption = first_caption + _without_attributes(stripped[2:])[0].strip()
                 in_caption = True
                 continue
             in_caption = False

@@ -18,7 +18,7 @@ from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.frames import BoundError, Definitions, Frame
+from kbsource.wikitext.frames import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.clock import read_moment, write_moment
@@ -176,6 +176,7 @@ class Host:
         self._definitions = definitions
         self._modules = modules
         self._exists = exists
+        self._children: list[Frame] = []
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
@@ -202,9 +203,20 @@ class Host:
 
     # Frames.
 
-    def _frame_of(self, number: int) -> Frame:
-        parent = self._frame.parent
-        return parent if number and parent is not None else self._frame
+    def _frame_of(self, number: float) -> Frame:
+        """The frame of the module, of the template that invokes it (1), or a child that was made (from 2 on)."""
+        frames = [self._frame, self._frame.parent or self._frame, *self._children]
+        if not 0 <= number < len(frames):
+            raise ArgumentError("no such frame")
+        return frames[int(number)]
+
+    def _child(self, number: float, title: str, *flat: str) -> int:
+        self._frame.spend(_UNITS_A_LOOK_UP)
+        frame = self._frame_of(number)
+        arguments: dict[str, Argument] = dict(zip(flat[::2], flat[1::2], strict=True))
+        child = Frame(frame.engine, title or frame.title, names=frame.names, arguments=arguments, parent=frame)
+        self._children.append(child)
+        return len(self._children) + 1
 
     def _arguments(self, number: int) -> bytes:
         arguments = self._frame_of(number).arguments
@@ -397,6 +409,7 @@ _QUESTIONS = {
     "arguments": Question("n", Host._arguments),
     "has_parent": Question("", Host._has_parent),
     "frame_title": Question("n", Host._frame_title),
+    "child": Question("nss*", Host._child, 64),
     "preprocess": Question("ns", Host._preprocess, 64),
     "expand": Question("nss*", Host._expand, 64),
     "module": Question("s", Host._module, 64),

@@ -49,11 +49,14 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
-    if "</sup" in text or "</SUP" in text:
+    if closers := _LOOKED_FOR.findall(text):
         text = _RAISED.sub(_raised, text)
-    if "</h" in text or "</H" in text:
-        text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    text = _TAGGED_LINE.sub(_unbroken, f"\n{text}")
+        if any(closer[0] in "hH" for closer in closers):
+            text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
+    if text[0] == ";":
+        text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
+    else:
+        text = _TAGGED_TERM.sub(_with_plain_colons, text)
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -70,7 +73,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 list_markers.append("*" if name == "ul" else "#")
             return "\n"
         if name in _BLOCK:
-            return "\n\n"
+            return CUT if _is_in_heading(match) else "\n\n"
         if name == "hr":
             return "\n----\n"
         if name in ("li", "dt", "dd"):
@@ -93,20 +96,28 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             return ""
         return _LESS_THAN + match.group()[1:]
 
-    return _TAG.sub(replace, text)[1:].replace("<", _LESS_THAN)
+    return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
-# A heading with tags in it; a term that has some.
-_TAGGED_LINE = re.compile(r"\n(?:=[^\n<]*<[^\n]*=[ \t\x02]*(?=\n|\Z)|[*#:]*;[^\n<]*<[^\n]*)")
+_LOOKED_FOR = re.compile(r"</([sS][uU][pP]|[hH][1-6])")
+_LONGEST_HEADING = 1000  # with tags in it
+_TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
 _HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
-def _unbroken(match: re.Match[str]) -> str:
-    """A heading without the block tags that would break its line; a term whose colons within tags are plain ones."""
-    line = match[0]
-    if line[1] == "=":
-        return _TAG.sub(lambda tag: CUT if tag[2].lower() in _BLOCK else tag[0], line)
+def _is_in_heading(tag: re.Match[str]) -> bool:
+    """Whether a tag stands in a heading, whose line it does not break."""
+    text = tag.string
+    start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
+    if text[start : start + 1] != "=":
+        return False
+    end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
+    return text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUT}")[-1:] == "="
+
+
+def _with_plain_colons(term: re.Match[str]) -> str:
+    """A term whose colons between tags are text: they part it from no definition."""
     depth = 0
 
     def replace(found: re.Match[str]) -> str:
@@ -117,7 +128,7 @@ def _unbroken(match: re.Match[str]) -> str:
             depth = max(depth - 1, 0) if found[1] else depth + (found[0][-2] != "/")
         return found[0]
 
-    return _TAG_OR_COLON.sub(replace, line)
+    return _TAG_OR_COLON.sub(replace, term[0])
 
 
 def _raised(match: re.Match[str]) -> str:
@@ -291,6 +302,9 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
     return line.end()
 
 
+_NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
+
+
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
         return CUT + literal(decode_references(content)) + CUT
@@ -301,6 +315,6 @@ def _kept(tag: str, attributes: str, content: str) -> str:
         return CUT + literal(tex and f"${tex}$") + CUT
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
-    content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")
+    content = _NOWIKI.sub(r"\1", content).strip("\n")
     lines = (decode_references(content) if tag == "pre" else content).split("\n")
     return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"

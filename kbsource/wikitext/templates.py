@@ -6,6 +6,7 @@ arguments alone: no template source is read, and "now" is the time of the revisi
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -353,7 +354,10 @@ def normalise_template_name(name: str, lang: str) -> str:
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
+    name = html.unescape(name) if "&" in name else name
     title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
+    if "#" in title and title[0] != "#":  # a section's name; parser functions begin with the sign
+        title = title.partition("#")[0].rstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
         folded = prefix.strip().casefold()

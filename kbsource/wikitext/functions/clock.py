@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from kbsource.wikitext.functions.arguments import Moment, Template, read_rules
+from kbsource.wikitext.functions.arguments import Moment, PageFacts, Template, read_rules
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.functions.dates import Date, date_forms, read_date, write_date
 from kbsource.wikitext.functions.numbers import local_digits, roman_numeral
@@ -278,3 +278,8 @@ def part_of_now(template: Template, page: Moment, *, part: str) -> str:
         "hour": page.timestamp[11:13],
     }
     return local_digits(values.get(part, page.timestamp[11:16]), page.lang)
+
+
+def part_of_revision(template: Template, page: PageFacts, *, part: str) -> str:
+    """A part of the time of the revision of the page that is named; of other pages nobody knows it."""
+    return part_of_now(template, page, part=part) if template.argument(1).replace("_", " ") == page.title else ""

@@ -10,11 +10,12 @@ import html
 import re
 import urllib.parse
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from kbsource.site import CANONICAL_NAMESPACES, Site
 from kbsource.titles import split_namespace, upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
 from kbsource.wikitext.markers import without_marks
@@ -97,6 +98,11 @@ def if_error(first: str, parts: Parts, read: Read) -> str:
     return nth(parts, 1, read) if len(parts) > 1 else first
 
 
+@cache
+def _default_words() -> frozenset[str]:
+    return frozenset(read_rules("magic")["default_words"])
+
+
 def switch(first: str, parts: Parts, read: Read) -> str:
     """The value of the case that equals the first argument, falling through cases without a value."""
     is_found = is_default = False
@@ -106,15 +112,15 @@ def switch(first: str, parts: Parts, read: Read) -> str:
         if key is None:
             last = read(value).strip()
             is_found = is_found or is_same(last, first)
-            is_default = is_default or last == "#default"
+            is_default = is_default or last.casefold() in _default_words()
             continue
         name = read(key).strip()
         if is_found or is_same(name, first):
             return read(value).strip()
-        if name == "#default" or is_default:
+        if is_default or name.casefold() in _default_words():
             default = value
             is_default = False
-    if parts and parts[-1][0] is None and last != "#default":
+    if parts and parts[-1][0] is None and last.casefold() not in _default_words():
         return last
     return read(default).strip() if default is not None else ""
 
@@ -262,7 +268,8 @@ def _encoded(title: str) -> str:
 def fact_of_site(template: Template, page: PageFacts, *, fact: str) -> str:
     """What the wiki says about itself: ``name``, ``server``, ``host`` or ``lang``."""
     site = page.site
-    return {"name": site.name or "Wikipedia", "server": f"//{site.host}", "host": site.host, "lang": page.lang}[fact]
+    server = f"{'http:' if site.base_url.startswith('http:') else ''}//{site.host}"
+    return {"name": site.name or "Wikipedia", "server": server, "host": site.host, "lang": page.lang}[fact]
 
 
 def anchor_encoded(template: Template, page: PageFacts) -> str:
@@ -270,11 +277,12 @@ def anchor_encoded(template: Template, page: PageFacts) -> str:
     return "_".join(template.argument(1).replace("_", " ").split())
 
 
-def page_address(template: Template, page: PageFacts) -> str:
-    """The address of a page with its query: ``{{fullurl:X|action=edit}}``."""
+def page_address(template: Template, page: PageFacts, *, is_local: bool = False) -> str:
+    """The address of a page with its query, ``{{fullurl:X|action=edit}}``; a local one begins behind the host."""
     values = template.padded(2)
-    query = f"&{values[1]}" if values[1] else ""
-    return f"//{page.site.host}/w/index.php?title={_encoded(values[0])}{query}"
+    title = _encoded(values[0])
+    path = f"/w/index.php?title={title}&{values[1]}" if values[1] else f"/wiki/{title}"
+    return path if is_local else f"//{page.site.host}{path}"
 
 
 def url_encoded(template: Template, page: PageFacts) -> str:
@@ -305,6 +313,46 @@ def part_of_text(template: Template, page: PageFacts) -> str:
     text = values[0]
     start, size = (_small_number(value, 8) for value in values[1:3])
     return text[start:][: size or None]
+
+
+def place_of_text(template: Template, page: PageFacts) -> str:
+    """Where the second text begins in the first, from a place on: ``{{#pos:abcabc|c|4}}``; empty where it does not."""
+    text, wanted, start = _searched(template)
+    place = text.find(wanted, max(start, 0)) if start <= len(text) else -1
+    return str(place) if place >= 0 else ""
+
+
+def last_place_of_text(template: Template, page: PageFacts) -> str:
+    """Where the second text begins in the first for the last time; -1 where it does not."""
+    text, wanted, _ = _searched(template)
+    return str(text.rfind(wanted))
+
+
+def count_of_text(template: Template, page: PageFacts) -> str:
+    """How often the second text is in the first."""
+    text, wanted, _ = _searched(template)
+    return str(text.count(wanted))
+
+
+def exploded(template: Template, page: PageFacts) -> str:
+    """A piece of a text between the places of another one: ``{{#explode:a-b-c|-|1}}``; below 0 from the end."""
+    text, separator, number = _searched(template)
+    limit = _small_number(template.argument(4), 5)
+    pieces = text.split(separator, limit - 1 if limit > 0 else -1)
+    return pieces[number] if -len(pieces) <= number < len(pieces) else ""
+
+
+def _searched(template: Template) -> tuple[str, str, int]:
+    """A text, what is looked for in it, a blank where nothing is named, and a number."""
+    text, wanted, number = template.padded(3)[:3]
+    if max(len(text), len(wanted)) > _LONGEST_REPLACED:
+        return "", " ", 0
+    return text, wanted or " ", _small_number(number, 8)
+
+
+def url_decoded(template: Template, page: PageFacts) -> str:
+    """The argument with what its percent escapes stand for."""
+    return without_marks(urllib.parse.unquote_plus(template.argument(1)))
 
 
 def title_parts(template: Template, page: PageFacts) -> str:

@@ -28,12 +28,17 @@ _UNIT_POWER = re.compile(r"(?<=[^\W\d_Ωμ°])([-−]?\d)(?![\d])")
 
 
 def formatnum(template: Template, page: PageFacts) -> str:
-    """A number with the digit groups of the language; ``|R`` takes them away, ``|NOSEP`` leaves them out."""
+    """A number with the digit groups of the language; ``|R`` takes them away, ``|NOSEP`` leaves them out.
+
+    ``|LOSSLESS`` leaves a number as it is that MediaWiki has not enough digits for.
+    """
     value = template.argument(1, "num", "number")
-    mode = template.argument(2).upper()
-    if mode == "R":
+    modes = [mode.upper() for mode in template.stripped()[1:]]
+    if "LOSSLESS" in modes and format_number(value, "en").replace(",", "") != value:
+        return value
+    if "R" in modes[:1]:
         return unformat_number(value, page.lang)
-    if mode == "NOSEP":
+    if "NOSEP" in modes[:1]:
         return local_digits(value, page.lang)
     return format_number(value, page.lang)
 

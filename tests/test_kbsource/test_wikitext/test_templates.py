@@ -25,7 +25,23 @@ from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
 LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "xx")
-WITHOUT_RULES = ("ar", "azb", "be-tarask", "bn", "cs", "fa", "fi", "hi", "hu", "ko", "lt", "simple", "sr-ec", "th")
+WITHOUT_RULES = (
+    "ar",
+    "azb",
+    "be-tarask",
+    "bn",
+    "cs",
+    "fa",
+    "fi",
+    "hi",
+    "hu",
+    "ko",
+    "lt",
+    "simple",
+    "sr-ec",
+    "th",
+    "uk",
+)
 RENDERERS = {
     lang: TemplateRenderer(lang, page_title="Test page", timestamp="2016-02-19T12:00:00Z")
     for lang in (*LANGUAGES, *WITHOUT_RULES)
