@@ -355,10 +355,14 @@ class Host:
     def _format_date(self, form: str, written: Value, lang: str) -> str | None:
         text = str(written)
         facts = PageFacts(lang)
-        if read_moment(text, facts) is None:
+        found = read_moment(text, facts)
+        if found is None:
             facts = PageFacts(lang, "", self._frame.timestamp)
-            if read_moment(text, facts) is None:
+            found = read_moment(text, facts)
+            if found is None:
                 return None
+        if not (found[0].month and found[0].day):  # a module reckons with days
+            text = found[1].replace(tzinfo=None).isoformat(" ")
         return write_moment(form, text, facts, lang)
 
     def _decode(self, text: str, is_any: Value) -> str:
